@@ -1,0 +1,155 @@
+"""The pipeline on one screen: file -> graph -> steps -> program -> code; each stage is a value that can be printed.
+
+    imported   the graph as it was read                     aot.frontends
+    optimized  canonical opset graph                        aot.passes
+    groups     what is computed together, and how           aot.lowering
+    loops      loop nests                                   codegen
+    llvm, asm  LLVM IR and machine code                     codegen.llvm
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import aot.opset  # noqa: F401  (fills the registry)
+from aot.frontends import read_model
+from aot.ir.graph import Graph
+from aot.ir.printer import print_graph as graph_text
+from aot.lowering.define import Steps, define
+from aot.lowering.fuse import fuse
+from aot.lowering.group import group
+from aot.lowering.in_place import reuse
+from aot.lowering.layout import lay_out
+from aot.lowering.program import ProgramBuilder
+from aot.lowering.winograd import use_winograd
+from aot.options import CompileOptions
+from aot.passes.middle.interface_layout import InterfaceLayout
+from aot.passes.pipeline import pipeline
+from aot.passes.run import PassReport, RunReport, run_passes
+from codegen.llvm.build import Built, build, kernels_text
+from codegen.llvm.jit import load as load_in_memory
+from codegen.llvm.optimize import assembly
+from codegen.printer import kernel_text
+from codegen.program import Program
+from codegen.target import Target
+from runtime.library import Library
+from runtime.model import CompiledModel
+
+STAGES = ("imported", "optimized", "groups", "loops", "llvm", "asm")
+
+
+class Compilation:
+    """One model on its way; a stage is made when it is asked for, together with those before it."""
+
+    def __init__(self, model: str | Path | Graph, options: CompileOptions) -> None:
+        self.model, self.options = model, options
+        self.target = Target.parse(options.target)
+        self.report = RunReport()
+
+    def _event(self, stage: str, done: int, total: int) -> None:
+        if self.options.on_event is not None:
+            self.options.on_event(stage, done, total)
+
+    @cached_property
+    def imported(self) -> Graph:
+        self._event("read", 0, 1)
+        graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
+        self._event("read", 1, 1)
+        return graph
+
+    @cached_property
+    def optimized(self) -> Graph:
+        """The canonical graph; the imported one is changed in place."""
+        graph = self.imported
+        self._save("00-imported.txt", graph_text(graph))
+        passes = pipeline((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())
+
+        def observe(done: PassReport, graph: Graph) -> None:
+            self._event("optimize", min(len(self._seen) + 1, len(passes)), len(passes))
+            self._seen.append(done.name)
+            wanted = self.options.print_after
+            if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
+                self.options.on_dump(done.name, graph_text(graph))
+
+        self._seen: list[str] = []
+        self.report = run_passes(graph, passes, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe)
+        self._save("10-optimized.txt", graph_text(graph))
+        return graph
+
+    @cached_property
+    def steps(self) -> Steps:
+        steps = define(self.optimized)
+        fuse(steps)
+        group(steps)
+        use_winograd(steps, self.target)
+        lay_out(steps)
+        reuse(steps)
+        return steps
+
+    @cached_property
+    def _lowered(self) -> ProgramBuilder:
+        builder = ProgramBuilder(self.optimized, self.steps, self.target)
+        builder.build(lambda done, total: self._event("lower", done, total))
+        self._save("20-groups.txt", "\n".join(builder.text) + "\n")
+        return builder
+
+    @property
+    def groups(self) -> str:
+        return "\n".join(self._lowered.text) + "\n"
+
+    @property
+    def program(self) -> Program:
+        return self._lowered.program
+
+    def loops(self, kernel: str | None = None) -> str:
+        """Loop nests, of one kernel or of all."""
+        return "\n".join(kernel_text(k) for k in self._chosen(kernel).kernels)
+
+    def llvm(self, kernel: str | None = None) -> str:
+        return kernels_text(self._chosen(kernel), self.target)
+
+    def asm(self, kernel: str | None = None) -> str:
+        return assembly(kernels_text(self._chosen(kernel), self.target), self.target, self.options.level)
+
+    def _chosen(self, kernel: str | None) -> Program:
+        if kernel is None:
+            return self.program
+        chosen = tuple(k for k in self.program.kernels if k.name == kernel)
+        return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))
+
+    @cached_property
+    def built(self) -> Built:
+        program = self.program
+        self._save("30-loops.txt", self.loops)
+        self._save("40-code.ll", self.llvm)
+        self._event("compile", 0, 1)
+        made = build(program, self.target, level=self.options.level)
+        self._event("compile", 1, 1)
+        return made
+
+    def _save(self, name: str, text: object) -> None:
+        if self.options.save_temps is not None:
+            self.options.save_temps.mkdir(parents=True, exist_ok=True)
+            (self.options.save_temps / name).write_text(text() if callable(text) else str(text))
+
+
+def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> Compilation:
+    """All stages of one compilation, made as they are asked for."""
+    return Compilation(model, options or CompileOptions())
+
+
+def compile_model(model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None) -> CompiledModel:
+    """Compile in memory. `model`: a file (.xml) or a graph; `threads`: as for `runtime.load`.
+
+    Raises ModelError, UnsupportedError or another AotError that says what is wrong and in which layer.
+    """
+    return in_memory(stages(model, options).built, threads)
+
+
+def in_memory(built: Built, threads: int | None = None) -> CompiledModel:
+    """Load a built model into this process."""
+    loaded = load_in_memory(built)
+    library = Library.at(loaded.query, built.manifest, keep=loaded.keep, save=built.write_shared)
+    return CompiledModel(library, threads=threads)

@@ -1,0 +1,158 @@
+"""Attribute text to the fields of an operation, by the types of the fields."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
+from math import prod
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from aot.ir.op import Op, attributes
+from aot.ir.types import Dim, Shape
+from codegen.loops import Var
+from runtime.abi import DType
+from runtime.errors import CorruptError, ModelError, UnsupportedError
+
+MAX_ELEMENTS = 1 << 48
+TRUE, FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
+
+
+class Symbols:
+    """Makes the dimensions that are known at run time only; their names are unique in the model."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def make(self, layer: str, position: int, low: int, high: int | None) -> Var:
+        """`x.d0` for the first dimension of layer `x`; `low <= dim <= high`."""
+        stem = re.sub(r"[^A-Za-z0-9_.]", "_", layer)
+        stem = f"{stem if re.match('[A-Za-z_]', stem) else f'_{stem}'}.d{position}"
+        name, n = stem, 1
+        while name in self._taken:
+            n += 1
+            name = f"{stem}.{n}"
+        self._taken.add(name)
+        return Var(name, None if high is None else high + 1, low)
+
+
+def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | None]) -> Op:
+    """An operation from the attributes of its layer; unknown ones are ignored, absent ones have the class's defaults.
+
+    `shape` reads shapes, which may hold new symbols. ModelError for a value that does not fit.
+    """
+    values: dict[str, Any] = {}
+    for field, xml, hint in _fields(cls):
+        text = data.get(xml)
+        if text is not None:
+            try:
+                values[field] = convert(hint, text, shape)
+            except (ValueError, KeyError):
+                shown = text if len(text) <= 60 else f"{text[:57]}..."
+                raise ModelError(f"{cls.type}: attribute {xml} must be {_kind(hint)}, got {shown!r}") from None
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise ModelError(f"{cls.type}: attributes are missing: {error}") from error
+
+
+def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:
+    """Text to a value of type `hint`; ValueError or KeyError if it is none."""
+    if get_origin(hint) in (Union, types.UnionType) and hint != Dim:
+        rest = tuple(h for h in get_args(hint) if h is not type(None))
+        hint = rest[0]
+    if hint == Shape:
+        return shape(text)
+    if get_origin(hint) is tuple:
+        return tuple(convert(get_args(hint)[0], part, shape) for part in _parts(text))
+    text = text.strip()
+    if hint is DType:
+        return element_type(text)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return {str(e.value).lower(): e for e in hint}[text.lower()]
+    if hint is bool:
+        return _boolean(text)
+    if hint is int:
+        return int(text, 10)
+    return float(text) if hint is float else text
+
+
+def element_type(text: str) -> DType:
+    """ValueError for a text that is no type; UnsupportedError for a type that is known at run time only."""
+    lowered = text.strip().lower()
+    if lowered in ("dynamic", "undefined", "unspecified"):
+        raise UnsupportedError(f"element type must be known, got {lowered}")
+    return DType("boolean" if lowered == "bool" else lowered)
+
+
+def partial_shape(text: str, layer: str, symbols: Symbols) -> Shape | None:
+    """`1,3,?,1..224,8..` with symbols for what varies; None for `...`, an unknown rank."""
+    if text.strip() == "...":
+        return None
+    parts = _parts(text)
+    check_elements((1,) * len(parts), layer)
+    dims = tuple(_dim(part, i, layer, symbols) for i, part in enumerate(parts))
+    check_elements(tuple(d for d in dims if isinstance(d, int)), layer)
+    return dims
+
+
+def static_shape(text: str, layer: str) -> tuple[int, ...]:
+    try:
+        dims = tuple(int(part, 10) for part in _parts(text))
+    except ValueError:
+        raise CorruptError(f"layer {layer!r}: a shape must be a list of integers, got {text[:60]!r}") from None
+    check_elements(dims, layer)
+    return dims
+
+
+def check_elements(dims: tuple[int, ...], layer: str) -> None:
+    if len(dims) > 64 or any(d < 0 for d in dims) or prod(d or 1 for d in dims) > MAX_ELEMENTS:
+        shown = ",".join(map(str, dims[:8]))
+        rule = "a tensor has at most 2^48 elements and no negative dimension"
+        raise CorruptError(f"layer {layer!r}: {rule}, got [{shown}]")
+
+
+def _dim(text: str, position: int, layer: str, symbols: Symbols) -> Dim:
+    if text in ("?", "-1"):
+        return symbols.make(layer, position, 0, None)
+    if ".." not in text:
+        return int(text, 10)
+    low, high = text.split("..", 1)
+    least, most = int(low or "0", 10), int(high, 10) if high else None
+    if least < 0 or (most is not None and (most < least or most > MAX_ELEMENTS)) or least > MAX_ELEMENTS:
+        raise CorruptError(f"layer {layer!r}: a range of sizes must rise, got {text!r}")
+    return least if least == most else symbols.make(layer, position, least, most)
+
+
+def _parts(text: str) -> list[str]:
+    return [p.strip() for p in text.split(",")] if text.strip() else []
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in TRUE | FALSE:
+        raise ValueError(text)
+    return lowered in TRUE
+
+
+def _kind(hint: Any) -> str:
+    if get_origin(hint) in (Union, types.UnionType) and hint != Dim:
+        return _kind(get_args(hint)[0])
+    if hint == Shape:
+        return "a shape"
+    if get_origin(hint) is tuple:
+        return f"a list, each {_kind(get_args(hint)[0])}"
+    if hint is DType:
+        return "an element type"
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return "one of " + ", ".join(str(e.value) for e in hint)
+    return {"bool": "true or false", "int": "an integer", "float": "a number"}.get(hint.__name__, "text")
+
+
+@cache
+def _fields(cls: type[Op]) -> tuple[tuple[str, str, Any], ...]:
+    """Field, XML name and type of each attribute."""
+    hints = get_type_hints(cls)
+    return tuple((f.name, str(f.metadata.get("xml", f.name)), hints[f.name]) for f in attributes(cls))

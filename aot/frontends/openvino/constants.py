@@ -1,0 +1,126 @@
+"""Constants of the `.bin` file: slices of it as arrays, packed types unpacked.
+
+    u4 i4 nf4 f4e2m1   low nibble first             u1   highest bit first             u2   lowest bits first
+    u3   8 values in 3 bytes: low two bits of each, first value highest; then the third bits, first value highest
+    u6   4 values in 3 bytes: low four bits of each, first value highest; then the upper two bits, first value highest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.types import Array, numpy_dtype
+from runtime.abi import DType
+from runtime.errors import CorruptError
+
+Bytes = NDArray[np.uint8]
+
+
+class Weights:
+    """The bytes beside a network, mapped into memory; every body of it reads the same ones."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.exists = path.is_file()
+        empty = not self.exists or path.stat().st_size == 0
+        self.data: Bytes = np.zeros(0, np.uint8) if empty else np.asarray(np.memmap(path, np.uint8, mode="r"))
+
+    def constant(self, dtype: DType, shape: tuple[int, ...], offset: int, size: int) -> Array:
+        """Elements of `dtype` in `size` bytes from `offset`; a view of the file where it is aligned.
+
+        CorruptError where the bytes are not in the file, or too many or too few.
+        """
+        if not self.exists:
+            raise CorruptError(f"{self.path.name}: the file with the weights is missing")
+        if offset < 0 or size < 0 or offset + size > len(self.data):
+            rule = f"constants must lie inside {self.path.name} of {len(self.data)} bytes"
+            raise CorruptError(f"{rule}, got offset {offset} and size {size}")
+        count = prod(shape)
+        raw = self.data[offset : offset + size]
+        if dtype is DType.STRING:
+            return strings(raw, count).reshape(shape)
+        needed = packed_bytes(dtype, count)
+        if needed != size and count:
+            raise CorruptError(f"{dtype.value}{list(shape)} takes {needed} bytes, got size {size}")
+        return unpack(dtype, raw[:needed], count, offset).reshape(shape)
+
+
+def packed_bytes(dtype: DType, count: int) -> int:
+    """Bytes of `count` elements in the file."""
+    per_block, block = _BLOCKS.get(dtype, (1, dtype.bits // 8))
+    return -(-count // per_block) * block
+
+
+def unpack(dtype: DType, raw: Bytes, count: int, offset: int = 0) -> Array:
+    """`count` elements in NumPy's form. `offset`: of `raw` from an aligned address."""
+    if dtype is DType.BOOL:
+        return raw != 0
+    if dtype in _CODES:
+        codes = _CODES[dtype](raw)[:count]
+        if dtype is DType.I4:
+            return ((codes.astype(np.int8) ^ 8) - 8).astype(ml_dtypes.int4)
+        if dtype is DType.F4E2M1:
+            return codes.view(ml_dtypes.float4_e2m1fn)
+        return codes.astype(numpy_dtype(dtype))
+    wanted = numpy_dtype(dtype)
+    return raw.view(wanted) if offset % wanted.itemsize == 0 else raw.copy().view(wanted)
+
+
+def strings(raw: Bytes, count: int) -> Array:
+    """i32 count, i32 begin of the first, i32 end of each, UTF-8 bytes; offsets count from the first byte of text."""
+    head = raw[: len(raw) // 4 * 4].copy().view("<i4")
+    if not count:
+        return np.empty(0, object)
+    if len(head) < count + 2 or head[0] != count:
+        raise CorruptError(f"string constant: a header for {count} strings, got one for {head[0] if len(head) else 0}")
+    ends = [int(e) for e in head[1 : count + 2]]
+    text = raw[4 * (count + 2) :].tobytes()
+    if ends[0] != 0 or any(a > b for a, b in pairwise(ends)) or ends[-1] > len(text):
+        raise CorruptError(f"string constant: offsets must rise from 0 to at most {len(text)}, got {ends[:8]}")
+    found = np.empty(count, object)
+    # Vocabularies hold pieces of characters; surrogateescape keeps their bytes.
+    found[:] = [text[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
+    return found
+
+
+def _bits(raw: Bytes, width: int, highest_first: bool) -> Bytes:
+    """Fields of `width` bits, in the order of their bytes."""
+    shifts = np.arange(0, 8, width, dtype=np.uint8)
+    if highest_first:
+        shifts = shifts[::-1]
+    return ((raw[:, None] >> shifts) & np.uint8((1 << width) - 1)).reshape(-1)
+
+
+def _split(raw: Bytes, low: int, high: int) -> Bytes:
+    """Blocks of two bytes with the low fields and one with the high fields."""
+    blocks = raw.reshape(-1, 3)
+    lows = _bits(np.ascontiguousarray(blocks[:, :2]).reshape(-1), low, True)
+    return lows | (_bits(np.ascontiguousarray(blocks[:, 2]), high, True) << np.uint8(low))
+
+
+def _nibbles(raw: Bytes) -> Bytes:
+    return _bits(raw, 4, False)
+
+
+_CODES: dict[DType, Callable[[Bytes], Bytes]] = {
+    DType.U1: lambda raw: _bits(raw, 1, True),
+    DType.U2: lambda raw: _bits(raw, 2, False),
+    DType.U3: lambda raw: _split(raw, 2, 1),
+    DType.U4: _nibbles,
+    DType.U6: lambda raw: _split(raw, 4, 2),
+    DType.I4: _nibbles,
+    DType.NF4: _nibbles,
+    DType.F4E2M1: _nibbles,
+}
+# elements in a block, bytes of a block
+_BLOCKS = {
+    DType.U1: (8, 1), DType.U2: (4, 1), DType.U3: (8, 3), DType.U4: (2, 1), DType.U6: (4, 3),
+    DType.I4: (2, 1), DType.NF4: (2, 1), DType.F4E2M1: (2, 1),
+}

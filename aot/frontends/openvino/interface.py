@@ -1,0 +1,53 @@
+"""Inputs and outputs of version 10 files: fewer element types, and the names of layers are names of tensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+OUTPUT_TYPES = {
+    **dict.fromkeys((DType.F64, DType.F16, DType.BF16), DType.F32),
+    **dict.fromkeys((DType.I16, DType.I8, DType.U16, DType.U8, DType.BOOL), DType.F32),
+    **dict.fromkeys((DType.I64, DType.U64, DType.U32), DType.I32),
+}
+
+
+def apply_version_10(graph: Graph) -> None:
+    """f16 inputs become f32; outputs of other types than f32 and i32 become one of these."""
+    for node in list(graph.results):  # before the inputs change, because outputs have the names of what feeds them
+        _convert_output(graph, node)
+    for node in list(graph.parameters):
+        node.out_port(0).add_tensor_names((node.name,))
+        _widen_input(graph, node)
+
+
+def _widen_input(graph: Graph, node: Node) -> None:
+    op: Any = node.op
+    if op.element_type is not DType.F16:
+        return
+    readers = node.out_port(0).get_destinations()
+    node.op = replace(op, element_type=DType.F32)
+    build = Builder(graph, node.origin)
+    narrow = build.Convert(node.out_port(0), destination_type=DType.F16, name=f"{node.name}/convert")
+    for port in readers:
+        port.connect(narrow)
+
+
+def _convert_output(graph: Graph, node: Node) -> None:
+    source = node.source(0)
+    above = source.node
+    name = above.name if len(above.out_ports()) == 1 else f"{above.name}.{source.idx}"
+    source.add_tensor_names((name,))
+    node.out_port(0).add_tensor_names((name,))
+    try:
+        wanted = OUTPUT_TYPES.get(source.type.dtype)
+    except UnsupportedError:
+        return  # a type below cannot be inferred: the compiler says so, reading must not
+    if wanted is not None:
+        converted = Builder(graph, node.origin).Convert(source, destination_type=wanted, name=f"{node.name}/convert")
+        node.in_port(0).connect(converted)

@@ -1,0 +1,182 @@
+"""The elements of an IR file as plain records: what stands in the file, checked for form, not for meaning.
+
+    <net><layers><layer><data/><input><port/></input><output><port/></output></layer></layers><edges/><rt_info/></net>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lxml import etree
+
+from runtime.errors import CorruptError
+
+Element = etree._Element  # pyright: ignore[reportPrivateUsage]  lxml has no public name for it
+
+MAX_FILE = 512 << 20  # bytes of XML; real files stay below 100 MB, because weights are elsewhere
+HUGE_FILE = 8 << 20  # above it, libxml2's own limits on long texts are lifted
+MAX_ID = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPort:
+    """`names` are those of the tensor."""
+
+    id: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One `<layer>`. `element` holds what only layers with bodies have."""
+
+    id: int
+    name: str
+    type: str
+    version: str
+    data: dict[str, str]
+    inputs: tuple[int, ...]
+    outputs: tuple[OutputPort, ...]
+    output_names: tuple[str, ...]
+    rt_info: dict[str, dict[str, str]]
+    element: Element
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A `<net>` or a body."""
+
+    layers: tuple[Layer, ...]
+    edges: tuple[Edge, ...]
+
+
+def parse(path: Path) -> Element:
+    """The root of an XML file. CorruptError for what is not plain XML: entities and document types are refused."""
+    size = path.stat().st_size
+    if size > MAX_FILE:
+        raise CorruptError(f"{path.name}: XML of at most {MAX_FILE} bytes, got {size}")
+    text = path.read_bytes()
+    if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+        raise CorruptError(f"{path.name}: XML in UTF-8 without document type and entities, got something else")
+    parser = etree.XMLParser(
+        encoding="utf-8",  # whatever the file declares: another encoding could hide a document type
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=size > HUGE_FILE,
+    )
+    try:
+        return etree.fromstring(text, parser)
+    except etree.XMLSyntaxError as error:
+        raise CorruptError(f"{path.name}: not well-formed XML: {error}") from error
+
+
+def network(element: Element, where: str) -> Network:
+    """Layers and edges of a `<net>` or body; ids are unique in it."""
+    layers = tuple(_layer(e) for e in _below(element, "layers", "layer"))
+    if not layers:
+        raise CorruptError(f"{where}: a network needs layers, got none")
+    seen: dict[int, str] = {}
+    for layer in layers:
+        if layer.id in seen:
+            raise CorruptError(f"{where}: layers {seen[layer.id]!r} and {layer.name!r} have the same id {layer.id}")
+        seen[layer.id] = layer.name
+    return Network(layers, tuple(_edge(e, where) for e in _below(element, "edges", "edge")))
+
+
+def integer(element: Element, key: str, what: str, default: int | None = None) -> int:
+    """An integer attribute of an element."""
+    text = element.get(key)
+    if text is None and default is not None:
+        return default
+    try:
+        value = int(text or "", 10)
+    except ValueError:
+        value = MAX_ID
+    if not -MAX_ID < value < MAX_ID:
+        raise CorruptError(f"{what}: {key} must be an integer, got {_short(text)}")
+    return value
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    r"""`a,b\,c` -> `a` and `b,c`."""
+    if not text:
+        return ()
+    parts = text.replace("\\,", "\0").split(",")
+    return tuple(dict.fromkeys(p.replace("\0", ",") for p in parts if p))
+
+
+def rt_info(element: Element) -> dict[str, object]:
+    """The model's free information: nested elements with `value`s; `<info name= value=/>` where a key is no name."""
+    found: dict[str, object] = {}
+    stack = [(element, found)]
+    while stack:
+        parent, target = stack.pop()
+        for child in parent:
+            key = child.get("name", child.tag) if child.tag == "info" else child.tag
+            if len(child):
+                below: dict[str, object] = {}
+                target[str(key)] = below
+                stack.append((child, below))
+            else:
+                target[str(key)] = child.get("value", dict(child.attrib) or "")
+    return found
+
+
+def _layer(element: Element) -> Layer:
+    name = element.get("name") or f"layer {element.get('id')}"
+    id = integer(element, "id", f"layer {name!r}")
+    data = element.find("data")
+    inputs = tuple(integer(p, "id", f"layer {name!r}: port") for p in _below(element, "input", "port"))
+    ports = list(_below(element, "output", "port"))
+    outputs = tuple(OutputPort(integer(p, "id", f"layer {name!r}: port"), split_names(p.get("names"))) for p in ports)
+    ids = [*inputs, *(p.id for p in outputs)]
+    if len(set(ids)) != len(ids):
+        raise CorruptError(f"layer {name!r}: port ids must differ, got {ids}")
+    return Layer(
+        id=id,
+        name=name,
+        type=element.get("type", ""),
+        version=element.get("version", ""),
+        data={} if data is None else dict(data.attrib),
+        inputs=inputs,
+        outputs=outputs,
+        output_names=split_names(element.get("output_names")),
+        rt_info=_attributes(*reversed(ports), element),
+        element=element,
+    )
+
+
+def _attributes(*elements: Element) -> dict[str, dict[str, str]]:
+    """Of a layer and its output ports; the layer's own win."""
+    found: dict[str, dict[str, str]] = {}
+    for element in elements:
+        for e in _below(element, "rt_info", "attribute"):
+            found[e.get("name", "")] = {k: v for k, v in e.attrib.items() if k != "name"}
+    return found
+
+
+def _edge(element: Element, where: str) -> Edge:
+    keys = ("from-layer", "from-port", "to-layer", "to-port")
+    return Edge(*(integer(element, key, f"{where}: edge") for key in keys))
+
+
+def _below(element: Element, group: str, tag: str) -> Iterator[Element]:
+    for parent in element.iterchildren(group):
+        yield from parent.iterchildren(tag)
+
+
+def _short(text: str | None) -> str:
+    return "nothing" if text is None else repr(text if len(text) <= 60 else text[:57] + "...")

@@ -1,0 +1,1 @@
+"""Graphs: types, operations, nodes and ports, text form."""

@@ -1,0 +1,51 @@
+"""Builder: adds nodes to a graph in the language of the opset: `build.Add(x, y)`, `build.const([1, 2], DType.I64)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from aot.ir.graph import Graph, Node, Origin, OutPort
+from aot.ir.op import REGISTRY, Op
+from aot.ir.types import numpy_dtype
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+
+class Builder:
+    """Every node it adds has the same origin. Plain numbers and arrays become constants of the first port's type."""
+
+    def __init__(self, graph: Graph, origin: Origin | None = None) -> None:
+        self.graph, self.origin = graph, origin
+
+    def __call__(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> OutPort:
+        """Output 0 of a new node."""
+        return self.node(op, *inputs, outputs=outputs, name=name).out_port(0)
+
+    def node(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> Node:
+        like = next((i for i in inputs if isinstance(i, OutPort)), None)
+        ports = [i if i is None or isinstance(i, OutPort) else self._number(i, like) for i in inputs]
+        return self.graph.add(op, *ports, name=name, origin=self.origin, outputs=outputs)
+
+    def const(self, value: Any, dtype: DType, name: str = "") -> OutPort:
+        data = np.asarray(value).astype(numpy_dtype(dtype))
+        op = REGISTRY["Constant"](element_type=dtype)  # type: ignore[call-arg]
+        return self.graph.add(op, name=name, origin=self.origin or Origin(), data=data).out_port(0)
+
+    def _number(self, value: Any, like: OutPort | None) -> OutPort:
+        if like is None:
+            raise InternalError("a number needs a port beside it that says its type")
+        return self.const(value, like.type.dtype)
+
+    def __getattr__(self, type: str) -> Callable[..., OutPort]:
+        """`build.Relu(x)`; attributes as keywords: `build.MatMul(a, b, transpose_b=True)`."""
+        if type not in REGISTRY:
+            raise AttributeError(f"no operation {type!r}")
+        cls = REGISTRY[type]
+
+        def add(*inputs: OutPort | Any | None, outputs: int = 1, name: str = "", **attributes: Any) -> OutPort:
+            return self(cls(**attributes), *inputs, outputs=outputs, name=name)
+
+        return add

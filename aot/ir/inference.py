@@ -1,0 +1,57 @@
+"""What is known of a node's outputs, from what is known of its inputs.
+
+Types, and small values too, because shapes depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from aot.ir.op import Foreign, Op, Operand
+from aot.ir.types import Array, TensorType, dtype_of
+from runtime.abi import DType
+from runtime.errors import AotError, InternalError, ModelError, ShapeError
+
+FOLD_LIMIT = 1 << 16  # elements of a value that inference computes on the way; larger ones are folded by the pass
+
+
+def infer_outputs(
+    op: Op, inputs: Sequence[Operand | None], count: int, data: Array | None, regions: Mapping[str, object]
+) -> tuple[Operand, ...]:
+    """The `count` outputs of an operation. AotError if the inputs do not fit it."""
+    if data is not None:
+        return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
+    name = op.kind if isinstance(op, Foreign) else op.type
+    try:
+        types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
+        if len(types) != count:
+            raise ModelError(f"{name}: {len(types)} outputs, the node has {count}")
+        return tuple(Operand(t, v) for t, v in zip(types, _values(op, inputs, types, regions), strict=True))
+    except AotError:
+        raise
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise InternalError(f"{name}: inference failed: {error!r}") from error
+        raise ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})") from error
+    except Exception as error:
+        raise InternalError(f"{name}: inference failed: {error!r}") from error
+
+
+def _values(
+    op: Op, inputs: Sequence[Operand | None], types: tuple[TensorType, ...], regions: Mapping[str, object]
+) -> Sequence[Array | None]:
+    small = all(t.is_static and prod(t.static_shape) <= FOLD_LIMIT for t in types)
+    read = all(i is None or i.value is None or i.value.size <= FOLD_LIMIT for i in inputs)
+    if not small or not read or regions:
+        return [None] * len(types)
+    with np.errstate(all="ignore"):
+        found = op.fold(*inputs)
+    return found if found is not None else [None] * len(types)
+
+
+def _constant_dtype(op: Op, data: Array) -> DType:
+    declared = getattr(op, "element_type", None)
+    return declared if isinstance(declared, DType) else dtype_of(data)

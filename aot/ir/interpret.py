@@ -1,0 +1,80 @@
+"""Runs a graph with the NumPy references of its operations: the oracle of all tests, slow and plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.op import Foreign, RegionOp
+from aot.ir.types import Array
+from runtime.errors import AotError, InternalError, UnsupportedError, UsageError
+
+Observer = Callable[[OutPort, Array], None]
+
+
+def interpret(
+    graph: Graph,
+    inputs: Sequence[Array],
+    *,
+    state: dict[str, Array] | None = None,
+    observe: Observer | None = None,
+) -> list[Array]:
+    """The results' values, in their order, for one value of each parameter.
+
+    `state` holds the variables of ReadValue and Assign between calls; `observe` sees every value as it is made.
+    """
+    if len(inputs) != len(graph.parameters):
+        raise UsageError(f"graph {graph.name}: {len(graph.parameters)} inputs are needed, got {len(inputs)}")
+    given = {node.id: np.asarray(value) for node, value in zip(graph.parameters, inputs, strict=True)}
+    variables = {} if state is None else state
+    assigned: dict[str, Array] = {}
+    live: dict[int, tuple[Array, ...]] = {}
+    readers: dict[int, int] = {}
+    for node in graph.order():
+        arrays = [None if p is None else live[p.node.id][p.idx] for p in node.sources()]
+        found = (given[node.id],) if node.id in given else _evaluate(node, arrays, variables, assigned)
+        if observe is not None:
+            for port, value in zip(node.out_ports().values(), found, strict=True):
+                observe(port, value)
+        readers[node.id] = sum(len(p.destinations) for p in node.out_ports().values()) + (node.type == "Result")
+        if readers[node.id]:
+            live[node.id] = found
+        for source in node.sources():
+            if source is not None:
+                readers[source.node.id] -= 1
+                if not readers[source.node.id]:
+                    del live[source.node.id]
+    variables.update(assigned)
+    return [live[node.id][0] for node in graph.results]
+
+
+def _evaluate(
+    node: Node, arrays: list[Array | None], variables: dict[str, Array], assigned: dict[str, Array]
+) -> tuple[Array, ...]:
+    op = node.op
+    if node.data is not None:
+        return (node.data,)
+    if isinstance(op, Foreign):
+        raise UnsupportedError(f"{op.dialect}.{op.kind}: a foreign operation has no reference, in layer {node.name!r}")
+    variable = getattr(op, "variable_id", None)
+    if node.type == "ReadValue" and variable in variables:
+        return (variables[variable],)
+    if node.type == "Assign" and variable is not None and arrays[0] is not None:
+        assigned[variable] = arrays[0]
+    try:
+        with np.errstate(all="ignore"):
+            if isinstance(op, RegionOp):
+                return tuple(op.reference(arrays, node.regions, interpret))
+            found = op.evaluate(*arrays)
+    except AotError as error:
+        error.add_note(f"in layer {node.name!r}: {node}")
+        raise
+    except Exception as error:
+        shapes = ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in arrays)
+        text = f"{node.type}: the reference failed on {shapes}: {error!r}, in layer {node.name!r}"
+        raise InternalError(text) from error
+    if len(found) != len(node.out_ports()):
+        raise InternalError(f"{node.type}: {len(node.out_ports())} outputs, the reference gives {len(found)}")
+    return found

@@ -1,0 +1,251 @@
+"""What an operation is: attributes, inference, a NumPy reference, and exactly one form that says how it runs.
+
+    ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce
+    ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: a map of indices for each box of an output
+    DecomposedOp   decompose(build, *ports) -> ports              simpler operations
+    LoopOp         nest(outs, *inputs) -> work                    definitions, groups or statements written by hand
+    RegionOp       sub-graphs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+import numpy as np
+
+from aot.ir.types import Array, Dim, Shape, TensorType
+from codegen.define import Definition, Group
+from codegen.index import bounds, normal
+from codegen.loops import Buffer, Expr, Load, Operand as ExprLike, Stmt, Var, as_expr, prim
+from runtime.abi import DType
+from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
+
+Element = Callable[..., Expr]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What inference knows of an input: its type, and its value where that is known at compile time.
+
+    A value of integers may be an object array that holds symbolic dimensions.
+    """
+
+    type: TensorType
+    value: Array | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        return self.type.rank
+
+    def ints(self, what: str) -> tuple[int, ...]:
+        """The value as numbers; UnsupportedError if it is known only at run time."""
+        return tuple(int(v) for v in self.known(what).reshape(-1))
+
+    def dims(self, what: str) -> Shape:
+        """The value as dimensions, which may be symbolic."""
+        return tuple(v if isinstance(v, Expr) else int(v) for v in self.known(what).reshape(-1).tolist())
+
+    def known(self, what: str) -> Array:
+        if self.value is None:
+            raise UnsupportedError(f"{what} must be known at compile time")
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input as `compute` and `nest` read it: `x(i, j)` is element [i, j]."""
+
+    buffer: Buffer
+    type: TensorType
+    value: Array | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        return self.type.rank
+
+    def __call__(self, *index: ExprLike) -> Expr:
+        return Load(self.buffer, tuple(as_expr(i, DType.I64) for i in index))
+
+    def padded(self, *index: ExprLike, fill: float = 0.0) -> Expr:
+        """Element [index], or `fill` where an index that is not a plain axis lies outside the shape."""
+        value = self(*index)
+        for i, n in zip(index, self.shape, strict=True):
+            if isinstance(i, Expr) and not _inside(i, n):
+                value = prim("within", i, as_expr(n, DType.I64), value, fill)
+        return value
+
+    def operand(self) -> Operand:
+        return Operand(self.type, self.value)
+
+
+def _inside(index: Expr, extent: Dim) -> bool:
+    if isinstance(index, Var) and index.extent == extent:
+        return True
+    low, high = bounds(normal(index, {}))
+    return low >= 0 and isinstance(extent, int) and high < extent
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Box `start`, `start + extent` of output `output`: element [start + i] is element [index(i)] of input `source`."""
+
+    source: int
+    start: Shape
+    extent: Shape
+    index: Callable[..., tuple[Expr, ...]]
+    output: int = 0
+
+
+Work = Definition | Group | tuple[Stmt, ...]
+
+
+def attr(default: Any = MISSING, *, xml: str | None = None) -> Any:
+    """An attribute whose XML name is not its Python name, or that has no default."""
+    metadata = {"xml": xml} if xml else {}
+    return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Op:
+    """Base of all operations: a frozen value whose fields are its attributes."""
+
+    type: ClassVar[str] = ""
+    xml_type: ClassVar[str] = ""
+    opset: ClassVar[str] = ""  # the first operation set that has this definition
+    pure: ClassVar[bool] = True  # False: state or randomness; such nodes are never folded, merged or copied
+    infer: ClassVar[Callable[..., TensorType | tuple[TensorType, ...]]]
+    reference: ClassVar[Callable[..., Any]]
+
+    def outputs(self, *operands: Operand | None) -> tuple[TensorType, ...]:
+        """`infer`, as a tuple."""
+        found = self.infer(*operands)
+        return found if isinstance(found, tuple) else (found,)
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        """The outputs' values, if the inputs' are known."""
+        if not self.pure or not operands or any(o is not None and o.value is None for o in operands):
+            return None
+        return self.evaluate(*(None if o is None else o.value for o in operands))
+
+    def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
+        """`reference`, as a tuple."""
+        found = self.reference(*arrays)
+        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
+
+
+@dataclass(frozen=True)
+class ComputeOp(Op):
+    """`compute(out, *inputs)` gives the function from the output's index to its element."""
+
+    compute: ClassVar[Callable[..., Element]]
+
+
+@dataclass(frozen=True)
+class ViewOp(Op):
+    """`pieces(outs, *operands)`: boxes that cover the outputs without overlap, each a map of indices into one input."""
+
+    pieces: ClassVar[Callable[..., tuple[Piece, ...]]]
+
+
+@dataclass(frozen=True)
+class DecomposedOp(Op):
+    """`decompose(build, *ports)` gives ports of simpler operations that mean the same."""
+
+    decompose: ClassVar[Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class LoopOp(Op):
+    """`nest(outs, *inputs)` gives the work to run, one after another, written by hand."""
+
+    nest: ClassVar[Callable[..., tuple[Work, ...]]]
+
+
+@dataclass(frozen=True)
+class RegionOp(Op):
+    """Holds sub-graphs; the node keeps them in `regions`."""
+
+
+@dataclass(frozen=True)
+class Foreign(Op):
+    """An operation of another framework, or of an extension: known by name only, until a front pass replaces it."""
+
+    dialect: str = ""
+    kind: str = ""
+    attrs: tuple[tuple[str, Any], ...] = ()
+    types: tuple[TensorType, ...] = ()
+
+    def infer(self, *operands: Operand | None) -> tuple[TensorType, ...]:
+        return self.types
+
+
+FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp)
+REGISTRY: dict[str, type[Op]] = {}
+_BY_TYPE: dict[str, dict[int, type[Op]]] = {}
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(attr, field))
+def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[T]]:
+    """Register an operation.
+
+    `opsets`: the sets in which a versioned definition with this meaning was first registered. `type`: the operation's
+    name where the class has another one (`Interpolate_4`); `xml`: its spelling in IR files where that differs (`ReLU`).
+    An operation without opsets is internal: lowering makes it, no file has it.
+    """
+
+    def register(cls: Any) -> Any:
+        made = dataclass(frozen=True)(cls)
+        made.type = type or cls.__name__
+        made.xml_type = xml or made.type
+        made.opset = opsets[0] if opsets else ""
+        if REGISTRY.setdefault(cls.__name__, made) is not made:
+            raise InternalError(f"operation {cls.__name__} is registered twice")
+        for name in opsets:
+            _BY_TYPE.setdefault(made.type.lower(), {})[int(name.removeprefix("opset"))] = made
+        return made
+
+    return register
+
+
+def find(type_name: str, opset: int) -> type[Op] | None:
+    """The definition that operation set `opset` has for a type, whatever the case of its letters; None if it has none."""
+    names = {"const": "constant"}
+    versions = _BY_TYPE.get(names.get(type_name.lower(), type_name.lower()), {})
+    fitting = [n for n in versions if n <= opset]
+    return versions[max(fitting)] if fitting else None
+
+
+def attributes(cls: type[Op] | Op) -> tuple[Field[Any], ...]:
+    return fields(cls)
+
+
+def axis_of(axis: int, rank: int, what: str) -> int:
+    """`axis` counted from the front; ShapeError if it is out of range."""
+    if not -rank <= axis < max(rank, 1):
+        raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+__all__ = [
+    "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Foreign", "Input", "LoopOp", "ModelError", "Op",
+    "Operand", "Piece", "RegionOp", "ViewOp", "Work", "attr", "attributes", "axis_of", "find", "op",
+]

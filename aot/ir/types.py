@@ -1,0 +1,128 @@
+"""Tensor types: an element type and a shape whose dimensions are numbers or expressions over named symbols.
+
+    f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.index import normal
+from codegen.loops import Const, Expr, Var
+from codegen.printer import expr_text
+from runtime.abi import DType
+from runtime.errors import ShapeError, UnsupportedError
+
+Dim = int | Expr
+Shape = tuple[Dim, ...]
+Array = NDArray[Any]
+
+_NUMPY: dict[DType, np.dtype[np.generic]] = {
+    DType.F64: np.dtype(np.float64),
+    DType.F32: np.dtype(np.float32),
+    DType.F16: np.dtype(np.float16),
+    DType.BF16: np.dtype(ml_dtypes.bfloat16),
+    DType.I64: np.dtype(np.int64),
+    DType.I32: np.dtype(np.int32),
+    DType.I16: np.dtype(np.int16),
+    DType.I8: np.dtype(np.int8),
+    DType.U64: np.dtype(np.uint64),
+    DType.U32: np.dtype(np.uint32),
+    DType.U16: np.dtype(np.uint16),
+    DType.U8: np.dtype(np.uint8),
+    DType.BOOL: np.dtype(np.bool_),
+    DType.U1: np.dtype(np.uint8),  # packed types are unpacked when they are read; their range stays
+    DType.U2: np.dtype(ml_dtypes.uint2),
+    DType.U3: np.dtype(np.uint8),
+    DType.U4: np.dtype(ml_dtypes.uint4),
+    DType.U6: np.dtype(np.uint8),
+    DType.I4: np.dtype(ml_dtypes.int4),
+    DType.NF4: np.dtype(np.uint8),
+    DType.F4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
+    DType.F8E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
+    DType.F8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    DType.F8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
+    DType.STRING: np.dtype(object),
+}
+_FROM_NUMPY = {v: k for k, v in reversed(_NUMPY.items())}
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
+    return _NUMPY[dtype]
+
+
+def dtype_of(array: Array) -> DType:
+    """Element type of an array; UnsupportedError for types no operation has."""
+    if array.dtype.kind in "US":
+        return DType.STRING
+    try:
+        return _FROM_NUMPY[array.dtype]
+    except KeyError:
+        raise UnsupportedError(f"element type {array.dtype} is not one of OpenVINO's") from None
+
+
+def simplify(dim: Dim) -> Dim:
+    """Normal form: equal dimensions become equal values, constants become ints."""
+    if isinstance(dim, int | np.integer):
+        return int(dim)
+    plain = normal(dim, {}).expr()
+    return int(plain.value) if isinstance(plain, Const) else plain
+
+
+def dim_text(dim: Dim) -> str:
+    return str(dim) if isinstance(dim, int) else expr_text(dim).replace(" ", "")
+
+
+def is_symbol(dim: Dim) -> bool:
+    return isinstance(dim, Var)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """`dims` is None while the rank is unknown, which ends with inference."""
+
+    dtype: DType
+    dims: Shape | None
+
+    def __post_init__(self) -> None:
+        if self.dims is not None:
+            dims = tuple(simplify(d) for d in self.dims)
+            if any(isinstance(d, int) and d < 0 for d in dims):
+                raise ShapeError(f"dimensions must not be negative, got {[dim_text(d) for d in dims]}")
+            object.__setattr__(self, "dims", dims)
+
+    @property
+    def shape(self) -> Shape:
+        if self.dims is None:
+            raise UnsupportedError("rank is not known: give the shape of the model's inputs")
+        return self.dims
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return self.dims is not None and all(isinstance(d, int) for d in self.dims)
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape as numbers; UnsupportedError if a dimension is known only at run time."""
+        found = tuple(d for d in self.shape if isinstance(d, int))
+        if len(found) != self.rank:
+            raise UnsupportedError(f"{self}: dimensions must be known at compile time here")
+        return found
+
+    def __str__(self) -> str:
+        dims = "..." if self.dims is None else ",".join(map(dim_text, self.dims))
+        return f"{self.dtype.value}[{dims}]"
+
+
+def tensor(dtype: DType, shape: Sequence[Dim]) -> TensorType:
+    return TensorType(dtype, tuple(shape))

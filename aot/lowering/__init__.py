@@ -1,0 +1,1 @@
+"""Lowering: opset graph to loop nests and memory."""

@@ -1,0 +1,264 @@
+"""Graph -> steps: for each node its definitions over values that lie in memory, with no order, layout or memory yet.
+
+    step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.op import ComputeOp, Input, LoopOp, ViewOp
+from aot.ir.types import Array, Dim
+from codegen.define import Definition
+from codegen.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense, prim, rewrite, variables
+from codegen.program import Region
+from codegen.schedule import Schedule
+from codegen.traverse import Work, move_loads, reads, rewrite_work, writes
+from runtime.abi import DType
+from runtime.errors import AotError, InternalError, UnsupportedError
+
+AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that lies in memory. `buffer` has its logical dimensions; strides and size in elements come with the layout."""
+
+    buffer: Buffer
+    region: Region
+    index: int = 0
+    data: Array | None = None
+    elements: Size = 0
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+
+@dataclass(slots=True)
+class Step:
+    """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it came with one."""
+
+    works: tuple[Work, ...]
+    layers: tuple[str, ...]
+    kind: str
+    schedule: Schedule | None = None
+
+    def reads(self) -> tuple[Load, ...]:
+        return tuple(dict.fromkeys(x for w in self.works for x in reads(w)))
+
+    def writes(self) -> tuple[Buffer, ...]:
+        return tuple(dict.fromkeys(b for w in self.works for b in writes(w)))
+
+    @property
+    def definition(self) -> Definition | None:
+        """The one definition, if that is all there is."""
+        return self.works[0] if len(self.works) == 1 and isinstance(self.works[0], Definition) else None
+
+
+@dataclass(slots=True)
+class Steps:
+    """All steps in an order that runs, and the values by name."""
+
+    name: str
+    values: dict[str, Value] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    symbols: tuple[Var, ...] = ()
+
+
+def define(graph: Graph) -> Steps:
+    """Definitions of all that the results need."""
+    return _Definer(graph).run()
+
+
+class _Definer:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.steps = Steps(graph.name)
+        self.buffers: dict[OutPort, Value] = {}
+
+    def run(self) -> Steps:
+        order = self.graph.order()
+        for node in order:
+            if node.op.type == "Parameter":
+                self._value(node.out_port(0), Region.INPUT, self.graph.parameters.index(node))
+        sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
+        self.steps.symbols = tuple(sorted(variables(*sizes), key=lambda v: v.name))
+        self.steps.inputs = [self.buffers[p.out_port(0)].name for p in self.graph.parameters]
+        for node in order:
+            try:
+                self._node(node)
+            except AotError as error:
+                error.add_note(f"while lowering layer {node.name!r}: {node}")
+                raise
+        self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]
+        self._drop_unread()
+        return self.steps
+
+    def _node(self, node: Node) -> None:
+        op = node.op
+        if op.type in ("Parameter", "Constant", "Result") or self._known(node):
+            return
+        outs = [self._value(p, Region.ARENA).buffer for p in node.out_ports().values()]
+        match op:
+            case ComputeOp():
+                works: tuple[Work, ...] = (self._compute(node, op, outs[0]),)
+            case ViewOp():
+                works = self._view(node, op, outs)
+            case LoopOp():
+                works = self._nest(node, op, outs)
+            case _:
+                raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
+        layers = node.origin.layers or (node.name,)
+        if isinstance(op, ViewOp):  # each piece on its own, so that it can merge into what makes it
+            self.steps.steps += [Step((work,), layers, node.type) for work in works]
+        else:
+            self.steps.steps.append(Step(works, layers, node.type))
+
+    @staticmethod
+    def _known(node: Node) -> bool:
+        return all(p.value is not None and p.value.dtype != object for p in node.out_ports().values())
+
+    def _inputs(self, node: Node) -> list[Input | None]:
+        return [None if p.source is None else self._input(p.source) for p in node.in_ports().values()]
+
+    def _input(self, port: OutPort) -> Input:
+        if port not in self.buffers:
+            self._value(port, Region.CONSTANT, data=_known_array(port))
+        return Input(self.buffers[port].buffer, port.type, port.value)
+
+    def _value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
+        name = self._name(port)
+        buffer = dense(name, *port.shape, dtype=port.type.dtype)
+        if region is Region.INPUT:
+            buffer = foreign(buffer)
+        value = Value(buffer, region, index, data)
+        self.buffers[port] = self.steps.values[name] = value
+        return value
+
+    def _name(self, port: OutPort) -> str:
+        stem = re.sub(r"\W+", "_", port.node.name).strip("_")[-32:] or "value"
+        stem = stem if not stem[0].isdigit() else f"_{stem}"
+        return self._unique(stem)
+
+    def _unique(self, stem: str) -> str:
+        name, n = stem, 0
+        while name in self.steps.values:
+            n += 1
+            name = f"{stem}.{n}"
+        return name
+
+    def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
+        axes, index = indices(out.shape)
+        value = op.compute(node.out_port(0).type, *self._inputs(node))(*index)
+        return tidy(Definition(out, axes, value, index), self.steps.values)
+
+    def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
+        inputs = self._inputs(node)
+        operands = [None if i is None else i.operand() for i in inputs]
+        types = tuple(p.type for p in node.out_ports().values())
+        works: list[Work] = []
+        for piece in op.pieces(types, *operands):
+            if any(n == 0 for n in piece.extent):
+                continue
+            source = inputs[piece.source]
+            assert source is not None
+            axes, index = indices(piece.extent)
+            target = tuple(s + i for s, i in zip(piece.start, index, strict=True))
+            works.append(tidy(Definition(outs[piece.output], axes, source(*piece.index(*index)), target), self.steps.values))
+        return tuple(works)
+
+    def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
+        """A hand-written nest; buffers that it keeps between its works get names of their own."""
+        works = tuple(op.nest(tuple(outs), *self._inputs(node)))
+        found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
+        fresh: dict[str, Buffer] = {}
+        for b in sorted(found, key=lambda b: b.name):
+            made = replace(b, name=self._unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
+            fresh[b.name] = made
+            self.steps.values[made.name] = Value(made, Region.ARENA)
+        return tuple(rewrite_work(w, move_loads(fresh), lambda b: fresh.get(b.name, b)) for w in works)
+
+    def _result(self, index: int, node: Node) -> str:
+        """A copy, which fusion merges into what makes the value wherever it can."""
+        source = self._input(node.source(0))
+        name = f"output{index}"
+        out = foreign(dense(name, *source.shape, dtype=source.dtype))
+        self.steps.values[name] = Value(out, Region.OUTPUT, index)
+        axes, at = indices(out.shape)
+        copy = tidy(Definition(out, axes, source(*at), at), self.steps.values)
+        self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
+        return name
+
+    def _drop_unread(self) -> None:
+        """Steps nobody needs: shape arithmetic, and inputs that only inference read."""
+        needed: set[str] = set()
+        kept: list[Step] = []
+        for step in reversed(self.steps.steps):
+            outs = step.writes()
+            if any(b.name in needed or self.steps.values[b.name].region is Region.OUTPUT for b in outs):
+                kept.append(step)
+                needed |= {x.buffer.name for x in step.reads()}
+        self.steps.steps = kept[::-1]
+        used = needed | {b.name for s in kept for b in s.writes()} | set(self.steps.inputs)
+        self.steps.values = {n: v for n, v in self.steps.values.items() if n in used}
+
+
+def _known_array(port: OutPort) -> Array:
+    if port.value is None or port.value.dtype == object:
+        raise InternalError(f"{port}: no value in memory and none known")
+    return port.value
+
+
+def foreign(buffer: Buffer) -> Buffer:
+    """Memory of the caller: aligned as its elements are, no more."""
+    return replace(buffer, align=stored_bytes(buffer.dtype))
+
+
+def stored_bytes(dtype: DType) -> int:
+    """Bytes of one element in memory: packed types lie one element a byte."""
+    return dtype.compute.bytes if dtype.bits < 8 else dtype.bytes
+
+
+def indices(shape: tuple[Dim, ...]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
+    """Axes for all dimensions that are not 1, and the index they make: 0 where a dimension is 1."""
+    names = AXES.get(len(shape)) or [f"d{i}" for i in range(len(shape))]
+    index = tuple(Const(0) if n == 1 else Var(name, n) for name, n in zip(names, shape, strict=True))
+    return tuple(i for i in index if isinstance(i, Var)), index
+
+
+def tidy(d: Definition, values: dict[str, Value]) -> Definition:
+    """Reduction axes of one point vanish, the others have names of their own; constants of one element become numbers."""
+    reduction, taken = d.reduction, {a.name for a in d.axes}
+    value = d.value
+    if reduction is not None:
+        change: dict[Expr, Expr] = {}
+        axes: list[Var] = []
+        for a in reduction.axes:
+            fresh = replace(a, name=f"{a.name}r") if a.name in taken else a
+            change[a] = Const(0) if a.extent == 1 else fresh
+            axes += [] if a.extent == 1 else [fresh]
+        body = rewrite(reduction.body, change)
+        init = rewrite(reduction.init, change) if reduction.init is not None else None
+        value = rewrite(value, {reduction: Reduce(reduction.fn, tuple(axes), body, init) if axes else _plain(reduction.fn, body, init)})
+    return replace(d, value=rewrite(value, lambda e: _number(e, values)))
+
+
+def _plain(fn: str, body: Expr, init: Expr | None) -> Expr:
+    return body if init is None else prim(fn, init, body)
+
+
+def _number(e: Expr, values: dict[str, Value]) -> Expr | None:
+    if not isinstance(e, Load) or e.buffer.name not in values:
+        return None
+    data = values[e.buffer.name].data
+    if data is None or data.size != 1:
+        return None
+    number = np.asarray(data).reshape(-1)[0]
+    return Const(float(number) if e.dtype.is_float else int(number), e.dtype)

@@ -1,0 +1,265 @@
+"""Fusion by the form of definitions: what is read in place merges into its reader, what follows a reduction into it.
+
+    views          v[i, j] = x[j, i]                         into every reader: indices compose
+    epilogues      y[p, q] = relu(s[p, q] + b[q])            into s, if s is a reduction and nobody else reads it
+    producers      e[i] = exp(x[i])                          into its one reader, or into all if it costs nothing
+    places         c[i, 8 + j] = s[i, j]                     s is made in place, and everybody reads it there
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from aot.lowering.define import Step, Steps
+from codegen.define import Definition
+from codegen.index import normal
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Var, loads, rewrite, variables, walk
+from codegen.program import Region
+from codegen.traverse import Change, Work, rewrite_work
+
+HEAVY = {"exp", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
+
+
+def fuse(steps: Steps) -> None:
+    """Merge steps until nothing changes; results stay equal up to rounding."""
+    fuser = _Fuser(steps)
+    fuser.views()
+    fuser.merge()
+    fuser.places()
+    fuser.merge()
+
+
+class _Fuser:
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.makers: dict[str, list[Step]] = {}
+        self.readers: dict[str, list[Step]] = {}
+        for step in steps.steps:
+            self._link(step)
+
+    def _link(self, step: Step) -> None:
+        for b in step.writes():
+            self.makers.setdefault(b.name, []).append(step)
+        for name in dict.fromkeys(x.buffer.name for x in step.reads()):
+            self.readers.setdefault(name, []).append(step)
+
+    def _unlink(self, step: Step) -> None:
+        for b in step.writes():
+            self.makers[b.name].remove(step)
+        for name in dict.fromkeys(x.buffer.name for x in step.reads()):
+            self.readers[name].remove(step)
+
+    def _drop(self, step: Step) -> None:
+        self._unlink(step)
+        self.steps.steps.remove(step)
+        for b in step.writes():
+            if not self.makers.get(b.name) and not self.readers.get(b.name):
+                self.steps.values.pop(b.name, None)
+
+    def _maker(self, name: str) -> Step | None:
+        """The one step that makes all of an intermediate value as one definition."""
+        value = self.steps.values.get(name)
+        made = self.makers.get(name, [])
+        if value is None or value.region is not Region.ARENA or len(made) != 1:
+            return None
+        d = made[0].definition
+        return made[0] if d is not None and not d.where and _covers(d) else None
+
+    # ---- views
+
+    def views(self) -> None:
+        """A copy of a part or a permutation is read where it comes from."""
+        for step in list(self.steps.steps):
+            d = step.definition
+            if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
+                continue
+            if any(isinstance(e, Load) for i in d.value.index for e in walk(i)):
+                continue
+            self._inline_everywhere(step, d)
+
+    def _inline_everywhere(self, step: Step, d: Definition) -> None:
+        for reader in list(self.readers.get(d.out.name, [])):
+            self._replace(reader, tuple(rewrite_work(w, _substitution(d)) for w in reader.works), step.layers)
+        self._drop(step)
+
+    def _replace(self, step: Step, works: tuple[Work, ...], layers: tuple[str, ...]) -> None:
+        self._unlink(step)
+        step.works = works
+        step.layers = tuple(dict.fromkeys((*layers, *step.layers)))
+        self._link(step)
+
+    # ---- epilogues and producers
+
+    def merge(self) -> None:
+        for step in list(self.steps.steps):
+            if step.definition is None:
+                continue
+            while self._producer(step):
+                pass
+            while self._epilogue(step):
+                pass
+
+    def _producer(self, step: Step) -> bool:
+        """One definition without a reduction that `step` reads, put in its place."""
+        d = step.definition
+        assert d is not None
+        for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
+            maker = self._maker(name)
+            made = maker.definition if maker is not None else None
+            if maker is None or made is None or made.reduction is not None or not self._pays(made, d):
+                continue
+            if len(self.readers[name]) == 1:
+                self._replace(step, (rewrite_work(d, _substitution(made)),), maker.layers)
+                self._drop(maker)
+            elif is_cheap(made, self.steps):
+                self._replace(step, (rewrite_work(d, _substitution(made)),), maker.layers)
+            else:
+                continue
+            return True
+        return False
+
+    def _pays(self, made: Definition, d: Definition) -> bool:
+        """Is each element wanted about once? A reduction that reads an element many times wants it in memory."""
+        if d.reduction is None and is_cheap(made, self.steps):
+            return True
+        sites = [x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name]
+        return len(sites) == 1 and not _reuses(d, made.out.name)
+
+    def _epilogue(self, step: Step) -> bool:
+        """`step` reads all of a reduction that nobody else reads: it becomes the end of that reduction."""
+        d = step.definition
+        if d is None or d.reduction is not None:
+            return False
+        for name in reversed(list(dict.fromkeys(x.buffer.name for x in loads(d.value)))):
+            maker = self._maker(name)
+            made = maker.definition if maker is not None else None
+            if maker is None or made is None or made.reduction is None or len(self.readers[name]) != 1:
+                continue
+            merged = _append(made, d)
+            if merged is None:
+                continue
+            self._replace(step, (merged,), maker.layers)
+            step.kind = maker.kind
+            self._drop(maker)
+            return True
+        return False
+
+    # ---- places
+
+    def places(self) -> None:
+        """A value that is copied whole into a part of another is made there."""
+        for step in list(self.steps.steps):
+            d = step.definition
+            if d is None or not isinstance(d.value, Load) or d.where:
+                continue
+            source = d.value.buffer
+            value = self.steps.values[source.name]
+            index = _inverse(d, d.value)
+            if index is None or value.region is not Region.ARENA or not self._movable(source, d.out):
+                continue
+            self._move(step, source, d, index)
+
+    def _movable(self, source: Buffer, target: Buffer) -> bool:
+        if source.name == target.name or source.dtype is not target.dtype:
+            return False
+        if self.steps.values[target.name].region is not Region.ARENA:
+            return False
+        return all(s.definition is not None for s in self.makers.get(source.name, [])) and bool(self.makers.get(source.name))
+
+    def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
+        def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            change: dict[Expr, Expr] = {axis: index[k] for axis, k in back.items()}
+            return tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
+
+        def change(e: Expr) -> Expr | None:
+            if isinstance(e, Load) and e.buffer.name == source.name:
+                return Load(d.out, at(tuple(rewrite(i, change) for i in e.index)))
+            return None
+
+        self._drop(step)
+        for maker in list(self.makers[source.name]):
+            made = maker.definition
+            assert made is not None
+            self._replace(maker, (replace(made, out=d.out, index=at(made.target)),), step.layers)
+        for reader in list(self.readers.get(source.name, [])):
+            self._replace(reader, tuple(rewrite_work(w, change) for w in reader.works), ())
+        self.steps.values.pop(source.name, None)
+
+
+def _substitution(made: Definition) -> Change:
+    """Loads of what `made` defines become its value at that index."""
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer.name != made.out.name:
+            return None
+        index = tuple(rewrite(i, change) for i in e.index)
+        axes: dict[Expr, Expr] = {a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var)}
+        return simplified(rewrite(made.value, axes))
+
+    return change
+
+
+def simplified(e: Expr) -> Expr:
+    """Indices of loads in normal form."""
+
+    def change(x: Expr) -> Expr | None:
+        if isinstance(x, Load):
+            return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
+        return None
+
+    return rewrite(e, change)
+
+
+def _covers(d: Definition) -> bool:
+    """Does the definition make every element of its output, each axis one dimension?"""
+    for i, n in zip(d.target, d.out.shape, strict=True):
+        if not ((isinstance(i, Var) and i.extent == n) or (i == Const(0) and n == 1)):
+            return False
+    return len({i for i in d.target if isinstance(i, Var)}) == sum(isinstance(i, Var) for i in d.target)
+
+
+def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
+    """Which dimension of the loaded value each axis of `d` is, if the load reads all of it in some order."""
+    found: dict[Var, int] = {}
+    for k, (i, n) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
+        if i == Const(0) and n == 1:
+            continue
+        if not isinstance(i, Var) or i in found or i not in d.axes or i.extent != n:
+            return None
+        found[i] = k
+    return found if set(found) == set(d.axes) else None
+
+
+def _append(made: Definition, d: Definition) -> Definition | None:
+    """`d` computed at the end of `made`."""
+    sites = [x for x in loads(d.value) if x.buffer.name == made.out.name]
+    back = _inverse(d, sites[0]) if len(sites) == 1 else None
+    if back is None:
+        return None
+    change: dict[Expr, Expr] = {axis: made.target[k] for axis, k in back.items()}
+    change[sites[0]] = made.value
+    value = simplified(rewrite(d.value, change))
+    return Definition(d.out, made.axes, value, tuple(rewrite(i, change) for i in d.target))
+
+
+def is_cheap(d: Definition, steps: Steps) -> bool:
+    """Costs no more than reading its result: one load that is no constant at most, and a few simple operations."""
+    inner = [x for x in loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
+    indices = {e for x in loads(d.value) for e in walk(*x.index)}
+    prims = [e for e in walk(d.value) if isinstance(e, Prim) and e not in indices]
+    return len(inner) <= 1 and len(prims) <= 2 and not any(p.fn in HEAVY for p in prims)
+
+
+def _reuses(d: Definition, name: str) -> bool:
+    """Does a definition read elements of `name` more than once?"""
+    axes = (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
+    for x in loads(d.value):
+        if x.buffer.name == name:
+            used = variables(*x.index)
+            spare = [a.extent for a in axes if a not in used]
+            points = prod(n for a in axes if isinstance(n := a.extent, int))
+            size = prod(n for n in x.buffer.shape if isinstance(n, int))
+            if spare or points > 1.5 * max(size, 1):
+                return True
+    return False

@@ -1,0 +1,234 @@
+"""Groups: definitions that share rows are made row by row, so that what lies between them stays in the cache.
+
+    top[r] = max[j](x[r, j])        e[r, j] = exp(x[r, j] - top[r])        s[r] = add[j](e[r, j])        y[r, j] = e[r, j] / s[r]
+
+Softmax and the norms come out of this, however the model spelled them: a reduction without reuse starts a cluster, and
+whatever reads the cluster at the row's own index joins it. Several row axes are flattened into one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from aot.lowering.define import Step, Steps
+from aot.lowering.fuse import simplified
+from aot.lowering.order import Makers, sort
+from codegen.define import Definition, Group
+from codegen.index import normal
+from codegen.loops import Buffer, Const, Expr, Load, Space, Var, dense, loads, rewrite, variables
+from codegen.program import Region
+
+
+ROW_BYTES = 1 << 17  # of all temporaries of one row
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """`rows[id(step)]`: for each shared row, the axis of that step which is it. `dims[name]`: its dimension in a value."""
+
+    extents: tuple[int, ...]
+    steps: list[Step] = field(default_factory=list)
+    rows: dict[int, tuple[Var, ...]] = field(default_factory=dict)
+    dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def group(steps: Steps) -> None:
+    """Replace clusters of at least two definitions by groups."""
+    clusters = _Clusters(steps)
+    for step in list(steps.steps):
+        clusters.consider(step)
+    for cluster in clusters.made:
+        if len(cluster.steps) > 1:
+            _form(steps, cluster)
+    sort(steps)
+
+
+class _Clusters:
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.made: list[_Cluster] = []
+        self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
+        self.order = Makers(steps)
+        self.makers = {name: made[-1] for name, made in self.order.of.items()}
+        self.parts = _counts(steps)
+
+    def consider(self, step: Step) -> None:
+        d = step.definition
+        if d is None or d.where or self.parts.get(d.out.name) != 1:
+            return
+        for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
+            cluster = self.of.get(id(self.makers.get(name)))
+            if cluster is not None and self._joins(cluster, step, d):
+                return
+        if d.reduction is not None and streams(d) and all(isinstance(a.extent, int) for a in d.axes):
+            self._start(step, d)
+
+    def _start(self, step: Step, d: Definition) -> None:
+        cluster = _Cluster(tuple(int(a.extent) for a in d.axes if isinstance(a.extent, int)))
+        self._add(cluster, step, d, d.axes)
+        self.made.append(cluster)
+        self._absorb(cluster, d)
+
+    def _add(self, cluster: _Cluster, step: Step, d: Definition, rows: tuple[Var, ...]) -> None:
+        cluster.steps.append(step)
+        cluster.rows[id(step)] = rows
+        self.of[id(step)] = cluster
+        if all(r in d.target for r in rows):
+            cluster.dims[d.out.name] = tuple(d.target.index(r) for r in rows)
+
+    def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
+        """Does `d` read the cluster at its own rows only, without a detour through steps outside?"""
+        if d.reduction is not None and not streams(d):
+            return False
+        rows: tuple[Var, ...] | None = None
+        for x in loads(d.value, *d.index):
+            if x.buffer.name in cluster.dims:
+                here = tuple(x.index[k] for k in cluster.dims[x.buffer.name])
+                if not all(isinstance(i, Var) and i in d.axes for i in here) or (rows is not None and here != rows):
+                    return False
+                rows = tuple(i for i in here if isinstance(i, Var))
+            elif self.of.get(id(self.makers.get(x.buffer.name))) is cluster:
+                return False
+        if rows is None or len(set(rows)) != len(rows) or self._detour(cluster, step):
+            return False
+        if tuple(r.extent for r in rows) != cluster.extents or not all(r in d.target for r in rows):
+            return False
+        self._add(cluster, step, d, rows)
+        return True
+
+    def _absorb(self, cluster: _Cluster, d: Definition) -> None:
+        """What the first reduction reads, if it is made element by element and read more than once."""
+        rows = cluster.rows[id(cluster.steps[0])]
+        for x in loads(d.value):
+            maker = self.makers.get(x.buffer.name)
+            made = maker.definition if maker is not None else None
+            if maker is None or made is None or made.reduction is not None or made.where or id(maker) in self.of:
+                continue
+            if self.parts.get(made.out.name) != 1 or not all(isinstance(i, Var | Const) for i in (*x.index, *made.target)):
+                continue
+            dims = [x.index.index(r) if r in x.index else -1 for r in rows]
+            theirs = tuple(made.target[k] for k in dims if k >= 0)
+            if -1 in dims or not all(isinstance(i, Var) for i in theirs) or self._detour(cluster, maker):
+                continue
+            cluster.steps.insert(0, maker)
+            cluster.rows[id(maker)] = tuple(i for i in theirs if isinstance(i, Var))
+            cluster.dims[made.out.name] = tuple(dims)
+            self.of[id(maker)] = cluster
+
+    def _detour(self, cluster: _Cluster, step: Step) -> bool:
+        """Would the cluster with `step` depend on itself through others?"""
+        inside = {id(s) for s in cluster.steps} | {id(step)}
+        seen: set[int] = set()
+        stack = [m for s in (*cluster.steps, step) for m in self.order.above(s) if id(m) not in inside]
+        while stack:
+            at = stack.pop()
+            if id(at) in inside:
+                return True
+            if id(at) not in seen:
+                seen.add(id(at))
+                other = self.of.get(id(at))
+                for s in other.steps if other is not None and other is not cluster else [at]:
+                    stack += self.order.above(s)
+        return False
+
+
+def streams(d: Definition) -> bool:
+    """A reduction that reads each element once: sums, maxima; no products of matrices, no windows."""
+    reduction = d.reduction
+    if reduction is None:
+        return False
+    axes = {*d.axes, *reduction.axes}
+    whole = False
+    for x in loads(reduction.body):
+        used = variables(*x.index) & axes
+        if any(not isinstance(i, Var | Const) for i in x.index):
+            return False
+        whole |= used == axes
+    return whole
+
+
+def _counts(steps: Steps) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for step in steps.steps:
+        for b in step.writes():
+            counts[b.name] = counts.get(b.name, 0) + 1
+    return counts
+
+
+def _form(steps: Steps, cluster: _Cluster) -> None:
+    """One step with one group in place of the cluster's steps."""
+    inside = {id(s) for s in cluster.steps}
+    read_outside = {x.buffer.name for s in steps.steps if id(s) not in inside for x in s.reads()}
+    r = (Var("r", prod(cluster.extents)),) if cluster.extents else ()
+    temps: dict[str, Buffer] = {}
+    for step in cluster.steps:
+        d = step.definition
+        assert d is not None
+        if d.out.name not in read_outside and steps.values[d.out.name].region is Region.ARENA and d.out.name in cluster.dims:
+            temps[d.out.name] = _temp(d.out, cluster.dims[d.out.name], r)
+    if _row_bytes(temps.values()) > ROW_BYTES:
+        return
+    made = tuple(_on_row(s, cluster, r, temps) for s in cluster.steps)
+    step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
+    at = max(steps.steps.index(s) for s in cluster.steps)
+    steps.steps[at] = step
+    steps.steps = [s for s in steps.steps if id(s) not in inside]
+    for name in temps:
+        del steps.values[name]
+
+
+def _layers(cluster: _Cluster) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(n for s in cluster.steps for n in s.layers))
+
+
+def _kinds(cluster: _Cluster) -> str:
+    return "+".join(dict.fromkeys(s.kind for s in cluster.steps))
+
+
+def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
+    inner = [n for k, n in enumerate(b.shape) if k not in dims and n != 1]
+    return dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
+
+
+def _row_bytes(temps: object) -> int:
+    assert isinstance(temps, type({}.values()))
+    return sum(prod(n for n in b.shape if isinstance(n, int)) * b.dtype.compute.bytes for b in temps)
+
+
+def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]) -> Definition:
+    """The definition with its row axes as parts of `r`."""
+    d = step.definition
+    assert d is not None
+    rows = cluster.rows[id(step)]
+    change = _parts(rows, r)
+    value = simplified(_to_temps(rewrite(d.value, change), cluster, r, temps))
+    axes = (*r, *(a for a in d.axes if a not in rows))
+    if d.out.name in temps:
+        inner = tuple(i for k, i in enumerate(d.target) if k not in cluster.dims[d.out.name] and d.out.shape[k] != 1)
+        return Definition(temps[d.out.name], axes, value, (*r, *inner))
+    return Definition(d.out, axes, value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))
+
+
+def _parts(rows: tuple[Var, ...], r: tuple[Var, ...]) -> dict[Expr, Expr]:
+    """Each row axis as a part of the flattened one."""
+    change: dict[Expr, Expr] = {}
+    if r:
+        rest: Expr = r[0]
+        for axis in reversed(rows[1:]):
+            assert isinstance(axis.extent, int)
+            change[axis] = rest % axis.extent
+            rest = rest // axis.extent
+        change[rows[0]] = rest
+    return change
+
+
+def _to_temps(value: Expr, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]) -> Expr:
+    def change(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer.name in temps:
+            dims = cluster.dims[e.buffer.name]
+            inner = (i for k, i in enumerate(e.index) if k not in dims and e.buffer.shape[k] != 1)
+            return Load(temps[e.buffer.name], (*r, *(rewrite(i, change) for i in inner)))
+        return None
+
+    return rewrite(value, change)

@@ -1,0 +1,130 @@
+"""Halos: memory around a value that holds what padded reads find there, so that no read has to ask where it is.
+
+    within(oh * s + kh - 1, 14, x[.., oh * s + kh - 1, ..], fill)   ->   x[.., oh * s + kh - 1, ..]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from aot.lowering.define import Steps
+from codegen.define import Definition
+from codegen.index import bounds, normal
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var, rewrite, walk
+from codegen.program import Region
+from codegen.traverse import Work, expressions, rewrite_work
+
+LIMIT = 64  # points on either side; what reaches farther keeps asking
+
+
+@dataclass(slots=True)
+class Halo:
+    """Points before and after each dimension, and what they hold."""
+
+    fill: float
+    sides: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Padded:
+    """A load with the bounds that are asked for around it."""
+
+    load: Load
+    asked: tuple[tuple[Expr, Expr], ...]
+    fill: float
+
+
+def halos(steps: Steps) -> dict[str, Halo]:
+    """The halo that each intermediate value needs; none where readers want different values there."""
+    found: dict[str, Halo] = {}
+    refused: set[str] = set()
+    for step in steps.steps:
+        for work in step.works:
+            for e in walk(*expressions(work)):
+                padded = _padded(e)
+                if padded is None:
+                    continue
+                name = padded.load.buffer.name
+                value = steps.values.get(name)
+                sides = _sides(padded)
+                if value is None or value.region is not Region.ARENA or sides is None:
+                    continue
+                halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
+                if halo.fill != padded.fill:
+                    refused.add(name)
+                halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
+    return {n: h for n, h in found.items() if n not in refused and any(s != (0, 0) for s in h.sides)}
+
+
+def _padded(e: Expr) -> _Padded | None:
+    """`e`, if it is a load inside nothing but `within`."""
+    asked: list[tuple[Expr, Expr]] = []
+    fill: float | None = None
+    while isinstance(e, Prim) and e.fn == "within":
+        index, bound, inner = e.args[:3]
+        mine = e.args[3].value if len(e.args) > 3 and isinstance(e.args[3], Const) else 0.0
+        if len(e.args) > 3 and not isinstance(e.args[3], Const) or (fill is not None and fill != mine):
+            return None
+        fill = float(mine)
+        asked.append((index, bound))
+        e = inner
+    return _Padded(e, tuple(asked), fill) if isinstance(e, Load) and fill is not None else None
+
+
+def _sides(p: _Padded) -> list[tuple[int, int]] | None:
+    sides = [(0, 0)] * len(p.load.index)
+    for index, bound in p.asked:
+        at = next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
+        if at is None or not isinstance(n := p.load.buffer.shape[at], int) or normal(bound, {}).key != normal(Const(n), {}).key:
+            return None
+        low, high = bounds(normal(index, {}))
+        if low in (-inf, inf) or high in (-inf, inf):
+            return None
+        before, after = max(0, -int(low)), max(0, int(high) - n + 1)
+        if before > LIMIT or after > LIMIT:
+            return None
+        sides[at] = (before, after)
+    return sides
+
+
+def strip(work: Work, halo: dict[str, Halo]) -> Work:
+    """Reads that a halo covers ask no longer."""
+
+    def change(e: Expr) -> Expr | None:
+        padded = _padded(e)
+        if padded is None or padded.load.buffer.name not in halo:
+            return None
+        sides = _sides(padded)
+        mine = halo[padded.load.buffer.name]
+        covered = sides is not None and mine.fill == padded.fill
+        return Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index)) if covered else None
+
+    return rewrite_work(work, change)
+
+
+def borders(b: Buffer, halo: Halo) -> tuple[Definition, ...]:
+    """Definitions that fill the halo: for each dimension its two sides, over all of the dimensions before it."""
+    made: list[Definition] = []
+    fill = Const(halo.fill if b.dtype.is_float else int(halo.fill), b.dtype.compute)
+    for k, sides in enumerate(halo.sides):
+        for start, size in ((-sides[0], sides[0]), (b.shape[k], sides[1])):
+            if size:
+                made.append(_side(b, halo, k, start, size, fill))
+    return tuple(made)
+
+
+def _side(b: Buffer, halo: Halo, k: int, start: Size, size: int, fill: Expr) -> Definition:
+    axes: list[Var] = []
+    index: list[Expr] = []
+    for m, n in enumerate(b.shape):
+        low, extent = (start, size) if m == k else (0, n)
+        if m > k:  # corners belong to the first dimension
+            low, extent = -halo.sides[m][0], n + sum(halo.sides[m])
+        if extent == 1:
+            index.append(Const(0) + low)
+            continue
+        axis = Var(f"d{m}", extent)
+        axes.append(axis)
+        index.append(axis + low)
+    return Definition(b, tuple(axes), fill, tuple(index))

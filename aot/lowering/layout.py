@@ -1,0 +1,253 @@
+"""Physical layout: the order of dimensions in memory, halos and pitches. Definitions keep their logical indices.
+
+    conv: y[n, c, h, w]       strides make c innermost, because its lanes run along c
+    padded reads              x gets a halo of `fill` around it, and `within` vanishes from its readers
+    pixel pitch               + 64 bytes where pixels lie a multiple of 4 KiB apart
+
+Each definition votes for the dimension it wants innermost, weighed by its points; votes travel through definitions without
+a reduction. Among the orders with that dimension innermost, one is taken in which every access moves evenly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+from aot.lowering.define import Step, Steps, Value
+from aot.lowering.group import streams
+from aot.lowering.halo import Halo, borders, halos, strip
+from codegen.access import all_axes, known, offset, points
+from codegen.define import Definition
+from codegen.index import depends_on, normal
+from codegen.loops import Buffer, Const, Expr, Load, Size, Var, loads, variables
+from codegen.program import Region
+from codegen.traverse import members, move_loads, rewrite_work
+
+PAGE = 4096
+LINE = 64
+ROUNDS = 3
+
+
+def lay_out(steps: Steps) -> None:
+    """Give every value its strides, and every step the buffers that have them."""
+    copy_padded_inputs(steps)
+    wanted = _votes(steps)
+    halo = halos(steps)
+    placed: dict[str, Buffer] = {}
+    for value in list(steps.values.values()):
+        if value.region is Region.ARENA:
+            buffer, elements = _place(value, wanted.get(value.name, {}), halo.get(value.name), steps)
+            placed[value.name] = buffer
+            steps.values[value.name] = replace(value, buffer=buffer, elements=elements)
+    filled: set[str] = set()
+    for step in steps.steps:
+        works = tuple(strip(w, halo) for w in step.works)
+        step.works = tuple(rewrite_work(w, move_loads(placed), lambda b: placed.get(b.name, b)) for w in works)
+        for b in step.writes():
+            if b.name in halo and b.name not in filled:
+                filled.add(b.name)
+                step.works = (*borders(b, halo[b.name]), *step.works)
+
+
+def copy_padded_inputs(steps: Steps) -> None:
+    """An input that a window reads again and again is first copied into a layout of our own."""
+    for name in steps.inputs:
+        value = steps.values[name]
+        if value.buffer.dtype.is_float and any(_windows(d, name) for s in steps.steps for w in s.works for d in members(w)):
+            _copy(steps, value)
+
+
+def _windows(d: Definition, name: str) -> bool:
+    """Does `d` read `name` through a window or as rows of a product over an inner dimension that does not lie innermost?"""
+    if d.reduction is None or streams(d):
+        return False
+    sites = [x for x in loads(d.value) if x.buffer.name == name]
+    return any(not isinstance(i, Var | Const) for x in sites for i in x.index)
+
+
+def _copy(steps: Steps, value: Value) -> None:
+    b = value.buffer
+    made = replace(b, name=f"{b.name}.copy")
+    steps.values[made.name] = Value(made, Region.ARENA)
+    for step in steps.steps:
+        step.works = tuple(rewrite_work(w, move_loads({b.name: made})) for w in step.works)
+    axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
+    left = iter(axes)
+    index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
+    steps.steps.insert(0, Step((Definition(made, axes, Load(b, index), index),), (b.name,), "Parameter"))
+
+
+# ---- votes
+
+Votes = dict[str, dict[int, float]]
+
+
+def _votes(steps: Steps) -> Votes:
+    votes: Votes = {}
+    plain: list[Definition] = []
+    for step in steps.steps:
+        for work in step.works:
+            for d in members(work):
+                if d.reduction is None:
+                    plain.append(d)
+                else:
+                    _vote(d, steps, votes)
+    for _ in range(ROUNDS):
+        for d in (*plain, *reversed(plain)):
+            _pass_on(d, steps, votes)
+    return votes
+
+
+def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
+    mine = votes.setdefault(buffer.name, {})
+    mine[dim] = max(mine.get(dim, 0.0), weight)
+
+
+def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
+    """A product or a window wants the axis of its lanes innermost, and what it sums plainly contiguous."""
+    assert d.reduction is not None
+    weight = float(known(points(d)))
+    if streams(d):
+        for x in loads(d.reduction.body):
+            inner = [k for k, i in enumerate(x.index) if i in d.reduction.axes]
+            if inner and inner[-1] == len(x.index) - 1:
+                _add(votes, x.buffer, inner[-1], weight / 4)
+        return
+    lane = lane_axis(d, frozenset(n for n, v in steps.values.items() if v.region is Region.CONSTANT))
+    if lane is not None and (dim := dim_of(d.target, lane)) is not None:
+        _add(votes, d.out, dim, weight)
+    for x in loads(d.reduction.body):
+        if lane in x.index:
+            _add(votes, x.buffer, x.index.index(lane), weight)
+        else:
+            summed = [k for k, i in enumerate(x.index) if isinstance(i, Var) and i in d.reduction.axes]
+            if summed:
+                _add(votes, x.buffer, summed[-1], weight / 8)
+
+
+def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
+    """The output axis along which all that is read is equal, or moves plainly, or can be packed.
+
+    One that only constants move with comes first, then the largest, then the last.
+    """
+    assert d.reduction is not None
+    best: tuple[bool, int, int, Var] | None = None
+    for place, a in enumerate(d.axes):
+        if dim_of(d.target, a) is not None and _lanes_well(d, a, constants):
+            moving = [x for x in loads(d.reduction.body) if a in x.index]
+            packed = all(x.buffer.name in constants for x in moving)
+            size = min(known(a.extent if a.extent is not None else 1), 16)
+            if best is None or (packed, size, place) >= best[:3]:
+                best = (packed, size, place, a)
+    return best[3] if best else None
+
+
+def dim_of(index: tuple[Expr, ...], a: Var) -> int | None:
+    """The dimension along which `a` moves by one element, if it is in no other."""
+    found = [k for k, i in enumerate(index) if a in variables(i)]
+    if len(found) != 1 or normal(index[found[0]], {}).terms != {a: 1}:
+        return None
+    return found[0]
+
+
+def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
+    assert d.reduction is not None
+    moved = False
+    for x in loads(d.reduction.body):
+
+        if any(i != a and a in variables(i) for i in x.index):
+            return False
+        if a in x.index:
+            moved = True
+            others = {v for i in x.index for v in variables(i)} - {a}
+            if x.buffer.name not in constants and others & set(d.axes) and not _all_move(d, a):
+                return False
+    return moved
+
+
+def _all_move(d: Definition, a: Var) -> bool:
+    """Do all loads of the reduction move with `a`? Then it is a window over channels, not a product."""
+    assert d.reduction is not None
+    return all(a in x.index for x in loads(d.reduction.body))
+
+
+def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
+    """Without a reduction, all that is touched should be laid out alike: votes for an axis are votes for its dimensions."""
+    sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
+    sites = [(b, i) for b, i in sites if b.name in steps.values]
+    scores: dict[Var, float] = {}
+    for b, index in sites:
+        for k, i in enumerate(index):
+            if isinstance(i, Var):
+                scores[i] = max(scores.get(i, 0.0), 0.9 * votes.get(b.name, {}).get(k, 0.0))
+    for b, index in sites:
+        for k, i in enumerate(index):
+            if isinstance(i, Var) and scores.get(i, 0.0) > 0:
+                _add(votes, b, k, scores[i])
+
+
+# ---- placement
+
+
+def _place(value: Value, votes: dict[int, float], halo: Halo | None, steps: Steps) -> tuple[Buffer, Size]:
+    b = value.buffer
+    dims = [k for k, n in enumerate(b.shape) if n != 1 or (halo is not None and halo.sides[k] != (0, 0))]
+    last = max(votes, key=lambda k: (votes[k], k)) if votes else (dims[-1] if dims else None)
+    if last is not None and last not in dims:
+        last = dims[-1] if dims else None
+    orders = [tuple(k for k in dims if k != last) + ((last,) if last is not None else ())]
+    if len(dims) <= 4 and _is_reshaped(b, steps):
+        orders += [p for p in permutations(dims) if p != orders[0]]
+        scored = [(_unevenness(_strided(b, p, None, 0)[0], steps) + (0 if p[-1] == last else votes.get(last or 0, 0.0)), n) for n, p in enumerate(orders)]
+        order = orders[min(scored)[1]]
+    else:
+        order = orders[0]
+    return _strided(b, order, halo, _pitch(b, order, steps))
+
+
+def _is_reshaped(b: Buffer, steps: Steps) -> bool:
+    return any(not isinstance(i, Var | Const) for d, index in _sites(b, steps) for i in index)
+
+
+def _sites(b: Buffer, steps: Steps) -> list[tuple[Definition, tuple[Expr, ...]]]:
+    found: list[tuple[Definition, tuple[Expr, ...]]] = []
+    for step in steps.steps:
+        for work in step.works:
+            for d in members(work):
+                found += [(d, x.index) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
+                if d.out.name == b.name:
+                    found.append((d, d.target))
+    return found
+
+
+def _unevenness(b: Buffer, steps: Steps) -> float:
+    """Points of all accesses that do not move evenly, in the layout of `b`."""
+    total = 0.0
+    for d, index in _sites(b, steps):
+        at = offset(b, index)
+        total += known(points(d)) * sum(depends_on(at, a) for a in all_axes(d))
+    return total
+
+
+def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -> tuple[Buffer, Size]:
+    """Strides and elements in all. `order`: dimensions from the outermost to the innermost; those of size 1 take no room."""
+    strides: list[Size] = [0] * len(b.shape)
+    step: Size = 1
+    origin: Size = 0
+    for place, k in enumerate(reversed(order)):
+        before, after = halo.sides[k] if halo else (0, 0)
+        strides[k] = step
+        origin = origin + before * step
+        step = step * (b.shape[k] + (before + after))
+        if place == 0:
+            step = step + pitch
+    return replace(b, strides=tuple(strides), origin=origin), step
+
+
+def _pitch(b: Buffer, order: tuple[int, ...], steps: Steps) -> int:
+    """Rows of a product that lie a multiple of 4 KiB apart would fall into the same lines of the cache."""
+    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.compute.bytes % PAGE:
+        return 0
+    rows = [d for d, index in _sites(b, steps) if d.reduction is not None and not streams(d) and d.out.name != b.name]
+    reshaped = any(not isinstance(i, Var | Const) for _, index in _sites(b, steps) for i in index)
+    return LINE // b.dtype.compute.bytes if rows and not reshaped else 0

@@ -1,0 +1,92 @@
+"""The arena: every intermediate value gets an offset; values that are never alive together share room.
+
+Values are placed from the largest to the smallest, each at the lowest offset that is free for its whole life.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aot.lowering.define import Steps, stored_bytes
+from codegen.access import known
+from codegen.loops import Size
+from codegen.program import Region
+
+ALIGN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """`size` bytes from step `first` to step `last`, both included."""
+
+    name: str
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Byte offsets by value name, and the size of it all."""
+
+    offsets: dict[str, Size]
+    size: Size
+
+
+def plan(steps: Steps) -> Plan:
+    """Offsets of all ARENA values; where sizes are known only at run time, values lie one after another."""
+    lives = lifetimes(steps)
+    sizes = {n: _bytes(steps, n) for n in lives}
+    if all(isinstance(s, int) for s in sizes.values()):
+        fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
+        offsets = place(fixed)
+        return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
+    return _in_line(sizes)
+
+
+def _bytes(steps: Steps, name: str) -> Size:
+    value = steps.values[name]
+    return aligned(value.elements * stored_bytes(value.buffer.dtype))
+
+
+def aligned(size: Size) -> Size:
+    """Up to the next cache line, and one line more: vectors at the end may read past it."""
+    return (size + (2 * ALIGN - 1)) // ALIGN * ALIGN
+
+
+def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
+    """First and last step that touches each ARENA value."""
+    lives: dict[str, tuple[int, int]] = {}
+    for at, step in enumerate(steps.steps):
+        names = [b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]
+        for name in names:
+            if steps.values[name].region is Region.ARENA:
+                lives[name] = (lives.get(name, (at, at))[0], at)
+    return lives
+
+
+def place(lives: list[Life]) -> dict[str, int]:
+    """Lowest free offset for each, the largest first."""
+    placed: list[tuple[Life, int]] = []
+    offsets: dict[str, int] = {}
+    for life in sorted(lives, key=lambda x: (-x.size, x.first, x.name)):
+        taken = sorted(
+            (at, at + other.size) for other, at in placed if other.first <= life.last and life.first <= other.last
+        )
+        offset = 0
+        for start, end in taken:
+            if offset + life.size <= start:
+                break
+            offset = max(offset, end)
+        placed.append((life, offset))
+        offsets[life.name] = offset
+    return offsets
+
+
+def _in_line(sizes: dict[str, Size]) -> Plan:
+    offsets: dict[str, Size] = {}
+    total: Size = 0
+    for name in sorted(sizes, key=lambda n: (-known(sizes[n]), n)):
+        offsets[name] = total
+        total = total + sizes[name]
+    return Plan(offsets, total)

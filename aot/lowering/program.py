@@ -1,0 +1,213 @@
+"""Steps -> program: a schedule for each work, a kernel from both, equal kernels once, places for all buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from aot.ir.graph import Graph
+from aot.ir.types import Array, numpy_dtype
+from aot.lowering.define import Step, Steps, Value
+from aot.lowering.memory import ALIGN, Plan, plan
+from codegen.access import traffic
+from codegen.access import work as operations
+from codegen.define import Definition, Group
+from codegen.loops import Buffer, Kernel, Size, Space, Var, variables
+from codegen.nest import apply, units
+from codegen.pack import pack_array
+from codegen.printer import definition_text, schedule_text
+from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
+from codegen.schedule import Pack, Schedule
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from codegen.traverse import Work, members, move_loads, reads, rewrite_work, writes
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class _Constants:
+    """Blocks of weights; equal bytes are stored once."""
+
+    blocks: list[ConstantBlock] = field(default_factory=list)
+    size: int = 0
+    known: dict[tuple[str, Pack | None], int] = field(default_factory=dict)
+
+    def add(self, value: Value, plan: Pack | None) -> int:
+        key = (value.name, plan)
+        if key not in self.known:
+            assert value.data is not None
+            data = stored(value.data, value.buffer)
+            data = pack_array(data, plan) if plan is not None else np.ascontiguousarray(data)
+            self.known[key] = self.size
+            self.blocks.append(ConstantBlock(self.size, data))
+            self.size += -(-max(data.nbytes, 1) // ALIGN) * ALIGN
+        return self.known[key]
+
+
+def stored(data: Array, buffer: Buffer) -> Array:
+    """The data as it lies in memory: packed types one element a byte."""
+    return data.astype(numpy_dtype(buffer.dtype), copy=False)
+
+
+class ProgramBuilder:
+    """Makes the program step by step; `text` collects what was chosen, for dumps."""
+
+    def __init__(self, graph: Graph, steps: Steps, target: Target) -> None:
+        self.graph, self.steps, self.target = graph, steps, target
+        self.constants = _Constants()
+        self.kernels: dict[Kernel, str] = {}
+        self.names: set[str] = set()
+        self.calls: list[Call] = []
+        self.text: list[str] = []
+        self.program = Program(self.steps.name, (), (), (), (), 0, 0, 0, (), ())
+
+    def build(self, progress: Progress | None = None) -> Program:
+        arena = plan(self.steps)
+        for done, step in enumerate(self.steps.steps):
+            parts = _together(step.works)
+            for part in parts:
+                self._call(step, part, arena, step.schedule if part is parts[-1] else None)
+            if progress is not None:
+                progress(done + 1, len(self.steps.steps))
+        kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
+        self.program = Program(
+            self.steps.name, self.steps.symbols, kernels, tuple(self.calls), tuple(self.constants.blocks),
+            self.constants.size, arena.size, 0, self._tensors(Region.INPUT), self._tensors(Region.OUTPUT),
+        )  # fmt: skip
+        return self.program
+
+    def _tensors(self, region: Region) -> tuple[Tensor, ...]:
+        if region is Region.INPUT:
+            ports = [n.out_port(0) for n in self.graph.parameters]
+            return tuple(Tensor(p.node.name, p.names, p.type.dtype, p.shape) for p in ports)
+        found: list[Tensor] = []
+        for node in self.graph.results:
+            port = node.source(0)
+            names = tuple(dict.fromkeys((*node.out_port(0).names, *port.names)))
+            found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape))
+        return tuple(found)
+
+    def _call(self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None) -> None:
+        works, roles = _canonical(works, self.steps, given is None)
+        fixed = {role: name for name, role in roles.items()}
+        constants = frozenset(r for r, n in fixed.items() if self.steps.values[n].region is Region.CONSTANT)
+        chosen = works if given is None else works[:-1]
+        schedules = tuple(choose(w, self.target, constants) for w in chosen if isinstance(w, Definition | Group))
+        schedules += () if given is None else (_renamed(given, roles),)
+        packs = {p.operand: p for s in schedules for p in all_packs(s)}
+        params = _params(works)
+        sizes = _sizes(works, self.steps.symbols)
+        if isinstance(works[0], tuple):
+            kernel = Kernel("", sizes, params, works[0])
+        else:
+            kernel = apply("", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, params, sizes)
+        name = self.kernels.get(kernel) or self._name(step, kernel)
+        args = tuple(self._place(fixed[b.name], packs.get(b.name), arena) for b in kernel.buffers)
+        flops, moved = _cost(works)
+        self.calls.append(Call(name, args, sizes, units(kernel), step.layers, flops, moved))
+        self._describe(name, step, works, schedules)
+
+    def _describe(self, name: str, step: Step, works: tuple[Work, ...], schedules: tuple[Schedule, ...]) -> None:
+        self.text.append(f"call {len(self.calls) - 1} {name}: {' + '.join(step.layers)}")
+        for n, w in enumerate(works):
+            if isinstance(w, Definition | Group):
+                self.text.append(definition_text(w, 1))
+                self.text.append(schedule_text(schedules[n], 2))
+
+    def _name(self, step: Step, kernel: Kernel) -> str:
+        label = re.sub(r"\W+", "_", step.kind).lower()[:40]
+        name = f"k{len(self.kernels)}_{label}"
+        self.kernels[kernel] = name
+        return name
+
+    def _place(self, name: str, packed: Pack | None, arena: Plan) -> Place:
+        value = self.steps.values[name]
+        match value.region:
+            case Region.ARENA:
+                return Place(Region.ARENA, 0, arena.offsets[name])
+            case Region.CONSTANT:
+                return Place(Region.CONSTANT, 0, self.constants.add(value, packed))
+            case _:
+                return Place(value.region, value.index)
+
+
+def all_packs(s: Schedule) -> tuple[Pack, ...]:
+    return (*s.pack, *(p for m in s.members for p in all_packs(m)))
+
+
+def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
+    """Works that may run as one kernel: halo borders and what they surround; statements stand alone."""
+    made: list[tuple[Work, ...]] = []
+    for work in works:
+        if made and isinstance(work, Definition | Group) and all(isinstance(w, Definition | Group) for w in made[-1]):
+            before = {b.name for w in made[-1] for b in writes(w)}
+            if not before & {x.buffer.name for x in reads(work)}:
+                made[-1] = (*made[-1], work)
+                continue
+        made.append((work,))
+    return made
+
+
+def _renamed(s: Schedule, roles: dict[str, str]) -> Schedule:
+    packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
+    return replace(s, pack=packs, members=tuple(_renamed(m, roles) for m in s.members))
+
+
+def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
+    """The works with buffers named by their roles, so that equal kernels are equal: y0.. written, x0.. read, w0.. constants."""
+    roles: dict[str, str] = {}
+    renamed: dict[str, Buffer] = {}
+    outs = [b for w in works for b in writes(w)]
+    ins = [x.buffer for w in works for x in reads(w)]
+    counts = {"y": 0, "x": 0, "w": 0}
+    for b in dict.fromkeys([*outs, *ins]):
+        if b.name in roles:
+            continue
+        letter = "y" if b in outs else "w" if steps.values[b.name].region is Region.CONSTANT else "x"
+        roles[b.name] = f"{letter}{counts[letter]}"
+        counts[letter] += 1
+        renamed[b.name] = replace(b, name=roles[b.name])
+    made = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
+    return tuple(map(_plain_temps, made)) if temps else made, roles
+
+
+def _plain_temps(work: Work) -> Work:
+    """Temporaries of groups by number."""
+    if not isinstance(work, Group):
+        return work
+    found = [t for t in _temps(work)]
+    renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(found)}
+    return rewrite_work(work, move_loads(renamed), lambda b: renamed.get(b.name, b))
+
+
+def _temps(g: Group) -> list[Buffer]:
+    return [*(t for t in g.temps if t.space is not Space.TABLE), *(t for m in g.members if isinstance(m, Group) for t in _temps(m))]
+
+
+def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
+    found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
+    return tuple(sorted((b for b in found if b.space is Space.ARG), key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
+
+
+def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]:
+    """Symbols that the kernel reads: sizes known at run time only."""
+    found: set[Var] = set()
+    for work in works:
+        for d in members(work):
+            extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]
+            sizes = [*extents, *(s for b in (d.out, *(x.buffer for x in reads(d))) for s in (*b.shape, *b.strides, b.origin))]
+            found |= variables(*(s for s in sizes if s is not None and not isinstance(s, int)))
+    return tuple(s for s in symbols if s in found)
+
+
+def _cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
+    flops: Size = 0
+    moved: Size = 0
+    for work in works:
+        for d in members(work):
+            flops, moved = flops + operations(d), moved + traffic(d)
+    return flops, moved

@@ -1,0 +1,105 @@
+"""Broadcast and Tile: elements repeated along dimensions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.op import Operand, Piece, ViewOp, op
+from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
+from aot.opset.families import broadcast, pdpd_shape
+from aot.opset.index_maps import whole
+from codegen.loops import Const, Expr
+from runtime.errors import ShapeError
+
+
+class BroadcastMode(StrEnum):
+    NUMPY = "numpy"
+    EXPLICIT = "explicit"
+    PDPD = "pdpd"
+    BIDIRECTIONAL = "bidirectional"
+
+
+@op("opset1", "opset3")
+class Broadcast(ViewOp):
+    """The input stretched to a target shape.
+
+    numpy: aligned at the end; explicit: input dimension k is output dimension axes_mapping[k]; pdpd: aligned at
+    `start_axis`; bidirectional: input and target stretch each other.
+    """
+
+    mode: BroadcastMode = BroadcastMode.NUMPY
+    start_axis: int = -1
+
+    def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
+        wanted = target.dims("Broadcast: target shape")
+        if self.mode is BroadcastMode.BIDIRECTIONAL:
+            return TensorType(x.dtype, broadcast(x.shape, wanted, what="Broadcast"))
+        aligned = self._aligned(x.shape, wanted, mapping)
+        for k, (n, m) in enumerate(zip(aligned, wanted, strict=True)):
+            if isinstance(n, int) and isinstance(m, int) and n not in (1, m):
+                raise ShapeError(f"Broadcast: dimension {k} does not stretch to {m}, got {n}")
+        return TensorType(x.dtype, wanted)
+
+    def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
+        """The input's shape with the output's rank."""
+        if self.mode is BroadcastMode.EXPLICIT:
+            assert mapping is not None
+            places = mapping.ints("Broadcast: axes_mapping")
+            return tuple(shape[places.index(k)] if k in places else 1 for k in range(len(wanted)))
+        if self.mode is BroadcastMode.PDPD:
+            return pdpd_shape(wanted, shape, self.start_axis)
+        if len(shape) > len(wanted):
+            raise ShapeError(f"Broadcast: rank {len(shape)} does not stretch to rank {len(wanted)}")
+        return (1,) * (len(wanted) - len(shape)) + shape
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, target: Operand, mapping: Operand | None = None) -> tuple[Piece, ...]:
+        rank = outs[0].rank
+        places = self._places(x.rank, rank, mapping)
+
+        def index(*at: Expr) -> tuple[Expr, ...]:
+            return tuple(Const(0) if n == 1 else at[places[k]] for k, n in enumerate(x.shape))
+
+        return (whole(outs[0], index),)
+
+    def _places(self, own: int, rank: int, mapping: Operand | None) -> list[int]:
+        """The output dimension of each input dimension."""
+        if self.mode is BroadcastMode.EXPLICIT:
+            assert mapping is not None
+            return list(mapping.ints("Broadcast: axes_mapping"))
+        start = rank - own
+        if self.mode is BroadcastMode.PDPD and self.start_axis != -1:
+            start = self.start_axis
+        return [min(start + k, rank - 1) for k in range(own)]
+
+    def reference(self, x: Array, target: Array, mapping: Array | None = None) -> Array:
+        wanted = tuple(int(n) for n in target.reshape(-1))
+        if self.mode is BroadcastMode.BIDIRECTIONAL:
+            return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, wanted)))
+        given = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
+        return np.array(np.broadcast_to(x.reshape(self._aligned(x.shape, wanted, given)), wanted))
+
+
+@op("opset1")
+class Tile(ViewOp):
+    """The input repeated along each dimension; shape and repeats are aligned at the end."""
+
+    def infer(self, x: Operand, repeats: Operand) -> TensorType:
+        shape, times = self._aligned(x.shape, repeats.dims("Tile: repeats"))
+        return TensorType(x.dtype, tuple(n * r for n, r in zip(shape, times, strict=True)))
+
+    @staticmethod
+    def _aligned(shape: Shape, times: tuple[Dim, ...]) -> tuple[Shape, Shape]:
+        rank = max(len(shape), len(times))
+        return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(times)) + times
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, repeats: Operand) -> tuple[Piece, ...]:
+        def index(*at: Expr) -> tuple[Expr, ...]:
+            own = at[len(at) - x.rank :]
+            return tuple(i % n if m != n else i for i, n, m in zip(own, x.shape, outs[0].shape[len(at) - x.rank :], strict=True))
+
+        return (whole(outs[0], index),)
+
+    def reference(self, x: Array, repeats: Array) -> Array:
+        return np.tile(x, [int(r) for r in repeats.reshape(-1)])

@@ -1,0 +1,43 @@
+"""What decompositions share: short floats are computed in f32 and rounded once; shapes are read from ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from runtime.abi import DType
+
+
+def widened(build: Builder, port: OutPort) -> OutPort:
+    """The same values in the type sums are made in."""
+    wide = port.type.dtype.compute
+    return port if wide is port.type.dtype else build.Convert(port, destination_type=wide)
+
+
+def narrowed(build: Builder, port: OutPort, dtype: DType) -> OutPort:
+    """The result in the type of the operation's output."""
+    return port if port.type.dtype is dtype else build.Convert(port, destination_type=dtype)
+
+
+def numbers(build: Builder, values: Iterable[int]) -> OutPort:
+    """Axes, shapes and the like as a constant."""
+    return build.const(np.array(list(values), np.int64), DType.I64)
+
+
+def reshaped(build: Builder, port: OutPort, shape: Sequence[int]) -> OutPort:
+    """0 keeps a dimension, -1 takes what is left."""
+    return build.Reshape(port, numbers(build, shape), special_zero=True)
+
+
+def along_channels(build: Builder, vector: OutPort, rank: int) -> OutPort:
+    """[C] as [C, 1, 1, ...]: what broadcasts along axis 1 of a tensor of that rank."""
+    return reshaped(build, vector, (-1, *[1] * (rank - 2)))
+
+
+def wide(x: Array) -> Array:
+    """For references: floats in double precision."""
+    return x.astype(np.float64)

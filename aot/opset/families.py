@@ -1,0 +1,155 @@
+"""Bases that several families share: element by element, and along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
+from codegen.loops import Expr, Operand as ExprLike, Reduce, Var, as_expr
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+def axis(name: str, extent: Dim) -> Var:
+    """A reduction axis."""
+    return Var(name, extent)
+
+
+def broadcast(*shapes: Shape, what: str) -> Shape:
+    """NumPy's rule: aligned at the end, 1 stretches."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    return tuple(_common(dims, what) for dims in zip(*padded, strict=True))
+
+
+def _common(dims: Iterable[Dim], what: str) -> Dim:
+    found: Dim = 1
+    for d in dims:
+        if found == 1 or found == d:
+            found = d
+        elif d == 1:
+            continue
+        elif isinstance(found, int) and isinstance(d, int):
+            raise ShapeError(f"{what}: shapes do not broadcast: {found} and {d}")
+        else:
+            found = found if isinstance(found, int) else d  # the other must be equal at run time: checked by the caller
+    return found
+
+
+def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
+    """PaddlePaddle's rule: `b` is aligned with `a` from `axis` on, trailing ones dropped."""
+    trimmed = list(b)
+    while trimmed and trimmed[-1] == 1:
+        trimmed.pop()
+    start = len(a) - len(b) if axis == -1 else axis
+    return (1,) * start + tuple(trimmed) + (1,) * (len(a) - start - len(trimmed))
+
+
+@dataclass(frozen=True)
+class Elementwise(ComputeOp):
+    """One element of the output from one element of each input; inputs broadcast."""
+
+    scalar: ClassVar[Callable[..., Expr]]
+    symbolic: ClassVar[bool] = False  # `scalar` maps integers to an integer, so it may compute with dimensions
+
+    def infer(self, *xs: Operand) -> TensorType:
+        first = xs[0].dtype
+        for x in xs[1:]:
+            if x.dtype is not first:
+                raise ShapeError(f"{self.type}: element types differ: {first.value} and {x.dtype.value}")
+        return TensorType(first, broadcast(*(x.shape for x in xs), what=self.type))
+
+    def compute(self, out: TensorType, *xs: Input) -> Element:
+        return lambda *index: self.scalar(*(read_broadcast(x, index) for x in xs))
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        if not has_symbols(*operands):
+            return super().fold(*operands)
+        if not self.symbolic or any(o is not None and (o.value is None or not o.dtype.is_integer) for o in operands):
+            return None
+        each = np.frompyfunc(self._with_symbols, len(operands), 1)
+        values = (o.value.astype(object) for o in operands if o is not None and o.value is not None)
+        return (np.asarray(each(*values), dtype=object),)
+
+    def _with_symbols(self, *dims: Dim) -> Dim:
+        return simplify(self.scalar(*(as_expr(d, DType.I64) for d in dims)))
+
+
+def has_symbols(*operands: Operand | None) -> bool:
+    """Does a known value hold dimensions that only run time knows?"""
+    values = (o.value for o in operands if o is not None and o.value is not None and o.value.dtype == object)
+    return any(isinstance(v, Expr) for value in values for v in value.flat)
+
+
+def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
+    """`function` in f32 where the arrays are of short floats; the result has the type of the first array."""
+    wide = (a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays)
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*wide)).astype(arrays[0].dtype)
+
+
+def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:
+    """Element of `x`, broadcast to the rank of `index`."""
+    own = index[len(index) - x.rank :]
+    return x(*(0 if n == 1 else i for i, n in zip(own, x.shape, strict=True)))
+
+
+@dataclass(frozen=True)
+class Reduction(ComputeOp):
+    """`fn` over the axes that the second input names."""
+
+    keep_dims: bool = False
+
+    fn: ClassVar[str]
+    symbolic: ClassVar[bool] = False  # `reference` may compute with dimensions
+
+    def infer(self, x: Operand, axes: Operand) -> TensorType:
+        chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
+        kept = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
+        return TensorType(x.dtype, tuple(kept))
+
+    def axes(self, rank: int, given: Iterable[int]) -> frozenset[int]:
+        return frozenset(axis_of(a, rank, self.type) for a in given)
+
+    def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
+        chosen = self.axes(x.rank, axes.operand().ints(f"{self.type}: axes"))
+        inner = {i: axis(f"r{i}", x.shape[i]) for i in sorted(chosen)}
+
+        def element(*index: Expr) -> Expr:
+            rest = iter(index)
+            at = [(inner[i], self.keep_dims and next(rest))[0] if i in inner else next(rest) for i in range(x.rank)]
+            value = x(*at)
+            if not inner:
+                return value
+            return self.finish(Reduce(self.fn, tuple(inner.values()), self.each(value)), _volume(inner.values()))
+
+        return element
+
+    def each(self, x: Expr) -> Expr:
+        """What is reduced, for one element."""
+        return x
+
+    def finish(self, total: Expr, count: Dim) -> Expr:
+        """The result from the reduced value."""
+        return total
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        if has_symbols(*operands) and not self.symbolic:
+            return None
+        return super().fold(*operands)
+
+    def tuple_of(self, rank: int, axes: Array) -> tuple[int, ...]:
+        return tuple(sorted(self.axes(rank, (int(a) for a in np.atleast_1d(axes)))))
+
+
+def _volume(axes: Iterable[Var]) -> Dim:
+    total: Dim = 1
+    for a in axes:
+        assert a.extent is not None, dim_text(a)
+        total = total * a.extent
+    return total

@@ -1,0 +1,347 @@
+"""Elements picked by indices that are data: Gather, GatherElements, GatherND, GatherTree, OneHot.
+
+An index that points outside of the data gives 0 and reads no memory; -1 is the last element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
+from aot.opset.bucketing import unravel, volume
+from aot.opset.families import has_symbols
+from codegen.loops import Buffer, Expr, as_expr, cast, prim, select
+from codegen.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError, UnsupportedError
+
+
+def wrapped(index: Expr, extent: Dim) -> Expr:
+    """The place that an index means which counts from the end where it is negative."""
+    place = cast(index, DType.I64)
+    return select(prim("lt", place, 0), place + extent, place)
+
+
+def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
+    """`value`, or 0 where a place lies outside of its extent; then nothing of `value` is read."""
+    for place, extent in places:
+        value = prim("within", place, as_expr(extent, DType.I64), value, 0)
+    return value
+
+
+def all_inside(indices: Input, extent: Dim) -> bool:
+    """Are the indices constants that lie inside, none of them negative?"""
+    known = indices.value
+    if known is None or known.dtype == object or not isinstance(extent, int):
+        return False
+    return bool(np.all((known >= 0) & (known < extent)))
+
+
+def inside(indices: Array, extent: int) -> tuple[Array, Array]:
+    """For references: places that can be read, and which of them were meant."""
+    places = indices.astype(np.int64)
+    places = np.where(places < 0, places + extent, places)
+    valid = (places >= 0) & (places < extent)
+    return np.where(valid, places, 0), valid
+
+
+def _picked(data: Array, indices: Array, along: int) -> Array:
+    """np.take; 0 for indices outside."""
+    places, valid = inside(indices, data.shape[along])
+    if not data.shape[along]:
+        return np.zeros((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
+    found = np.take(data, places, along)
+    if valid.all():
+        return found
+    keep = valid.reshape(*[1] * along, *valid.shape, *[1] * (data.ndim - along - 1))
+    return np.where(keep, found, np.zeros((), data.dtype))
+
+
+@dataclass(frozen=True)
+class Gathering(ComputeOp):
+    """out[b.., i.., j.., k..] = data[b.., i.., indices[b.., j..], k..]; the third input is the axis."""
+
+    @property
+    def shared(self) -> int:
+        """How many leading dimensions data and indices have in common."""
+        return int(getattr(self, "batch_dims", 0))
+
+    def infer(self, data: Operand, indices: Operand, axis: Operand) -> TensorType:
+        along, shared = self._places(data, indices, axis)
+        for a, b in zip(data.shape[:shared], indices.shape[:shared], strict=True):
+            if isinstance(a, int) and isinstance(b, int) and a != b:
+                raise ShapeError(f"Gather: batch dimensions differ: {a} and {b}")
+        return TensorType(data.dtype, (*data.shape[:along], *indices.shape[shared:], *data.shape[along + 1 :]))
+
+    def _places(self, data: Operand, indices: Operand, axis: Operand) -> tuple[int, int]:
+        """The axis and the number of batch dimensions, counted from the front."""
+        along = axis_of(axis.ints("Gather: axis")[0], data.rank, "Gather")
+        shared = self.shared + indices.rank if self.shared < 0 else self.shared
+        if not 0 <= shared <= min(along, indices.rank):
+            raise ShapeError(f"Gather: batch_dims is at most the axis {along} and rank {indices.rank}, got {shared}")
+        return along, shared
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        return None if has_symbols(*operands[1:]) else super().fold(*operands)
+
+    def compute(self, out: TensorType, data: Input, indices: Input, axis: Input) -> Element:
+        along, shared = self._places(data.operand(), indices.operand(), axis.operand())
+        width, extent = indices.rank - shared, data.shape[along]
+
+        def element(*index: Expr) -> Expr:
+            raw = indices(*index[:shared], *index[along : along + width])
+            before, after = index[:along], index[along + width :]
+            if all_inside(indices, extent):
+                return data(*before, cast(raw, DType.I64), *after)
+            place = wrapped(raw, extent)
+            return guarded(data(*before, place, *after), [(place, extent)])
+
+        return element
+
+    def reference(self, data: Array, indices: Array, axis: Array) -> Array:
+        along = int(np.reshape(axis, -1)[0]) % data.ndim
+        shared = self.shared % indices.ndim if self.shared < 0 else self.shared
+        if not shared:
+            return _picked(data, indices, along)
+        batch = data.shape[:shared]
+        shape = (*data.shape[:along], *indices.shape[shared:], *data.shape[along + 1 :])
+        out = np.zeros(shape, data.dtype)
+        for b in np.ndindex(batch):
+            out[b] = _picked(data[b], indices[b], along - shared)
+        return out
+
+
+@op("opset8")
+class Gather(Gathering):
+    """Slices of data along an axis; negative indices count from the end; the first `batch_dims` dimensions go together."""
+
+    batch_dims: int = 0
+
+
+@op("opset7", type="Gather")
+class Gather_7(Gathering):
+    """As Gather, for indices that are not negative."""
+
+    batch_dims: int = 0
+
+
+@op("opset1", type="Gather")
+class Gather_1(Gathering):
+    """Slices of data along an axis."""
+
+
+@op("opset6")
+class GatherElements(ComputeOp):
+    """out[i, j, k] = data[i, indices[i, j, k], k] for axis 1."""
+
+    axis: int = 0
+
+    def infer(self, data: Operand, indices: Operand) -> TensorType:
+        along = axis_of(self.axis, data.rank, "GatherElements")
+        if data.rank != indices.rank:
+            raise ShapeError(f"GatherElements: ranks differ: {data.rank} and {indices.rank}")
+        for k, (a, b) in enumerate(zip(data.shape, indices.shape, strict=True)):
+            if k != along and isinstance(a, int) and isinstance(b, int) and a != b:
+                raise ShapeError(f"GatherElements: dimensions {k} differ: {a} and {b}")
+        return TensorType(data.dtype, indices.shape)
+
+    def compute(self, out: TensorType, data: Input, indices: Input) -> Element:
+        along = axis_of(self.axis, data.rank, "GatherElements")
+
+        def element(*index: Expr) -> Expr:
+            place = wrapped(indices(*index), data.shape[along])
+            return guarded(data(*index[:along], place, *index[along + 1 :]), [(place, data.shape[along])])
+
+        return element
+
+    def reference(self, data: Array, indices: Array) -> Array:
+        places, valid = inside(indices, data.shape[self.axis])
+        return np.where(valid, np.take_along_axis(data, places, self.axis), np.zeros((), data.dtype))
+
+
+@dataclass(frozen=True)
+class GatheringND(ComputeOp):
+    """out[b.., i.., k..] = data[b.., indices[b.., i.., 0], indices[b.., i.., 1], .., k..]"""
+
+    batch_dims: int = 0
+
+    def shape(self, data: Operand, indices: Operand) -> Shape:
+        """Of the output, with all batch dimensions."""
+        shared, depth = self.batch_dims, self._depth(indices.shape)
+        if shared >= min(data.rank, indices.rank):
+            raise ShapeError(f"GatherND: batch_dims must be below ranks {data.rank} and {indices.rank}, got {shared}")
+        if shared + depth > data.rank:
+            raise ShapeError(f"GatherND: {depth} indices after {shared} batch dimensions exceed rank {data.rank}")
+        for a, b in zip(data.shape[:shared], indices.shape[:shared], strict=True):
+            if isinstance(a, int) and isinstance(b, int) and a != b:
+                raise ShapeError(f"GatherND: batch dimensions differ: {a} and {b}")
+        return (*indices.shape[:-1], *data.shape[shared + depth :])
+
+    @staticmethod
+    def _depth(shape: Shape) -> int:
+        if not shape or not isinstance(shape[-1], int):
+            dims = [*map(dim_text, shape)]
+            raise UnsupportedError(f"GatherND: the last dimension of indices must be known, got {dims}")
+        return shape[-1]
+
+    def picked(self, data: Input, indices: Input, index: tuple[Expr, ...]) -> Expr:
+        shared, depth = self.batch_dims, self._depth(indices.shape)
+        row, rest = index[: indices.rank - 1], index[indices.rank - 1 :]
+        extents = data.shape[shared : shared + depth]
+        places = [wrapped(indices(*row, k), n) for k, n in enumerate(extents)]
+        value = data(*index[:shared], *places, *rest)
+        return guarded(value, list(zip(places, extents, strict=True)))
+
+    def gathered(self, data: Array, indices: Array) -> Array:
+        """For references, with all batch dimensions."""
+        shared, depth = self.batch_dims, indices.shape[-1]
+        out = np.zeros((*indices.shape[:-1], *data.shape[shared + depth :]), data.dtype)
+        for row in np.ndindex(indices.shape[:-1]):
+            places = [int(i) for i in indices[row]]
+            extents = data.shape[shared : shared + depth]
+            if all(-n <= i < n for i, n in zip(places, extents, strict=True)):
+                out[row] = data[(*row[:shared], *places)]
+        return out
+
+
+@op("opset8")
+class GatherND(GatheringND):
+    """Slices picked by tuples of indices; batch dimensions stay."""
+
+    def infer(self, data: Operand, indices: Operand) -> TensorType:
+        return TensorType(data.dtype, self.shape(data, indices))
+
+    def compute(self, out: TensorType, data: Input, indices: Input) -> Element:
+        return lambda *index: self.picked(data, indices, index)
+
+    def reference(self, data: Array, indices: Array) -> Array:
+        return self.gathered(data, indices)
+
+
+@op("opset5", type="GatherND")
+class GatherND_5(GatheringND):
+    """Slices picked by tuples of indices; batch dimensions become one."""
+
+    def infer(self, data: Operand, indices: Operand) -> TensorType:
+        shape, shared = self.shape(data, indices), self.batch_dims
+        return TensorType(data.dtype, (volume(shape[:shared]), *shape[shared:]) if shared > 1 else shape)
+
+    def compute(self, out: TensorType, data: Input, indices: Input) -> Element:
+        batch = indices.shape[: self.batch_dims]
+        if len(batch) < 2:
+            return lambda *index: self.picked(data, indices, index)
+        return lambda *index: self.picked(data, indices, (*unravel(index[0], batch), *index[1:]))
+
+    def reference(self, data: Array, indices: Array) -> Array:
+        found, shared = self.gathered(data, indices), self.batch_dims
+        return found.reshape(-1, *found.shape[shared:]) if shared > 1 else found
+
+
+@op("opset1")
+class GatherTree(LoopOp):
+    """Beams traced back from the last step: inputs [time, batch, beam], lengths [batch], the token that ends a beam."""
+
+    def infer(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> TensorType:
+        if steps.rank != 3 or parents.rank != 3:
+            raise ShapeError(f"GatherTree: inputs must have rank 3, got {steps.rank} and {parents.rank}")
+        return steps.type
+
+    def nest(
+        self, outs: tuple[Buffer, ...], steps: Input, parents: Input, lengths: Input, end: Input
+    ) -> tuple[Work, ...]:
+        stop = end(*[0] * end.rank)
+        return (_trace(outs[0], steps.buffer, parents.buffer, lengths.buffer, stop, steps.shape),)
+
+    def reference(self, steps: Array, parents: Array, lengths: Array, end: Array) -> Array:
+        stop = end.reshape(-1)[0]
+        out = np.full_like(steps, stop)
+        times, batches, beams = steps.shape
+        for b, beam in np.ndindex(batches, beams):
+            parent = beam
+            for t in reversed(range(min(times, int(lengths[b])))):
+                out[t, b, beam] = steps[t, b, parent]
+                parent = min(max(int(parents[t, b, parent]), 0), beams - 1)
+            ended = np.flatnonzero(out[:, b, beam] == stop)
+            out[ended[0] if ended.size else times :, b, beam] = stop
+        return out
+
+
+@loops
+def _trace(
+    out: Scripted, steps: Scripted, parents: Scripted, lengths: Scripted, stop: Scripted, shape: Scripted
+) -> None:
+    for o in parallel(volume(shape[1:])):
+        b, beam = unravel(o, shape[1:])
+        last: Scripted = prim("max", prim("min", cast(lengths[b], DType.I64), shape[0]), 0)
+        for t in range(last, shape[0]):
+            out[t, b, beam] = stop
+        parent = var(beam, DType.I64)
+        for back in range(last):
+            t = last - 1 - back
+            out[t, b, beam] = steps[t, b, parent]
+            parent = prim("max", prim("min", cast(parents[t, b, parent], DType.I64), shape[2] - 1), 0)
+        ended = var(0, DType.I64)
+        for t in range(last):
+            if ended == 1:
+                out[t, b, beam] = stop
+            elif out[t, b, beam] == stop:
+                ended = 1
+
+
+class NegativeIndices(StrEnum):
+    """What an index below 0 means: nothing, or one counted from the end."""
+
+    IGNORE_NEGATIVE = "ignore_negative"
+    NORMALIZE = "normalize"
+
+
+@dataclass(frozen=True)
+class Marking(ComputeOp):
+    """out[i, d, j] = on where d is indices[i, j], else off: a new dimension of size `depth`."""
+
+    axis: int = -1
+
+    @property
+    def normalizes(self) -> bool:
+        return getattr(self, "negative_indices_mode", None) is NegativeIndices.NORMALIZE
+
+    def infer(self, indices: Operand, depth: Operand, on: Operand, off: Operand) -> TensorType:
+        if on.dtype is not off.dtype:
+            raise ShapeError(f"OneHot: element types differ: {on.dtype.value} and {off.dtype.value}")
+        along = axis_of(self.axis, indices.rank + 1, "OneHot")
+        return TensorType(on.dtype, (*indices.shape[:along], depth.dims("OneHot: depth")[0], *indices.shape[along:]))
+
+    def compute(self, out: TensorType, indices: Input, depth: Input, on: Input, off: Input) -> Element:
+        along = axis_of(self.axis, out.rank, "OneHot")
+        yes, no = (x(*[0] * x.rank) for x in (on, off))
+
+        def element(*index: Expr) -> Expr:
+            wanted = cast(indices(*index[:along], *index[along + 1 :]), DType.I64)
+            place = wrapped(wanted, out.shape[along]) if self.normalizes else wanted
+            return select(prim("eq", place, index[along]), yes, no)
+
+        return element
+
+    def reference(self, indices: Array, depth: Array, on: Array, off: Array) -> Array:
+        count, along = int(depth.reshape(-1)[0]), self.axis % (indices.ndim + 1)
+        classes = np.arange(count).reshape(-1, *[1] * (indices.ndim - along))
+        wanted = np.expand_dims(indices.astype(np.int64), along)
+        if self.normalizes:
+            wanted = np.where(wanted < 0, wanted + count, wanted)
+        return np.where(wanted == classes, on.reshape(()), off.reshape(()))
+
+
+@op("opset16")
+class OneHot(Marking):
+    """`on` at the places that indices name, `off` elsewhere; indices out of range name none."""
+
+    negative_indices_mode: NegativeIndices = NegativeIndices.IGNORE_NEGATIVE
+
+
+@op("opset1", type="OneHot")
+class OneHot_1(Marking):
+    """As OneHot; negative indices name no place."""

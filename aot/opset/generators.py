@@ -1,0 +1,121 @@
+"""Tensors made from a few numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from aot.opset.families import has_symbols
+from codegen.loops import Const, Expr, cast, prim, select
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Sequence(ComputeOp):
+    """out[i] = start + i step, as long as that is before `stop`."""
+
+    def length(self, dtype: DType, *numbers: Operand) -> Dim:
+        """How many elements there are; the numbers are converted to `dtype` first."""
+        if any(o.rank > 1 or any(isinstance(d, int) and d != 1 for d in o.shape) for o in numbers):
+            given = ", ".join(str(o.type) for o in numbers)
+            raise ShapeError(f"Range: start, stop and step must be single numbers, got {given}")
+        if has_symbols(*numbers):
+            start, stop, step = (o.dims("Range: start, stop and step")[0] for o in numbers)
+            if not isinstance(step, int) or step == 0:
+                raise ShapeError("Range: step must be a number other than 0 where start or stop is a dimension")
+            gap = stop - start if step > 0 else start - stop
+            return (gap + (abs(step) - 1)) // abs(step)
+        start, stop, step = (_number(o.known("Range: start, stop and step"), dtype) for o in numbers)
+        if step == 0:
+            raise ShapeError("Range: step must not be 0")
+        if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+            return max(-((start - stop) // step), 0)
+        return max(math.ceil((stop - start) / step), 0)
+
+    def compute(self, out: TensorType, start: Input, stop: Input, step: Input) -> Element:
+        wide = DType.I64 if not out.dtype.is_float else out.dtype.compute
+
+        def element(i: Expr) -> Expr:
+            first, by = (cast(x(*[0] * x.rank), wide) for x in (start, step))
+            return cast(first + cast(i, wide) * by, out.dtype)
+
+        return element
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        return None if has_symbols(*operands) else super().fold(*operands)
+
+    def made(self, dtype: DType, start: Array, stop: Array, step: Array) -> Array:
+        first, end, by = (_number(x, dtype) for x in (start, stop, step))
+        count = max(math.ceil((end - first) / by), 0)
+        wide = np.int64 if not dtype.is_float else np.float64
+        return (wide(first) + np.arange(count, dtype=wide) * wide(by)).astype(numpy_dtype(dtype))
+
+
+def _number(x: Array, dtype: DType) -> float | int:
+    value = x.reshape(-1)[0].item()
+    return float(value) if dtype.is_float else int(value)
+
+
+@op("opset1", type="Range")
+class Range_1(Sequence):
+    """start, start + step, ... before stop; all of one type."""
+
+    def infer(self, start: Operand, stop: Operand, step: Operand) -> TensorType:
+        if not start.dtype is stop.dtype is step.dtype:
+            given = ", ".join(o.dtype.value for o in (start, stop, step))
+            raise ShapeError(f"Range: element types differ: {given}")
+        return TensorType(start.dtype, (self.length(start.dtype, start, stop, step),))
+
+    def reference(self, start: Array, stop: Array, step: Array) -> Array:
+        return self.made(_dtype(start), start, stop, step)
+
+
+def _dtype(x: Array) -> DType:
+    return next(t for t in DType if t is not DType.STRING and numpy_dtype(t) == x.dtype)
+
+
+@op("opset4")
+class Range(Sequence):
+    """start, start + step, ... before stop, as `output_type`."""
+
+    output_type: DType = DType.I64
+
+    def infer(self, start: Operand, stop: Operand, step: Operand) -> TensorType:
+        return TensorType(self.output_type, (self.length(self.output_type, start, stop, step),))
+
+    def reference(self, start: Array, stop: Array, step: Array) -> Array:
+        return self.made(self.output_type, start, stop, step)
+
+
+@op("opset9")
+class Eye(ComputeOp):
+    """out[.., i, i + k] = 1, 0 elsewhere; inputs: rows, columns, k and, optionally, the batch dimensions."""
+
+    output_type: DType = DType.F32
+
+    def infer(self, rows: Operand, columns: Operand, k: Operand, batch: Operand | None = None) -> TensorType:
+        outer = () if batch is None else batch.dims("Eye: batch shape")
+        matrix = (rows.dims("Eye: number of rows")[0], columns.dims("Eye: number of columns")[0])
+        return TensorType(self.output_type, (*outer, *matrix))
+
+    def compute(self, out: TensorType, rows: Input, columns: Input, k: Input, batch: Input | None = None) -> Element:
+        dtype = out.dtype.compute
+
+        def element(*index: Expr) -> Expr:
+            diagonal = index[-2] + cast(k(*[0] * k.rank), DType.I64)
+            return select(prim("eq", index[-1], diagonal), Const(1, dtype), Const(0, dtype))
+
+        return element
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        return None if has_symbols(*operands) else super().fold(*operands)
+
+    def reference(self, rows: Array, columns: Array, k: Array, batch: Array | None = None) -> Array:
+        matrix = np.eye(*(int(v.reshape(-1)[0]) for v in (rows, columns, k)), dtype=numpy_dtype(self.output_type))
+        outer = () if batch is None else tuple(int(n) for n in batch)
+        return np.broadcast_to(matrix, (*outer, *matrix.shape)).copy()

@@ -1,0 +1,76 @@
+"""Inverses of matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, TensorType, dim_text
+from aot.opset.bucketing import unravel, volume
+from codegen.loops import Buffer, Space, dense, prim
+from codegen.script import Scripted, cast, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+@op("opset14")
+class Inverse(LoopOp):
+    """The inverse of each matrix of x [.., M, M], or of its transpose; by elimination with partial pivoting."""
+
+    adjoint: bool = False
+
+    def infer(self, x: Operand) -> TensorType:
+        if x.rank < 2:
+            raise ShapeError(f"Inverse: the rank must be at least 2, got {x.rank}")
+        rows, columns = x.shape[-2:]
+        if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
+            raise ShapeError(f"Inverse: matrices must be square, got {dim_text(rows)} by {dim_text(columns)}")
+        return x.type
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
+        batch = volume(x.shape[:-2])
+        left, right = (dense(n, batch, *x.shape[-2:], space=Space.ARENA, dtype=DType.F64) for n in ("left", "right"))
+        return (_invert(outs[0], x.buffer, left, right, x.shape, self.adjoint),)
+
+    def reference(self, x: Array) -> Array:
+        wide = x.astype(np.float64)
+        return np.linalg.inv(wide.swapaxes(-1, -2) if self.adjoint else wide).astype(x.dtype)
+
+
+@loops
+def _invert(out: Scripted, x: Scripted, left: Scripted, right: Scripted, shape: Scripted, adjoint: bool) -> None:
+    """[left | right] from [x | 1] to [1 | inverse] by operations on rows."""
+    size = shape[-1]
+    for o in parallel(volume(shape[:-2])):
+        before = unravel(o, shape[:-2])
+        for i in range(size):
+            for j in range(size):
+                left[o, i, j] = cast(x[(*before, j, i)] if adjoint else x[(*before, i, j)], DType.F64)
+                right[o, i, j] = cast(prim("eq", i, j), DType.F64)
+        for k in range(size):
+            _eliminate(left, right, size, o, k)
+        for i in range(size):
+            for j in range(size):
+                out[(*before, i, j)] = cast(right[o, i, j], out.dtype)
+
+
+@loops
+def _eliminate(left: Scripted, right: Scripted, size: Scripted, o: Scripted, k: Scripted) -> None:
+    """Column `k` of the left side becomes that of the unit matrix; the pivot is its largest element from row `k` on."""
+    best = var(k, DType.I64)
+    for i in range(k + 1, size):
+        if abs(left[o, i, k]) > abs(left[o, best, k]):
+            best = i
+    pivot = var(left[o, best, k], DType.F64)
+    for j in range(size):
+        for side in (left, right):
+            upper = var(side[o, k, j], DType.F64)
+            side[o, k, j] = side[o, best, j] / pivot
+            if best != k:
+                side[o, best, j] = upper
+    for i in range(size):
+        if i != k:
+            factor = var(left[o, i, k], DType.F64)
+            for j in range(size):
+                for side in (left, right):
+                    side[o, i, j] = side[o, i, j] - factor * side[o, k, j]

@@ -1,0 +1,227 @@
+"""Data that only moves: Transpose, Concat, Split, VariadicSplit, Reverse, ReverseSequence, Roll."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, axis_of, op
+from aot.ir.types import Array, Dim, TensorType, dim_text
+from aot.opset.index_maps import permuted, same, shifted, whole
+from codegen.loops import Const, Expr, cast, prim, select
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+@op("opset1")
+class Transpose(ViewOp):
+    """Dimension k of the output is dimension order[k] of the input; an empty order reverses."""
+
+    def infer(self, x: Operand, order: Operand) -> TensorType:
+        return TensorType(x.dtype, tuple(x.shape[k] for k in self._order(x, order)))
+
+    @staticmethod
+    def _order(x: Operand, order: Operand) -> tuple[int, ...]:
+        found = order.ints("Transpose: order") or tuple(reversed(range(x.rank)))
+        if sorted(found) != list(range(x.rank)):
+            raise ShapeError(f"Transpose: order is a permutation of {x.rank} dimensions, got {list(found)}")
+        return found
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, order: Operand) -> tuple[Piece, ...]:
+        return (whole(outs[0], permuted(self._order(x, order))),)
+
+    def reference(self, x: Array, order: Array) -> Array:
+        return x.transpose([int(k) for k in order.reshape(-1)] if order.size else None)
+
+
+@op("opset1")
+class Concat(ViewOp):
+    """Inputs one after another along `axis`."""
+
+    axis: int = 0
+
+    def infer(self, *xs: Operand) -> TensorType:
+        first, axis = xs[0], axis_of(self.axis, xs[0].rank, "Concat")
+        total: Dim = 0
+        for x in xs:
+            if x.rank != first.rank or x.dtype is not first.dtype:
+                raise ShapeError(f"Concat: inputs differ in rank or element type: {first.type} and {x.type}")
+            for k, (m, n) in enumerate(zip(first.shape, x.shape, strict=True)):
+                if k != axis and m != n and isinstance(m, int) and isinstance(n, int):
+                    raise ShapeError(f"Concat: inputs differ in dimension {k}: {m} and {n}")
+            total = total + x.shape[axis]
+        known = [min((x.shape[k] for x in xs), key=lambda n: not isinstance(n, int)) for k in range(first.rank)]
+        known[axis] = total
+        return TensorType(first.dtype, tuple(known))
+
+    def pieces(self, outs: tuple[TensorType, ...], *xs: Operand) -> tuple[Piece, ...]:
+        axis, at, made = axis_of(self.axis, xs[0].rank, "Concat"), 0, []
+        place: Dim = at
+        for n, x in enumerate(xs):
+            start: list[Dim] = [0] * x.rank
+            start[axis] = place
+            made.append(Piece(n, tuple(start), x.shape, same))
+            place = place + x.shape[axis]
+        return tuple(made)
+
+    def reference(self, *xs: Array) -> Array:
+        return np.concatenate(xs, self.axis)
+
+
+class _Parts(ViewOp):
+    """Parts of the first input along an axis."""
+
+    def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
+        raise NotImplementedError
+
+    def _axis(self, x: Operand, axis: Operand) -> int:
+        return axis_of(axis.ints(f"{self.type}: axis")[0], x.rank, self.type)
+
+    def infer(self, x: Operand, axis: Operand, *rest: Operand) -> tuple[TensorType, ...]:
+        k = self._axis(x, axis)
+        return tuple(TensorType(x.dtype, (*x.shape[:k], n, *x.shape[k + 1 :])) for n in self.sizes(x, k, *rest))
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, axis: Operand, *rest: Operand) -> tuple[Piece, ...]:
+        k, made = self._axis(x, axis), []
+        at: Dim = 0
+        for n, out in enumerate(outs):
+            offsets: list[Dim] = [0] * x.rank
+            offsets[k] = at
+            made.append(whole(out, shifted(offsets), output=n))
+            at = at + out.shape[k]
+        return tuple(made)
+
+
+@op("opset1")
+class Split(_Parts):
+    """`num_splits` equal parts along the axis that the second input names."""
+
+    num_splits: int = 1
+
+    def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
+        n = x.shape[axis]
+        if self.num_splits < 1 or (isinstance(n, int) and n % self.num_splits):
+            raise ShapeError(f"Split: {dim_text(n)} does not divide into {self.num_splits} parts")
+        return [n // self.num_splits] * self.num_splits
+
+    def reference(self, x: Array, axis: Array) -> tuple[Array, ...]:
+        return tuple(np.split(x, self.num_splits, int(axis.reshape(-1)[0])))
+
+
+@op("opset1")
+class VariadicSplit(_Parts):
+    """Parts along an axis with the lengths of the third input; one may be -1: what is left."""
+
+    def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
+        wanted = list(rest[0].dims("VariadicSplit: lengths"))
+        open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
+        total: Dim = 0
+        for k, n in enumerate(wanted):
+            total = total if k in open_ else total + n
+        size = x.shape[axis]
+        if len(open_) > 1:
+            raise ShapeError(f"VariadicSplit: one length may be -1, got {[dim_text(n) for n in wanted]}")
+        if open_:
+            wanted[open_[0]] = size - total
+        elif isinstance(total, int) and isinstance(size, int) and total != size:
+            raise ShapeError(f"VariadicSplit: lengths add up to {total}, the dimension is {size}")
+        return wanted
+
+    def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:
+        k = int(axis.reshape(-1)[0])
+        sizes = [int(n) for n in lengths.reshape(-1)]
+        if -1 in sizes:
+            sizes[sizes.index(-1)] = x.shape[k] - sum(n for n in sizes if n != -1)
+        return tuple(np.split(x, np.cumsum(sizes)[:-1], k))
+
+
+class ReverseMode(StrEnum):
+    INDEX = "index"
+    MASK = "mask"
+
+
+@op("opset1")
+class Reverse(ViewOp):
+    """Along the given axes, or along those whose mask is set, from the last to the first."""
+
+    mode: ReverseMode = ReverseMode.INDEX
+
+    def infer(self, x: Operand, axes: Operand) -> TensorType:
+        self._axes(x.rank, axes.ints("Reverse: axes"))
+        return x.type
+
+    def _axes(self, rank: int, given: tuple[int, ...]) -> set[int]:
+        if self.mode is ReverseMode.MASK:
+            if len(given) != rank:
+                raise ShapeError(f"Reverse: the mask has one entry a dimension, got {len(given)} for rank {rank}")
+            return {k for k, on in enumerate(given) if on}
+        return {axis_of(a, rank, "Reverse") for a in given}
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, axes: Operand) -> tuple[Piece, ...]:
+        turned = self._axes(x.rank, axes.ints("Reverse: axes"))
+
+        def index(*at: Expr) -> tuple[Expr, ...]:
+            return tuple((n - 1) - i if k in turned else i for k, (i, n) in enumerate(zip(at, x.shape, strict=True)))
+
+        return (whole(outs[0], index),)
+
+    def reference(self, x: Array, axes: Array) -> Array:
+        return np.flip(x, tuple(self._axes(x.ndim, tuple(int(a) for a in axes.reshape(-1)))))
+
+
+@op("opset1")
+class ReverseSequence(ComputeOp):
+    """The first `lengths[b]` elements along `seq_axis` reversed, for each b along `batch_axis`; the others stay."""
+
+    batch_axis: int = 0
+    seq_axis: int = 1
+
+    def infer(self, x: Operand, lengths: Operand) -> TensorType:
+        axis_of(self.batch_axis, x.rank, "ReverseSequence")
+        axis_of(self.seq_axis, x.rank, "ReverseSequence")
+        return x.type
+
+    def compute(self, out: TensorType, x: Input, lengths: Input) -> Element:
+        batch, seq = axis_of(self.batch_axis, x.rank, self.type), axis_of(self.seq_axis, x.rank, self.type)
+
+        def element(*at: Expr) -> Expr:
+            length = cast(lengths(at[batch]), DType.I64)
+            turned = select(prim("lt", at[seq], length), length - 1 - at[seq], at[seq])
+            inside = prim("min", prim("max", turned, 0), x.shape[seq] - 1)
+            return x(*(inside if k == seq else i for k, i in enumerate(at)))
+
+        return element
+
+    def reference(self, x: Array, lengths: Array) -> Array:
+        out = x.copy()
+        moved = np.moveaxis(out, (self.batch_axis, self.seq_axis), (0, 1))
+        for b, n in enumerate(lengths.reshape(-1)):
+            moved[b, : int(n)] = moved[b, : int(n)][::-1].copy()
+        return out
+
+
+@op("opset7")
+class Roll(ComputeOp):
+    """Cyclic shift along the given axes; shifts of one axis add up."""
+
+    def infer(self, x: Operand, shift: Operand, axes: Operand) -> TensorType:
+        return x.type
+
+    def compute(self, out: TensorType, x: Input, shift: Input, axes: Input) -> Element:
+        where = [axis_of(a, x.rank, "Roll") for a in axes.operand().ints("Roll: axes")]
+        single = shift.rank == 0 or shift.shape == (1,)
+
+        def element(*at: Expr) -> Expr:
+            found = list(at)
+            for n, k in enumerate(where):
+                by = shift(*([] if shift.rank == 0 else [Const(0 if single else n)]))
+                found[k] = (found[k] - cast(by, DType.I64)) % x.shape[k]
+            return x(*found)
+
+        return element
+
+    def reference(self, x: Array, shift: Array, axes: Array) -> Array:
+        where = tuple(int(a) for a in axes.reshape(-1))
+        by = [int(s) for s in shift.reshape(-1)]
+        return np.roll(x, tuple(by * len(where) if len(by) == 1 else by), where)

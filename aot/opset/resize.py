@@ -1,0 +1,230 @@
+"""Interpolate: tensors stretched or shrunk along some axes.
+
+    pad -> NearestResize | WeightedResize | for each axis: Gather neighbours, times constant weights, ReduceSum
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import DecomposedOp, Operand, axis_of, op
+from aot.ir.types import Array, Dim, Shape, TensorType, simplify
+from aot.opset.decomposition import narrowed, numbers
+from aot.opset.elementwise_unary import Rounding as NearestInteger
+from aot.opset.resampling import NearestResize, WeightedResize
+from aot.opset.resize_weights import (
+    Coordinates,
+    Mode,
+    Rounding,
+    Weights,
+    applied,
+    coordinates,
+    linear,
+    pillow,
+    rational,
+    taps,
+)
+from runtime.abi import DType
+from runtime.errors import ShapeError, UnsupportedError
+
+PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
+
+
+class ShapeFrom(StrEnum):
+    """Which input tells the output's shape."""
+
+    SIZES = "sizes"
+    SCALES = "scales"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An Interpolate whose inputs are known: exact fractions for scales, or none when sizes are given."""
+
+    axes: tuple[int, ...]
+    sizes: Shape
+    scales: tuple[tuple[int, int], ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def shape(self, given: Sequence[Dim]) -> Shape:
+        """Of the output."""
+        found = [simplify(n + b + e) for n, b, e in zip(given, self.begins, self.ends, strict=True)]
+        for k, a in enumerate(self.axes):
+            up, down = self.scales[k] if self.scales else (1, 1)
+            found[a] = simplify(found[a] * up // down) if self.scales else self.sizes[k]
+        return tuple(found)
+
+    @property
+    def flat_scales(self) -> tuple[int, ...]:
+        return tuple(v for pair in self.scales for v in pair)
+
+
+@dataclass(frozen=True)
+class Interpolation(DecomposedOp):
+    """What all versions mean, by `plan` and `kind`."""
+
+    mode: Mode = Mode.NEAREST
+    antialias: bool = False
+    pads_begin: tuple[int, ...] = ()
+    pads_end: tuple[int, ...] = ()
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        raise NotImplementedError
+
+    def kind(self) -> tuple[Coordinates, Rounding, float]:
+        """Coordinates, rounding, coefficient of cubic interpolation."""
+        raise NotImplementedError
+
+    def _plan(self, x: Operand, axes: Sequence[int], sizes: Operand | None, scales: Operand | None) -> Plan:
+        """Either sizes or scales are given."""
+        chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
+        wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
+        fractions: tuple[tuple[int, int], ...] = ()
+        if scales is not None:
+            fractions = tuple(rational(float(s)) for s in scales.known("Interpolate: scales").reshape(-1))
+        count = len(wanted) + len(fractions)
+        if len(set(chosen)) != len(chosen) or count != len(chosen):
+            raise ShapeError(f"Interpolate: one size for each axis, got {count} sizes and axes {list(chosen)}")
+        if any(up <= 0 for up, _ in fractions):
+            raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
+        begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
+        return Plan(chosen, wanted, fractions, begins, ends)
+
+    def infer(self, x: Operand, *inputs: Operand | None) -> TensorType:
+        return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))
+
+    def decompose(self, build: Builder, x: OutPort, *inputs: OutPort | None) -> OutPort:
+        operands = [None if p is None else Operand(p.type, p.value) for p in (x, *inputs)]
+        plan = self.plan(*operands)  # type: ignore[arg-type]
+        if any(plan.begins) or any(plan.ends):
+            x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)
+        if self._by_tables(plan, x.type):
+            return self._tables(build, x, plan)
+        made, sizes = self._resampling(plan), None
+        if not plan.scales:
+            sizes = inputs[0]
+            if all(isinstance(n, int) for n in plan.sizes):
+                sizes = numbers(build, (n for n in plan.sizes if isinstance(n, int)))
+        return build(made, x, sizes) if sizes is not None else build(made, x)
+
+    def _resampling(self, plan: Plan) -> NearestResize | WeightedResize:
+        kind, rounding, coefficient = self.kind()
+        if self.mode is Mode.AREA:
+            raise UnsupportedError("Interpolate: mode area is not defined for this operation")
+        if self.mode is Mode.NEAREST:
+            return NearestResize(plan.axes, kind, plan.flat_scales, rounding)
+        mode = Mode.CUBIC if self.mode is Mode.CUBIC else Mode.LINEAR
+        return WeightedResize(plan.axes, kind, plan.flat_scales, mode, coefficient)
+
+    def _by_tables(self, plan: Plan, x: TensorType) -> bool:
+        """Is it a matter of many neighbours?"""
+        if self.mode in PILLOW:
+            return True
+        return self.mode is Mode.LINEAR and self.antialias and self._shrinks(plan, x.shape)
+
+    def _shrinks(self, plan: Plan, shape: Shape) -> bool:
+        if plan.scales:
+            return any(up < down for up, down in plan.scales)
+        pairs = [(n, shape[a]) for n, a in zip(plan.sizes, plan.axes, strict=True)]
+        if not all(isinstance(m, int) and isinstance(n, int) for m, n in pairs):
+            raise UnsupportedError("Interpolate: antialias needs sizes that are known at compile time")
+        return any(isinstance(m, int) and isinstance(n, int) and m < n for m, n in pairs)
+
+    def _matrices(self, plan: Plan, shape: tuple[int, ...]) -> list[Weights]:
+        """For the axes of a padded input; modes with many neighbours."""
+        kind, _, coefficient = self.kind()
+        found: list[Weights] = []
+        for k, a in enumerate(plan.axes):
+            n = shape[a]
+            size = plan.sizes[k] if plan.sizes else n * plan.scales[k][0] // plan.scales[k][1]
+            assert isinstance(size, int), "sizes are numbers here"
+            up, down = plan.scales[k] if plan.scales else (size, n)
+            if self.mode in PILLOW:
+                found.append(pillow(self.mode, n, size, coefficient))
+            else:
+                found.append(linear(coordinates(kind, n, size, up, down), n, up / down))
+        return found
+
+    def _tables(self, build: Builder, x: OutPort, plan: Plan) -> OutPort:
+        dtype = x.type.dtype
+        wide = dtype.compute if dtype.is_float else DType.F32
+        total = x if dtype is wide else build.Convert(x, destination_type=wide)
+        extents = TensorType(dtype, tuple(x.shape[a] for a in plan.axes)).static_shape
+        shape = [1] * x.type.rank
+        for a, n in zip(plan.axes, extents, strict=True):
+            shape[a] = n
+        for a, matrix in zip(plan.axes, self._matrices(plan, tuple(shape)), strict=True):
+            places, shares = taps(matrix)
+            near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
+            weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
+            total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
+        if not dtype.is_float:
+            total = build.Round(total, mode=NearestInteger.HALF_AWAY_FROM_ZERO)
+            bits = dtype.bits - dtype.is_signed
+            total = build.Clamp(total, min=-float(1 << bits) if dtype.is_signed else 0.0, max=float((1 << bits) - 1))
+        return narrowed(build, total, dtype)
+
+    def reference(self, x: Array, *inputs: Array | None) -> Array:
+        operands = [None if a is None else Operand(TensorType(DType.I64, a.shape), a) for a in (x, *inputs)]
+        plan = self.plan(*operands)  # type: ignore[arg-type]
+        padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
+        if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
+            return applied(padded, plan.axes, self._matrices(plan, padded.shape))
+        return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)
+
+
+@dataclass(frozen=True)
+class ModernInterpolation(Interpolation):
+    """With ways to compute coordinates and to round them."""
+
+    shape_calculation_mode: ShapeFrom = ShapeFrom.SIZES
+    coordinate_transformation_mode: Coordinates = Coordinates.HALF_PIXEL
+    nearest_mode: Rounding = Rounding.ROUND_PREFER_FLOOR
+    cube_coeff: float = -0.75
+
+    def kind(self) -> tuple[Coordinates, Rounding, float]:
+        return self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff
+
+    def axes(self, x: Operand, axes: Operand | None) -> Sequence[int]:
+        return range(x.rank) if axes is None else axes.ints("Interpolate: axes")
+
+
+@op("opset11", type="Interpolate")
+class Interpolate_11(ModernInterpolation):
+    """Inputs: data, sizes or scales along the axes, axes (all, without it)."""
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        wanted, axes = (*inputs, None)[:2]
+        sized = self.shape_calculation_mode is ShapeFrom.SIZES
+        return self._plan(x, self.axes(x, axes), wanted if sized else None, None if sized else wanted)
+
+
+@op("opset4", type="Interpolate")
+class Interpolate_4(ModernInterpolation):
+    """Inputs: data, sizes, scales, axes (all, without it); `shape_calculation_mode` says which of both counts."""
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        sizes, scales, axes = (*inputs, None)[:3]
+        sized = self.shape_calculation_mode is ShapeFrom.SIZES
+        return self._plan(x, self.axes(x, axes), sizes if sized else None, None if sized else scales)
+
+
+@op("opset1", type="Interpolate")
+class Interpolate_1(Interpolation):
+    """Inputs: data, sizes along `axes`. Without `align_corners`, element i lies at i / scale."""
+
+    axes: tuple[int, ...] = ()
+    align_corners: bool = True
+
+    def kind(self) -> tuple[Coordinates, Rounding, float]:
+        return Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC, Rounding.SIMPLE, -0.75
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        return self._plan(x, self.axes, inputs[0], None)

@@ -1,0 +1,167 @@
+"""Interpolation along one axis as numbers: which elements make each element of the result, and how much of each.
+
+    matrix(...)[i, j]    share of element j of n in element i of m; rows sum up to 1
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.types import Array
+
+Weights = NDArray[np.float64]
+
+
+class Mode(StrEnum):
+    """How elements are made from their neighbours; both linear modes are the same but for `antialias`."""
+
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    LINEAR_ONNX = "linear_onnx"
+    CUBIC = "cubic"
+    BILINEAR_PILLOW = "bilinear_pillow"
+    BICUBIC_PILLOW = "bicubic_pillow"
+    AREA = "area"
+
+
+class Coordinates(StrEnum):
+    """Where element i of the result lies in the input; scale = result / input."""
+
+    HALF_PIXEL = "half_pixel"  # (i + 1/2) / scale - 1/2
+    PYTORCH_HALF_PIXEL = "pytorch_half_pixel"  # the same, but 0 if there is one element only
+    ASYMMETRIC = "asymmetric"  # i / scale
+    TF_HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # (i + 1/2) / scale
+    ALIGN_CORNERS = "align_corners"  # i * (input - 1) / (result - 1)
+
+
+class Rounding(StrEnum):
+    """Which neighbour is nearest; SIMPLE: the next one when the result is smaller, otherwise the one before."""
+
+    ROUND_PREFER_FLOOR = "round_prefer_floor"
+    ROUND_PREFER_CEIL = "round_prefer_ceil"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    SIMPLE = "simple"
+
+
+def coordinates(kind: Coordinates, n: int, m: int, up: int, down: int) -> Weights:
+    """Places of the m elements; scale = up / down. One division each, so that halves are exact."""
+    i = np.arange(m, dtype=np.float64)
+    match kind:
+        case Coordinates.ALIGN_CORNERS:
+            return i * (n - 1) / max(m - 1, 1)
+        case Coordinates.ASYMMETRIC:
+            return i * down / up
+        case Coordinates.TF_HALF_PIXEL_FOR_NN:
+            return (2 * i + 1) * down / (2 * up)
+        case Coordinates.PYTORCH_HALF_PIXEL if m == 1:
+            return np.zeros(1)
+        case _:
+            return ((2 * i + 1) * down - up) / (2 * up)
+
+
+def nearest(x: Weights, rounding: Rounding, n: int, smaller: bool) -> NDArray[np.int64]:
+    """Indices of the nearest elements."""
+    match rounding:
+        case Rounding.ROUND_PREFER_FLOOR:
+            found = np.ceil(x - 0.5)
+        case Rounding.ROUND_PREFER_CEIL:
+            found = np.floor(x + 0.5)
+        case Rounding.FLOOR:
+            found = np.floor(x)
+        case Rounding.CEIL:
+            found = np.ceil(x)
+        case Rounding.SIMPLE:
+            found = np.ceil(x) if smaller else np.trunc(x)
+    return np.clip(found, 0, n - 1).astype(np.int64)
+
+
+def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
+    """Triangles; a steepness below 1 blends more elements. Rows that reach nothing are 0."""
+    place = np.clip(x, 0, n - 1) if steepness == 1.0 else x
+    shares = np.maximum(0.0, 1 - np.abs(steepness * (place[:, None] - np.arange(n))))
+    total = shares.sum(1, keepdims=True)
+    return np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+
+
+def cubic(x: Weights, n: int, a: float) -> Weights:
+    """Four elements; those outside of the input are its border."""
+    first = np.floor(x)
+    found = np.zeros((len(x), n))
+    for k in range(-1, 3):
+        place = np.clip(first + k, 0, n - 1).astype(np.int64)
+        np.add.at(found, (np.arange(len(x)), place), _cubic_kernel(x - first - k, a))
+    return found
+
+
+def _cubic_kernel(x: Weights, a: float) -> Weights:
+    d = np.abs(x)
+    inner = ((a + 2) * d - (a + 3)) * d * d + 1
+    outer = ((d - 5) * d + 8) * d * a - 4 * a
+    return np.where(d < 1, inner, np.where(d < 2, outer, 0.0))
+
+
+def pillow(mode: Mode, n: int, m: int, a: float) -> Weights:
+    """As the Pillow library does: the kernel grows with the reduction, and ends at the border."""
+    ratio = n / m
+    wide = max(ratio, 1.0)
+    reach = wide * (1.0 if mode is Mode.BILINEAR_PILLOW else 2.0)
+    found = np.zeros((m, n))
+    for i in range(m):
+        center = (i + 0.5) * ratio
+        low, high = max(int(center - reach + 0.5), 0), min(int(center + reach + 0.5), n)
+        x = (np.arange(low, high, dtype=np.float64) - center + 0.5) / wide
+        shares = np.maximum(0.0, 1 - np.abs(x)) if mode is Mode.BILINEAR_PILLOW else _cubic_kernel(x, a)
+        found[i, low:high] = shares / shares.sum()
+    return found
+
+
+def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:
+    """Indices [m, t] and shares [m, t] of the elements that count; t is the largest number of any row."""
+    m = len(matrix)
+    count = max(int((matrix != 0).sum(1).max(initial=0)), 1)
+    places, shares = np.zeros((m, count), np.int64), np.zeros((m, count))
+    for i, row in enumerate(matrix):
+        used = np.flatnonzero(row)
+        places[i, : len(used)], shares[i, : len(used)] = used, row[used]
+        places[i, len(used) :] = used[-1] if len(used) else 0
+    return places, shares
+
+
+def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array:
+    """For references: x with each matrix applied along its axis, in double precision; integers are rounded."""
+    total = x.astype(np.float64)
+    for axis, matrix in zip(axes, matrices, strict=True):
+        total = np.moveaxis(np.tensordot(matrix, total, (1, axis)), 0, axis)
+    if x.dtype.kind not in "iu":
+        return total.astype(x.dtype)
+    limits = np.iinfo(x.dtype)
+    return np.clip(np.copysign(np.floor(np.abs(total) + 0.5), total), limits.min, limits.max).astype(x.dtype)
+
+
+def rational(scale: float) -> tuple[int, int]:
+    """A scale as a fraction: the simplest one that is the same number in f32."""
+    for limit in (64, 4096, 1 << 20):
+        up, down = _fraction(scale, limit)
+        if np.float32(up / down) == np.float32(scale):
+            return up, down
+    return _fraction(scale, 1 << 24)
+
+
+def _fraction(value: float, limit: int) -> tuple[int, int]:
+    """The continued fraction of `value` up to a denominator."""
+    before, now, rest = (0, 1), (1, 0), value
+    while True:
+        whole = math.floor(rest)
+        following = (whole * now[0] + before[0], whole * now[1] + before[1])
+        if following[1] > limit:
+            return now
+        before, now = now, following
+        if rest - whole < 1e-9:
+            return now
+        rest = 1 / (rest - whole)

@@ -1,0 +1,157 @@
+"""Operations that only rename dimensions, or tell them: Reshape, Squeeze, Unsqueeze, ShapeOf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, axis_of, op
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
+from aot.opset.index_maps import reshaped, whole
+from codegen.loops import Const, Expr, cast, prim, select
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+class Renaming(ViewOp):
+    """Elements keep their row-major order; `pieces` and `reference` follow from the output's shape."""
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, *rest: Operand | None) -> tuple[Piece, ...]:
+        return (whole(outs[0], reshaped(x.shape, outs[0].shape)),)
+
+
+def volume(shape: Iterable[Dim]) -> Dim:
+    total: Dim = 1
+    for n in shape:
+        total = total * n
+    return simplify(total)
+
+
+@op("opset1")
+class Reshape(Renaming):
+    """The same elements in another shape. -1 stands for what is left; with `special_zero`, 0 for the input's dimension."""
+
+    special_zero: bool = False
+
+    def infer(self, x: Operand, target: Operand) -> TensorType:
+        wanted = list(target.dims("Reshape: target shape"))
+        for k, n in enumerate(wanted):
+            if isinstance(n, int) and n == 0 and self.special_zero:
+                if k >= x.rank:
+                    raise ShapeError(f"Reshape: 0 copies an input dimension, got position {k} of rank {x.rank}")
+                wanted[k] = x.shape[k]
+        return TensorType(x.dtype, self._completed(x.shape, wanted))
+
+    @staticmethod
+    def _completed(shape: Shape, wanted: list[Dim]) -> Shape:
+        open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
+        if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
+            raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
+        total, rest = volume(shape), volume(n for k, n in enumerate(wanted) if k not in open_)
+        if open_:
+            if isinstance(total, int) and isinstance(rest, int) and (total % rest if rest else total):
+                raise ShapeError(f"Reshape: {total} elements do not divide by {rest}")
+            wanted[open_[0]] = 0 if rest == 0 else simplify(total // rest)
+        elif isinstance(total, int) and isinstance(rest, int) and total != rest:
+            raise ShapeError(f"Reshape: element counts differ: {total} and {rest}")
+        return tuple(wanted)
+
+    def reference(self, x: Array, target: Array) -> Array:
+        wanted = [x.shape[k] if n == 0 and self.special_zero else int(n) for k, n in enumerate(target.reshape(-1))]
+        if -1 in wanted and 0 in wanted:
+            wanted[wanted.index(-1)] = 0
+        return x.reshape(wanted)
+
+
+@op("opset1")
+class Squeeze(Renaming):
+    """Without dimensions of size 1: the given ones, or all."""
+
+    def infer(self, x: Operand, axes: Operand | None = None) -> TensorType:
+        gone = self._gone(x.shape, None if axes is None else axes.ints("Squeeze: axes"))
+        return TensorType(x.dtype, tuple(n for k, n in enumerate(x.shape) if k not in gone))
+
+    def _gone(self, shape: Shape, axes: tuple[int, ...] | None) -> set[int]:
+        if not axes:
+            return {k for k, n in enumerate(shape) if n == 1}
+        gone = {axis_of(a, len(shape), "Squeeze") for a in axes}
+        for k in sorted(gone):
+            if isinstance(n := shape[k], int) and n != 1:
+                if not self.skips_axes():
+                    raise ShapeError(f"Squeeze: dimension {k} is not 1, got {n}")
+                gone.discard(k)
+        return gone
+
+    def skips_axes(self) -> bool:
+        """Are dimensions that are not 1 passed over?"""
+        return False
+
+    def reference(self, x: Array, axes: Array | None = None) -> Array:
+        gone = self._gone(x.shape, None if axes is None else tuple(int(a) for a in np.reshape(axes, -1)))
+        return x.reshape([n for k, n in enumerate(x.shape) if k not in gone])
+
+
+@op("opset15", type="Squeeze")
+class Squeeze_15(Squeeze):
+    """As Squeeze; with `allow_axis_skip`, dimensions that are not 1 stay."""
+
+    allow_axis_skip: bool = False
+
+    def skips_axes(self) -> bool:
+        return self.allow_axis_skip
+
+
+@op("opset1")
+class Unsqueeze(Renaming):
+    """With dimensions of size 1 at the given places of the output."""
+
+    def infer(self, x: Operand, axes: Operand) -> TensorType:
+        return TensorType(x.dtype, tuple(self._shape(x.shape, axes.ints("Unsqueeze: axes"))))
+
+    @staticmethod
+    def _shape(shape: Shape, axes: tuple[int, ...]) -> list[Dim]:
+        rank = len(shape) + len(set(axes))
+        places = {axis_of(a, rank, "Unsqueeze") for a in axes}
+        rank = len(shape) + len(places)
+        rest = iter(shape)
+        return [1 if k in places else next(rest) for k in range(rank)]
+
+    def reference(self, x: Array, axes: Array) -> Array:
+        return x.reshape(self._shape(x.shape, tuple(int(a) for a in np.reshape(axes, -1))))
+
+
+@op("opset3", type="ShapeOf")
+class ShapeOf(ComputeOp):
+    """The dimensions as integers."""
+
+    output_type: DType = DType.I64
+
+    def infer(self, x: Operand) -> TensorType:
+        return TensorType(self.output_type, (x.rank,))
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        """Known from the type alone; symbolic dimensions make an array of expressions."""
+        x = operands[0]
+        if x is None or x.type.dims is None:
+            return None
+        if x.type.is_static:
+            return (np.array(x.shape, numpy_dtype(self.output_type)),)
+        return (np.array([*x.shape, None], object)[:-1],)
+
+    def compute(self, out: TensorType, x: Input) -> Element:
+        def element(i: Expr) -> Expr:
+            found: Expr = Const(0)
+            for k, n in enumerate(x.shape):
+                found = select(prim("eq", i, k), n, found)
+            return cast(found, self.output_type)
+
+        return element
+
+    def reference(self, x: Array) -> Array:
+        return np.array(x.shape, numpy_dtype(self.output_type))
+
+
+@op("opset1", type="ShapeOf")
+class ShapeOf_1(ShapeOf):
+    """The dimensions as i64."""

@@ -1,0 +1,60 @@
+"""Softmax and its logarithm, with the maximum taken off first so that no exponential overflows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import DecomposedOp, Operand, axis_of, op
+from aot.ir.types import Array, TensorType
+from aot.opset.decomposition import narrowed, numbers, wide, widened
+
+
+@dataclass(frozen=True)
+class AlongAxis(DecomposedOp):
+    """One output for each input, along one axis."""
+
+    axis: int = 1
+
+    def infer(self, x: Operand) -> TensorType:
+        axis_of(self.axis, x.rank, self.type)
+        return x.type
+
+
+def exponentials(build: Builder, x: OutPort, axis: int) -> tuple[OutPort, OutPort]:
+    """x - max(x) and its exponentials."""
+    gap = build.Subtract(x, build.ReduceMax(x, numbers(build, (axis,)), keep_dims=True))
+    return gap, build.Exp(gap)
+
+
+@op("opset8", "opset1", xml="SoftMax")
+class Softmax(AlongAxis):
+    """exp(x) / sum(exp(x)) along `axis`, counted from the end where it is negative."""
+
+    def decompose(self, build: Builder, x: OutPort) -> OutPort:
+        if x.type.rank == 0:
+            return build.Divide(x, x)
+        _, powers = exponentials(build, widened(build, x), self.axis)
+        total = build.ReduceSum(powers, numbers(build, (self.axis,)), keep_dims=True)
+        return narrowed(build, build.Divide(powers, total), x.type.dtype)
+
+    def reference(self, x: Array) -> Array:
+        powers = np.exp(wide(x) - wide(x).max(self.axis, keepdims=True))
+        return (powers / powers.sum(self.axis, keepdims=True)).astype(x.dtype)
+
+
+@op("opset5")
+class LogSoftmax(AlongAxis):
+    """x - max - log(sum(exp(x - max))) along `axis`."""
+
+    def decompose(self, build: Builder, x: OutPort) -> OutPort:
+        gap, powers = exponentials(build, widened(build, x), self.axis)
+        total = build.ReduceSum(powers, numbers(build, (self.axis,)), keep_dims=True)
+        return narrowed(build, build.Subtract(gap, build.Log(total)), x.type.dtype)
+
+    def reference(self, x: Array) -> Array:
+        gap = wide(x) - wide(x).max(self.axis, keepdims=True)
+        return (gap - np.log(np.exp(gap).sum(self.axis, keepdims=True))).astype(x.dtype)

@@ -1,0 +1,210 @@
+"""The k best elements along an axis, and where they were.
+
+Few: a sorted list into which each element is inserted. Many: a heap of the k best whose root is the worst of them,
+which then is taken apart. Both live in the outputs. Equal elements: the lower index is the better one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.op import Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.opset.bucketing import unravel, volume
+from codegen.loops import Buffer, Expr, cast, prim
+from codegen.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+FEW = 8  # up to here a sorted list is faster than a heap
+
+
+class Mode(StrEnum):
+    """Which elements are best."""
+
+    MAX = "max"
+    MIN = "min"
+
+
+class Order(StrEnum):
+    """Order of the outputs: best first, by index, or any (here: best first)."""
+
+    VALUE = "value"
+    INDEX = "index"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Selection(LoopOp):
+    """Outputs: values and indices."""
+
+    axis: int = 0
+    mode: Mode = Mode.MAX
+    sort: Order = Order.NONE
+    index_element_type: DType = DType.I32
+
+    def infer(self, x: Operand, k: Operand) -> tuple[TensorType, TensorType]:
+        along = axis_of(self.axis, x.rank, "TopK")
+        count, extent = k.dims("TopK: k")[0], x.shape[along]
+        if isinstance(count, int) and (count < 0 or (isinstance(extent, int) and count > extent)):
+            raise ShapeError(f"TopK: k must be in 0..{extent}, got {count}")
+        shape = (*x.shape[:along], count, *x.shape[along + 1 :])
+        return TensorType(x.dtype, shape), TensorType(self.index_element_type, shape)
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
+        along = axis_of(self.axis, x.rank, "TopK")
+        count, larger, by_index = outs[0].shape[along], self.mode is Mode.MAX, self.sort is Order.INDEX
+        choose = _few if isinstance(count, int) and count <= FEW else _many
+        return (choose(outs[0], outs[1], x.buffer, x.shape, along, count, larger, by_index),)
+
+    def reference(self, x: Array, k: Array) -> tuple[Array, Array]:
+        wide = np.moveaxis(x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x, self.axis, -1)
+        if self.mode is Mode.MIN:
+            order = np.argsort(wide, -1, kind="stable")
+        else:
+            order = wide.shape[-1] - 1 - np.argsort(wide[..., ::-1], -1, kind="stable")[..., ::-1]
+        chosen = order[..., : int(k.reshape(-1)[0])]
+        if self.sort is Order.INDEX:
+            chosen = np.sort(chosen, -1)
+        chosen = np.moveaxis(chosen, -1, self.axis)
+        return np.take_along_axis(x, chosen, self.axis), chosen.astype(numpy_dtype(self.index_element_type))
+
+
+@op("opset11")
+class TopK(Selection):
+    """The k largest or smallest elements along an axis; equal ones keep their order, `stable` or not."""
+
+    stable: bool = False
+
+
+@op("opset3", type="TopK")
+class TopK_3(Selection):
+    """The k largest or smallest elements along an axis."""
+
+
+@op("opset1", type="TopK")
+class TopK_1(Selection):
+    """The k largest or smallest elements along an axis."""
+
+
+@dataclass(frozen=True)
+class _Best:
+    """One row of the outputs, and how its elements compare."""
+
+    values: Buffer
+    places: Buffer
+    row: tuple[Expr, ...]
+    along: int
+    larger: bool
+
+    def at(self, place: Scripted) -> tuple[Scripted, ...]:
+        """The index of an element along the axis."""
+        return (*self.row[: self.along], place, *self.row[self.along :])
+
+    def element(self, place: Scripted) -> tuple[Expr, Expr]:
+        """A value and where it was."""
+        return self.values[self.at(place)], self.places[self.at(place)]
+
+    def better(self, a: Scripted, b: Scripted) -> Expr:
+        return prim("gt" if self.larger else "lt", a, b)
+
+    def worse(self, a: tuple[Expr, Expr], b: tuple[Expr, Expr], by_index: bool) -> Expr:
+        """Does element `a` come behind element `b`?"""
+        later = prim("gt", cast(a[1], DType.I64), cast(b[1], DType.I64))
+        if by_index:
+            return later
+        return prim("or", self.better(b[0], a[0]), prim("and", prim("eq", a[0], b[0]), later))
+
+
+@loops
+def _few(
+    values: Scripted, places: Scripted, x: Buffer, shape: Scripted, along: int, k: int, larger: bool, by_index: bool
+) -> None:
+    others = shape[:along] + shape[along + 1 :]
+    for o in parallel(volume(others)):
+        best = _Best(values, places, unravel(o, others), along, larger)
+        count = var(0, DType.I64)
+        for j in range(shape[along] if k else 0):
+            item = x[best.at(j)]
+            if count < k or best.better(item, values[best.at(k - 1)]):
+                count = min(count + 1, k)
+                hole = var(count - 1, DType.I64)
+                while hole > 0 and best.better(item, values[best.at(hole - 1)]):
+                    values[best.at(hole)] = values[best.at(hole - 1)]
+                    places[best.at(hole)] = places[best.at(hole - 1)]
+                    hole -= 1
+                values[best.at(hole)] = item
+                places[best.at(hole)] = j
+        if by_index:
+            _order(best, k)
+
+
+@loops
+def _order(best: Scripted, k: int) -> None:
+    for j in range(1, k):
+        item = best.values[best.at(j)]
+        place = var(cast(best.places[best.at(j)], DType.I64), DType.I64)
+        hole = var(j, DType.I64)
+        while hole > 0 and place < best.places[best.at(hole - 1)]:
+            best.values[best.at(hole)] = best.values[best.at(hole - 1)]
+            best.places[best.at(hole)] = best.places[best.at(hole - 1)]
+            hole -= 1
+        best.values[best.at(hole)] = item
+        best.places[best.at(hole)] = place
+
+
+@loops
+def _many(
+    values: Buffer, places: Buffer, x: Buffer, shape: Scripted, along: int, k: Scripted, larger: bool, by_index: bool
+) -> None:
+    others = shape[:along] + shape[along + 1 :]
+    for o in parallel(volume(others)):
+        best = _Best(values, places, unravel(o, others), along, larger)
+        size = min(k, shape[along])
+        for j in range(size):
+            values[best.at(j)] = x[best.at(j)]
+            places[best.at(j)] = j
+        _heapify(best, size, False)
+        for j in range(size, shape[along]):
+            item = x[best.at(j)]
+            if best.better(item, values[best.at(0)]):
+                _sift(best, 0, size, (item, j), False)
+        if by_index:
+            _heapify(best, size, True)
+        for t in range(size - 1):
+            end = size - 1 - t
+            item = values[best.at(end)]
+            place = var(cast(places[best.at(end)], DType.I64), DType.I64)
+            values[best.at(end)] = values[best.at(0)]
+            places[best.at(end)] = places[best.at(0)]
+            _sift(best, 0, end, (item, place), by_index)
+
+
+@loops
+def _heapify(best: Scripted, size: Scripted, by_index: bool) -> None:
+    for t in range(size // 2):
+        start = size // 2 - 1 - t
+        item = best.values[best.at(start)]
+        place = var(cast(best.places[best.at(start)], DType.I64), DType.I64)
+        _sift(best, start, size, (item, place), by_index)
+
+
+@loops
+def _sift(best: Scripted, start: Scripted, end: Scripted, item: Scripted, by_index: bool) -> None:
+    hole = var(start, DType.I64)
+    child = var(2 * start + 1, DType.I64)
+    while child < end:
+        if child + 1 < end and best.worse(best.element(child + 1), best.element(child), by_index):
+            child += 1
+        if best.worse(best.element(child), item, by_index):
+            best.values[best.at(hole)] = best.values[best.at(child)]
+            best.places[best.at(hole)] = best.places[best.at(child)]
+            hole = child
+            child = 2 * child + 1
+        else:
+            child = end
+    best.values[best.at(hole)] = item[0]
+    best.places[best.at(hole)] = item[1]

@@ -1,0 +1,1 @@
+"""Rewrites of graphs: passes, rules, and the order they run in."""

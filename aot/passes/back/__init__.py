@@ -1,0 +1,1 @@
+"""Back passes: the graph becomes what lowering expects."""

@@ -1,0 +1,1 @@
+"""Front passes: foreign operations become operations of the opset."""

@@ -1,0 +1,103 @@
+"""Questions that rules ask about what they look at."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Op
+from aot.ir.types import Array, Shape
+from aot.opset.elementwise_binary import AutoBroadcast, Binary, Multiply
+
+T = TypeVar("T", bound=Op)
+
+
+def constant(port: OutPort | None) -> Array | None:
+    """The value of a port that is known at compile time; none with symbolic dimensions in it."""
+    value = None if port is None else port.value
+    return None if value is None or value.dtype == object else value
+
+
+def uniform(port: OutPort | None) -> float | None:
+    """The number that all elements of a known value are."""
+    value = constant(port)
+    if value is None or value.size == 0:
+        return None
+    flat = value.reshape(-1)
+    if flat[0] != flat[-1] or not (flat == flat[0]).all():
+        return None
+    return float(flat[0])
+
+
+def close(a: float | None, b: float) -> bool:
+    """Equal up to the rounding of f32."""
+    return a is not None and abs(a - b) <= 1e-6 * abs(b)
+
+
+def source(port: OutPort | None, *classes: type[Op]) -> Node | None:
+    """The node that makes `port`, if it is of one of these classes."""
+    return port.node if port is not None and isinstance(port.node.op, classes) else None
+
+
+def only_reader(port: OutPort) -> bool:
+    return len(port.destinations) == 1
+
+
+def broadcasts(op: Op) -> bool:
+    """A binary operation whose operands are aligned at the end (or are of one shape)."""
+    return isinstance(op, Binary) and op.auto_broadcast is not AutoBroadcast.PDPD
+
+
+def with_constant(node: Node) -> tuple[OutPort, OutPort] | None:
+    """Of a commutative binary node with one constant operand: the other operand, and the constant."""
+    if not broadcasts(node.op):
+        return None
+    a, b = node.source(0), node.source(1)
+    known = constant(a) is not None, constant(b) is not None
+    if known == (False, True):
+        return a, b
+    return (b, a) if known == (True, False) else None
+
+
+def stretches_nothing(shape: Shape, other: Shape) -> bool:
+    """Broadcasting `shape` with `other` gives `other`."""
+    if len(shape) > len(other):
+        return False
+    return all(m in (1, n) for m, n in zip(reversed(shape), reversed(other), strict=False))
+
+
+def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
+    """What a product multiplies: the factors that are not one number everywhere, and the product of those that are.
+
+    Products inside it count if nothing else reads them.
+    """
+    node = source(port, Multiply)
+    if node is None or not broadcasts(node.op) or (inner and not only_reader(port)):
+        return [port], 1.0
+    found: list[OutPort] = []
+    number = 1.0
+    for factor in (node.source(0), node.source(1)):
+        value = uniform(factor)
+        if value is not None:
+            number *= value
+            continue
+        inside, scale = factors(factor, inner=True)
+        found += inside
+        number *= scale
+    return found, number
+
+
+def same_dims(a: Shape, b: Shape) -> bool:
+    return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))
+
+
+def channel_vector(value: Array, rank: int, axis: int, channels: object) -> Array | None:
+    """A constant that varies along one dimension of a tensor of `rank` at most, as a vector of `channels`."""
+    if not isinstance(channels, int) or value.ndim > rank:
+        return None
+    full = value.reshape((1,) * (rank - value.ndim) + value.shape)
+    if any(n != 1 for i, n in enumerate(full.shape) if i != axis) or full.shape[axis] not in (1, channels):
+        return None
+    return np.broadcast_to(full.reshape(-1), (channels,))

@@ -1,0 +1,1 @@
+"""Middle passes: the graph becomes smaller and canonical, its meaning stays."""

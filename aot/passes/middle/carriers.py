@@ -1,0 +1,209 @@
+"""Operations that work in any order of dimensions, and how each is rewritten for another order.
+
+    x' = Transpose(x, q)        carried(Concat(axis=3), q=(0, 3, 1, 2)) = Concat(axis=1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Op, axis_of
+from aot.ir.types import Array
+from aot.opset.activation import Identity, PRelu
+from aot.opset.conversion import ConvertLike
+from aot.opset.elementwise_binary import AutoBroadcast
+from aot.opset.families import Elementwise, Reduction
+from aot.opset.movement import Concat, Split, VariadicSplit
+from aot.opset.normalization import MVN, NormalizeL2
+from aot.opset.padding import Pad
+from aot.opset.quantization import FakeQuantize
+from aot.opset.slicing import Slice, StridedSlice
+from aot.opset.softmax import LogSoftmax, Softmax
+from aot.passes.permutation import Order, axis_after
+from runtime.abi import DType
+
+Inputs = Sequence[OutPort | None]
+Rebuild = Callable[[Node, Order, Inputs, Builder], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """`inputs`: those that come in the new order; `rebuild` makes the node that reads them and gives the new order."""
+
+    inputs: tuple[int, ...]
+    rebuild: Rebuild
+
+
+def carrier(node: Node) -> Carrier | None:
+    """How `node` carries an order of dimensions from its inputs to its outputs; None if it does not."""
+    for cls, find in _FINDERS:
+        if isinstance(node.op, cls):
+            return find(node)
+    return None
+
+
+def _elementwise(node: Node) -> Carrier | None:
+    rank = node.out_port(0).type.rank
+    if getattr(node.op, "auto_broadcast", None) is AutoBroadcast.PDPD or isinstance(node.op, ConvertLike):
+        return None
+    if isinstance(node.op, PRelu):
+        return Carrier((0,), _rebuild_slope) if _is_constant(node.source(1)) else None
+    inputs: list[int] = []
+    for i, source in enumerate(node.sources()):
+        if source is None or source.type.rank == 0 or _is_constant(source):
+            continue
+        if source.type.rank != rank:
+            return None
+        inputs.append(i)
+    return Carrier(tuple(inputs), _rebuild_elementwise) if inputs else None
+
+
+def _rebuild_elementwise(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    return build.node(node.op, *(_constant_in_order(p, q, build) for p in inputs))
+
+
+def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    """A slope by channel is aligned with dimension 1, all others at the end."""
+    slope, data = node.constant(1), node.source(0).shape
+    assert slope is not None
+    if slope.ndim == 1 and len(data) > 1 and slope.shape[0] == data[1]:
+        slope = slope.reshape(-1, *[1] * (len(data) - 2))
+    return build.node(node.op, inputs[0], _constant_in_order(build.const(slope, node.source(1).type.dtype), q, build))
+
+
+def _is_constant(port: OutPort) -> bool:
+    value = port.value
+    return value is not None and value.dtype != object
+
+
+def _constant_in_order(port: OutPort | None, q: Order, build: Builder) -> OutPort | None:
+    """A constant operand of a broadcasting operation, for the new order; other ports are in it already."""
+    if port is None or not _is_constant(port):
+        return port
+    value = port.value
+    assert value is not None
+    if value.size == 1:
+        return port
+    full = value.reshape((1,) * (len(q) - value.ndim) + value.shape)
+    return build.const(np.ascontiguousarray(full.transpose(q)), port.type.dtype)
+
+
+def _concat(node: Node) -> Carrier:
+    return Carrier(tuple(i for i, s in enumerate(node.sources()) if s is not None), _rebuild_axis)
+
+
+def _softmax(node: Node) -> Carrier:
+    return Carrier((0,), _rebuild_axis)
+
+
+def _rebuild_axis(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    op: Any = node.op
+    return build.node(replace(op, axis=axis_after(op.axis, q)), *inputs)
+
+
+def _reduction(node: Node) -> Carrier | None:
+    op: Any = node.op
+    return Carrier((0,), _rebuild_axes) if op.keep_dims and node.constant(1) is not None else None
+
+
+def _norm(node: Node) -> Carrier | None:
+    return Carrier((0,), _rebuild_axes) if node.constant(1) is not None else None
+
+
+def _rebuild_axes(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    x, *rest = inputs
+    return build.node(node.op, x, build.const(_axes_after(node.constant(1), q), DType.I64), *rest[1:])
+
+
+def _axes_after(axes: Array | None, q: Order) -> Array:
+    assert axes is not None
+    return np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
+
+
+def _split(node: Node) -> Carrier | None:
+    return Carrier((0,), _rebuild_split) if node.constant(1) is not None else None
+
+
+def _rebuild_split(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    x, _, *lengths = inputs
+    axis = build.const(_axes_after(node.constant(1), q), DType.I64)
+    return build.node(node.op, x, axis, *lengths, outputs=len(node.out_ports()))
+
+
+def _pad(node: Node) -> Carrier | None:
+    return Carrier((0,), _rebuild_pad) if all(node.constant(i) is not None for i in (1, 2)) else None
+
+
+def _rebuild_pad(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    x, _, _, *fill = inputs
+    begin, end = (build.const(_taken(node.constant(i), q), DType.I64) for i in (1, 2))
+    return build.node(node.op, x, begin, end, *fill)
+
+
+def _taken(values: Array | None, q: Order) -> Array:
+    assert values is not None
+    return values.reshape(-1)[list(q)]
+
+
+def _slice(node: Node) -> Carrier | None:
+    known = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
+    return Carrier((0,), _rebuild_slice) if known else None
+
+
+def _rebuild_slice(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    start, axes = node.constant(1), node.constant(4)
+    assert start is not None
+    named = axes if axes is not None else np.arange(start.size)
+    return build.node(node.op, *inputs[:4], build.const(_axes_after(named, q), DType.I64))
+
+
+def _strided(node: Node) -> Carrier | None:
+    """Slices of each dimension; not those that add or drop dimensions."""
+    op: Any = node.op
+    plain = not any((*op.new_axis_mask, *op.shrink_axis_mask, *op.ellipsis_mask))
+    known = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
+    return Carrier((0,), _rebuild_strided) if plain and known else None
+
+
+def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    op: Any = node.op
+    begin, end, steps = (node.constant(i) for i in (1, 2, 3))
+    assert begin is not None
+    assert end is not None
+    given = begin.size
+    masks = [(*(*mask, *[0] * given)[:given], *[1] * (len(q) - given)) for mask in (op.begin_mask, op.end_mask)]
+    made = replace(op, begin_mask=tuple(masks[0][i] for i in q), end_mask=tuple(masks[1][i] for i in q))
+    filled = [(begin, 0), (end, 0), (np.ones(given, np.int64) if steps is None else steps, 1)]
+    vectors = [_taken(np.pad(v.reshape(-1), (0, len(q) - given), constant_values=f), q) for v, f in filled]
+    return build.node(made, inputs[0], *(build.const(v, DType.I64) for v in vectors))
+
+
+def reduces_any_order(node: Node, q: Order) -> bool:
+    """A reduction that drops its axes gives the same in order `q`, if the dimensions it keeps stay in sequence."""
+    op = node.op
+    if not isinstance(op, Reduction) or op.keep_dims or node.constant(1) is None:
+        return False
+    axes = node.constant(1)
+    assert axes is not None
+    dropped = {axis_of(int(a), len(q), op.type) for a in axes.reshape(-1)}
+    kept = [d for d in q if d not in dropped]
+    return kept == sorted(kept)
+
+
+_FINDERS: tuple[tuple[tuple[type[Op], ...], Callable[[Node], Carrier | None]], ...] = (
+    ((Elementwise, FakeQuantize, Identity), _elementwise),
+    ((Reduction,), _reduction),
+    ((MVN, NormalizeL2), _norm),
+    ((Concat,), _concat),
+    ((Softmax, LogSoftmax), _softmax),
+    ((Split, VariadicSplit), _split),
+    ((Pad,), _pad),
+    ((Slice,), _slice),
+    ((StridedSlice,), _strided),
+)

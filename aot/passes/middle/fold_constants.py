@@ -1,0 +1,99 @@
+"""Folding: nodes whose outputs are known at compile time become constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.opset.infrastructure import Constant
+from aot.passes.rewrite import sweep
+from runtime.errors import AotError, InternalError
+
+GROWTH_LIMIT = 1 << 20  # bytes up to which a folded value may have more elements than the values it is made of
+
+
+@dataclass(frozen=True, slots=True)
+class FoldConstants:
+    """Evaluate what depends on constants alone.
+
+    A result that has more elements than its inputs together, as Broadcast's and Tile's, is folded up to `limit` bytes
+    only: beyond, it is cheaper to make at run time than to store. State, randomness and sub-graphs are never folded.
+    """
+
+    name: str = "fold_constants"
+    limit: int = GROWTH_LIMIT
+
+    def __call__(self, graph: Graph) -> bool:
+        changed = False
+        for node in graph.order():
+            if graph.nodes.get(node.id) is node and self._foldable(node):
+                changed = self._fold(graph, node) or changed
+        return changed
+
+    def _foldable(self, node: Node) -> bool:
+        if node.data is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
+            return False
+        return any(p.destinations for p in node.out_ports().values())
+
+    def _fold(self, graph: Graph, node: Node) -> bool:
+        known = _known_outputs(node) or self._evaluated(node)
+        if known is None:
+            return False
+        for port, value in zip(node.out_ports().values(), known, strict=True):
+            if port.destinations:
+                port.replace_by(_constant(graph, node, port, value))
+        sweep(graph, [node])
+        return True
+
+    def _evaluated(self, node: Node) -> list[Array] | None:
+        """The values of the outputs, if every input is a constant and the budget allows."""
+        sources = [s for s in node.sources() if s is not None]
+        if not sources or any(s.node.data is None for s in sources):
+            return None
+        if not self._within_budget([p.type for p in node.out_ports().values()], [s.type for s in sources]):
+            return None
+        inputs = [None if s is None else s.node.operands()[s.idx] for s in node.sources()]
+        try:
+            with np.errstate(all="ignore"):
+                found = node.op.fold(*inputs)
+        except AotError:
+            raise
+        except Exception as error:
+            raise InternalError(f"{node.type}: its reference fails: {type(error).__name__}: {error}") from error
+        return None if found is None else list(found)
+
+    def _within_budget(self, outputs: list[TensorType], inputs: list[TensorType]) -> bool:
+        if not all(t.is_static for t in outputs):
+            return False
+        size = sum(_elements(t) * numpy_dtype(t.dtype).itemsize for t in outputs)
+        return size <= self.limit or sum(map(_elements, outputs)) <= sum(map(_elements, inputs))
+
+
+def _elements(type: TensorType) -> int:
+    return int(np.prod(type.static_shape, dtype=np.int64))
+
+
+def _known_outputs(node: Node) -> list[Array] | None:
+    """What inference knows already, sizes of shapes for instance; nothing if a dimension in it is symbolic."""
+    values = [o.value for o in node.operands()]
+    known = [v for v in values if v is not None and not _symbolic(v)]
+    return known if len(known) == len(values) else None
+
+
+def _symbolic(value: Array) -> bool:
+    return value.dtype == object and not all(isinstance(d, int) for d in value.reshape(-1))
+
+
+def _constant(graph: Graph, node: Node, port: OutPort, value: Array) -> OutPort:
+    dtype = port.type.dtype
+    data = np.ascontiguousarray(value, numpy_dtype(dtype)).reshape(value.shape)
+    if value.dtype not in (data.dtype, np.dtype(object)):
+        raise InternalError(f"{node.type}: its reference gives {value.dtype}, inference says {dtype.value}")
+    name = node.name if len(node.out_ports()) == 1 else f"{node.name}.{port.idx}"
+    return graph.add(Constant(dtype), name=name, origin=node.origin, data=data).out_port(0)
+
+
+fold_constants = FoldConstants()

@@ -1,0 +1,68 @@
+"""The model's interface in another layout: callers give NHWC data to a model that was made for NCHW.
+
+    x: f32[1,3,224,224]          x: f32[1,224,224,3] - Transpose(0,3,1,2) - f32[1,3,224,224]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node
+from aot.ir.types import dim_text
+from aot.opset.infrastructure import Parameter
+from aot.passes.permutation import Order, inverse, is_identity, transposed
+from runtime.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceLayout:
+    """Inputs by name, each with the layout in which it is given: `(("x", "NHWC"),)`.
+
+    The model itself has the batch first, channels second, then the rest in the sequence in which the layout names it.
+    UsageError for an input that does not exist or a layout that does not fit it.
+    """
+
+    layouts: tuple[tuple[str, str], ...]
+    name: str = "interface_layout"
+    required: bool = True
+    run_not_recursively: bool = True  # bodies of sub-graphs have inputs of their own
+
+    def __call__(self, graph: Graph) -> bool:
+        changed = False
+        for name, given in self.layouts:
+            node = _parameter(graph, name)
+            changed = _change(graph, node, _order(node, given.upper())) or changed
+        return changed
+
+
+def _parameter(graph: Graph, name: str) -> Node:
+    for node in graph.parameters:
+        if node.name == name or name in node.out_port(0).names:
+            return node
+    known = ", ".join(n.name for n in graph.parameters)
+    raise UsageError(f"--layout: no input {name!r}, the inputs are {known}")
+
+
+def _order(node: Node, given: str) -> Order:
+    """Where each dimension of the model's tensor is in what is given."""
+    rank = node.out_port(0).type.rank
+    if len(given) != rank or len(set(given)) != rank or not {"N", "C"} <= set(given):
+        shape = ",".join(map(dim_text, node.out_port(0).shape))
+        rule = "one letter a dimension, N and C among them"
+        raise UsageError(f"--layout: {given} does not fit input {node.name!r} of shape [{shape}]: {rule}")
+    own = "NC" + "".join(letter for letter in given if letter not in "NC")
+    return tuple(given.index(letter) for letter in own)
+
+
+def _change(graph: Graph, node: Node, order: Order) -> bool:
+    op = node.op
+    if is_identity(order) or not isinstance(op, Parameter):
+        return False
+    port = node.out_port(0)
+    shape, readers = port.shape, port.get_destinations()
+    node.op = replace(op, shape=tuple(shape[i] for i in inverse(order)))
+    restored = transposed(port, order, Builder(graph, node.origin))
+    for reader in readers:
+        reader.connect(restored)
+    return True

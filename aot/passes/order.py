@@ -1,0 +1,153 @@
+"""The order of passes: a topological sort of the built-in list and the extensions, the same every time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from aot.ir.graph import Graph
+from runtime.errors import PassError
+
+PHASES = ("front", "middle", "back")
+ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStart", "BackFinish")
+
+
+@dataclass(frozen=True, slots=True)
+class PassItem:
+    """A pass with what the runner has to know of it."""
+
+    name: str
+    target: Any
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    enabled: bool = True
+    recursive: bool = True
+    required: bool = False
+    conditions: tuple[Callable[[Graph], bool], ...] = ()
+
+
+def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[PassItem]:
+    """Anchors, passes and extensions in the order they run.
+
+    `passes` keep the order they are given in; strings among them are anchors. A pass that occurs again is named
+    `fold_constants.2`. An extension runs as early as its constraints allow; those that could run at the same time are
+    sorted by name. Names of passes that do not exist are ignored. PassError for two extensions of one name and for a
+    cycle, which it prints.
+    """
+    chain = _chain(list(passes))
+    items = {item.name: item for item in chain}
+    for extension in extensions:
+        item = describe(extension, inside=True)
+        if item.name in items:
+            raise PassError(f"pass {item.name} exists twice: names of passes must be unique")
+        items[item.name] = item
+    follows: dict[str, set[str]] = {name: set() for name in items}
+    for earlier, later in pairwise(chain):
+        follows[earlier.name].add(later.name)
+    known = _names(items)
+    for item in items.values():
+        for other in item.before:
+            if other in known:
+                follows[item.name].add(known[other])
+        for other in item.after:
+            if other in known:
+                follows[known[other]].add(item.name)
+    rank = {item.name: i for i, item in enumerate(chain)}
+    return [items[name] for name in _topological(follows, lambda name: (rank.get(name, -1), name))]
+
+
+def _chain(passes: list[Any]) -> list[PassItem]:
+    """The built-in passes, named apart."""
+    seen: dict[str, int] = {}
+    chain: list[PassItem] = []
+    for target in passes:
+        item = PassItem(target, None) if isinstance(target, str) else describe(target)
+        seen[item.name] = count = seen.get(item.name, 0) + 1
+        chain.append(_named(item, f"{item.name}.{count}") if count > 1 else item)
+    return chain
+
+
+def _named(item: PassItem, name: str) -> PassItem:
+    return PassItem(name, item.target, (), (), item.enabled, item.recursive, item.required, item.conditions)
+
+
+def describe(target: Any, inside: bool = False) -> PassItem:
+    """Read a pass's attributes; with `inside` it lies between the anchors of its phase unless it says otherwise."""
+    phase = getattr(target, "phase", "middle")
+    if phase not in PHASES:
+        raise PassError(f"{name_of(target)}: phase must be one of {', '.join(PHASES)}, got {phase!r}")
+    start, finish = (f"{phase.capitalize()}{end}" for end in ("Start", "Finish"))
+    return PassItem(
+        name_of(target),
+        target,
+        _constraint(target, "run_before", (finish,) if inside else ()),
+        _constraint(target, "run_after", (start,) if inside else ()),
+        bool(getattr(target, "enabled", True)),
+        not getattr(target, "run_not_recursively", False),
+        bool(getattr(target, "required", False)),
+        tuple(getattr(target, "graph_condition", ())),
+    )
+
+
+def name_of(target: Any) -> str:
+    """What a pass is called: its name, or its class's."""
+    if isinstance(target, str):
+        return target
+    for attribute in ("name", "__name__"):
+        found = getattr(target, attribute, None)
+        if isinstance(found, str):
+            return found
+    return type(target).__name__
+
+
+def _constraint(target: Any, attribute: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    given = getattr(target, attribute, None)
+    if given is None:
+        return default
+    if callable(given):
+        given = getattr(target() if isinstance(target, type) else target, attribute)()
+    return tuple(name_of(p) for p in given or ())
+
+
+def _names(items: Mapping[str, PassItem]) -> dict[str, str]:
+    """Names and ids of passes, to their names."""
+    known = {name: name for name in items}
+    for name, item in items.items():
+        id = getattr(item.target, "id", None)
+        if isinstance(id, str) and known.setdefault(id, name) != name:
+            raise PassError(f"passes {known[id]} and {name} have the same id {id!r}")
+    return known
+
+
+def _topological(follows: Mapping[str, set[str]], priority: Callable[[str], tuple[int, str]]) -> list[str]:
+    waiting = dict.fromkeys(follows, 0)
+    for later in follows.values():
+        for name in later:
+            waiting[name] += 1
+    ready = [priority(name) for name, count in waiting.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        name = heapq.heappop(ready)[1]
+        order.append(name)
+        for other in sorted(follows[name]):
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                heapq.heappush(ready, priority(other))
+    if len(order) < len(follows):
+        raise PassError(f"passes cannot be sorted: cycle {' -> '.join(_cycle(follows, set(order)))}")
+    return order
+
+
+def _cycle(follows: Mapping[str, set[str]], sorted_names: set[str]) -> list[str]:
+    """One cycle among the passes that could not be sorted, its first name repeated at the end."""
+    left = {name: later - sorted_names for name, later in follows.items() if name not in sorted_names}
+    while dead := {name for name, later in left.items() if not later}:
+        left = {name: later - dead for name, later in left.items() if name not in dead}
+    path = [min(left)]
+    while (following := min(left[path[-1]])) not in path:
+        path.append(following)
+    return [*path[path.index(following) :], following]

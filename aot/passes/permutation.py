@@ -1,0 +1,53 @@
+"""Orders of dimensions: dimension i of Transpose(x, order) is dimension order[i] of x."""
+
+from __future__ import annotations
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import axis_of
+from aot.ir.types import Shape
+from aot.opset.movement import Transpose
+from runtime.abi import DType
+
+Order = tuple[int, ...]
+
+
+def order_of(node: Node) -> Order | None:
+    """The order of a Transpose that is known at compile time; None for every other node."""
+    if not isinstance(node.op, Transpose):
+        return None
+    given = node.constant(1)
+    if given is None:
+        return None
+    rank = node.source(0).type.rank
+    return tuple(int(a) for a in given.reshape(-1)) if given.size else tuple(reversed(range(rank)))
+
+
+def inverse(q: Order) -> Order:
+    """Transpose by `q`, then by its inverse, changes nothing."""
+    return tuple(q.index(i) for i in range(len(q)))
+
+
+def compose(first: Order, then: Order) -> Order:
+    """Transpose by `first` and then by `then`, at once."""
+    return tuple(first[i] for i in then)
+
+
+def is_identity(q: Order) -> bool:
+    return q == tuple(range(len(q)))
+
+
+def only_moves_ones(q: Order, shape: Shape) -> bool:
+    """The elements stay in sequence: dimensions other than 1 keep their order."""
+    moved = [d for d in q if shape[d] != 1]
+    return moved == sorted(moved)
+
+
+def axis_after(axis: int, q: Order) -> int:
+    """Where dimension `axis` is after Transpose by `q`."""
+    return q.index(axis_of(axis, len(q), "Transpose"))
+
+
+def transposed(port: OutPort, q: Order, build: Builder) -> OutPort:
+    """`port` in order `q`; itself where that changes nothing."""
+    return port if is_identity(q) else build.Transpose(port, build.const(q, DType.I64))

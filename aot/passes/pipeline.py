@@ -1,0 +1,51 @@
+"""THE order of passes. Each line says why it stands where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from aot.ir.graph import Graph
+from aot.passes.middle.dead_code import dead_code
+from aot.passes.middle.decompose import decompose
+from aot.passes.middle.dedupe import dedupe
+from aot.passes.middle.fold_constants import fold_constants
+from aot.passes.middle.layout import layout
+from aot.passes.rewrite import RuleSet
+from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
+
+Pass = Callable[[Graph], bool]
+
+canonicalize = RuleSet("canonicalize", (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES))
+absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *conv.RULES, *activation.RULES))
+simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES))
+
+
+def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
+    """All passes in order; strings are the anchors that extensions refer to.
+
+    `front`: what a front end needs to leave its dialect.
+    """
+    return (
+        "FrontStart",
+        *front,             # foreign operations become ours; types cannot be inferred before
+        "FrontFinish",
+        "MiddleStart",
+        dead_code,          # nothing below looks at what nobody reads
+        fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed
+        dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one
+        canonicalize,       # patterns written out become the operations that the passes below know
+        layout,             # after activations are one node each; before scales, which then lie along channels
+        canonicalize,       # Transposes that met are merged
+        dedupe,             # equal Transposes of one tensor
+        "MiddleFinish",
+        "BackStart",
+        absorb_scales,      # wants convolutions with their scales and shifts beside them
+        decompose,          # after all rules that want the big operation
+        fold_constants,     # decompositions compute with attributes: scales of BatchNormInference, for instance
+        absorb_scales,      # the scales that came out of decompositions
+        simplify,           # with operations that only lowering knows, hence last
+        fold_constants,     # what the rules made of constants
+        dedupe,             # decompositions make equal constants and means
+        dead_code,          # the graph is what lowering sees
+        "BackFinish",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Rules anchored on one operation, one theme a file."""

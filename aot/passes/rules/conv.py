@@ -1,0 +1,221 @@
+"""Scales and shifts by channel move into the weights of the convolution or product beside them.
+
+Normal form: weights take every scale; what is added stays one Add of a constant behind it, which lowering fuses.
+    Multiply(Add(Multiply(Conv(x, w), a), b), c)  ->  Add(Conv(x, w * a * c), b * c)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.ir.types import Array
+from aot.opset.convolution import Convolution, GroupConvolution, Windowed
+from aot.opset.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
+from aot.opset.elementwise_binary import Add, Binary, Divide, Multiply, Subtract
+from aot.opset.matmul import MatMul
+from aot.passes.match import broadcasts, channel_vector, constant, only_reader, source, stretches_nothing, with_constant
+from aot.passes.rewrite import rule
+from runtime.abi import DType
+
+EXACT_ENOUGH = (DType.F32, DType.F64)  # constants are merged in these only: shorter floats would round twice
+CONVOLUTIONS = (Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
+
+
+@rule(Divide)
+def divide_by_constant(node: Node, op: Divide, build: Builder) -> OutPort | None:
+    """x / c -> x * (1 / c) where c is a power of two, or where x takes scales into its weights
+
+    Elsewhere it stays: 41 / 41 is 1, but 41 * (1 / 41) is a little less, and its floor is 0.
+    """
+    x, c = node.source(0), constant(node.source(1))
+    if c is None or x.type.dtype not in EXACT_ENOUGH or not broadcasts(op) or not _normal(c):
+        return None
+    if not (np.abs(np.frexp(c)[0]) == 0.5).all() and not _takes_scales(x):
+        return None
+    inverse = np.reciprocal(c)
+    return build.Multiply(x, build.const(inverse, x.type.dtype)) if _normal(inverse) else None
+
+
+def _takes_scales(port: OutPort) -> bool:
+    """A convolution or product with constant weights, with nothing but scales and shifts behind it."""
+    node = port.node
+    while only_reader(port) and isinstance(node.op, Add | Subtract | Multiply | Divide):
+        constants = [i for i in (0, 1) if constant(node.source(i)) is not None]
+        if len(constants) != 1 or (isinstance(node.op, Divide) and constants == [0]):
+            return False
+        port = node.source(1 - constants[0])
+        node = port.node
+    return isinstance(node.op, (*CONVOLUTIONS, MatMul)) and only_reader(port) and constant(node.source(1)) is not None
+
+
+def _normal(value: Array) -> bool:
+    """No zeros, no infinities, nothing so small that it has lost digits."""
+    size = np.abs(value)
+    return bool(np.isfinite(value).all() and (size >= _smallest(value)).all())
+
+
+def _smallest(value: Array) -> float:
+    """The smallest number with all its digits."""
+    return float(np.finfo(value.dtype.name).tiny)
+
+
+@rule(Subtract)
+def subtract_constant(node: Node, op: Subtract, build: Builder) -> OutPort | None:
+    """x - c -> x + (-c)"""
+    x, c = node.source(0), constant(node.source(1))
+    if c is None or x.type.dtype not in EXACT_ENOUGH or not broadcasts(op):
+        return None
+    return build.Add(x, build.const(np.negative(c), x.type.dtype))
+
+
+@rule(Add, Multiply)
+def merge_constants(node: Node, op: Binary, build: Builder) -> OutPort | None:
+    """(x + c1) + c2 -> x + (c1 + c2);  (x * c1) * c2 -> x * (c1 * c2)"""
+    outer = with_constant(node)
+    inner_node = source(outer[0], type(op)) if outer else None
+    inner = with_constant(inner_node) if inner_node is not None else None
+    if outer is None or inner is None or not only_reader(outer[0]) or node.out_port(0).type.dtype not in EXACT_ENOUGH:
+        return None
+    first, second = constant(inner[1]), constant(outer[1])
+    assert first is not None
+    assert second is not None
+    with np.errstate(all="ignore"):
+        merged = np.asarray(op.reference(first, second))
+    if not np.isfinite(merged).all() or not (np.isfinite(first).all() and np.isfinite(second).all()):
+        return None
+    if merged.size > max(first.size, second.size):
+        return None
+    if isinstance(op, Multiply) and (_underflows(merged) or _underflows(first) or _underflows(second)):
+        return None
+    return build(op, inner[0], build.const(merged, inner[0].type.dtype))
+
+
+def _underflows(value: Array) -> bool:
+    size = np.abs(value)
+    return bool(((size > 0) & (size < _smallest(value))).any())
+
+
+@rule(Multiply)
+def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | None:
+    """(f(x, w) + b) * c -> f(x, w) * c + b * c, where f takes scales into its weights"""
+    outer = with_constant(node)
+    shift = source(outer[0], Add) if outer else None
+    inner = with_constant(shift) if shift is not None else None
+    if outer is None or inner is None or not only_reader(outer[0]) or not only_reader(inner[0]):
+        return None
+    scale, offset = constant(outer[1]), constant(inner[1])
+    assert scale is not None
+    assert offset is not None
+    if _scaled_weights(inner[0].node, scale, build) is None or not stretches_nothing(offset.shape, inner[0].shape):
+        return None
+    product = np.multiply(offset, scale)
+    if not np.isfinite(product).all():
+        return None
+    return build.Add(build.Multiply(inner[0], outer[1]), build.const(product, inner[0].type.dtype))
+
+
+@rule(Multiply)
+def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | None:
+    """f(x, w) * c -> f(x, w * c) for a convolution or product f and a factor for each channel of its output"""
+    found = with_constant(node)
+    if found is None or not only_reader(found[0]):
+        return None
+    scale = constant(found[1])
+    made = _scaled_weights(found[0].node, scale, build) if scale is not None else None
+    return None if made is None else build(found[0].node.op, *made)
+
+
+def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
+    """The inputs of a convolution or product that gives `scale` times as much; None if that is no matter of weights."""
+    if node.out_port(0).type.dtype not in EXACT_ENOUGH or not np.isfinite(scale).all():
+        return None
+    if isinstance(node.op, MatMul):
+        return _scaled_matrix(node, node.op, scale, build)
+    weights = constant(node.source(1)) if isinstance(node.op, CONVOLUTIONS) else None
+    if weights is None or not stretches_nothing(scale.shape, node.out_port(0).shape):
+        return None
+    out = node.out_port(0).type
+    by_channel = channel_vector(scale, out.rank, 1, out.shape[1])
+    if by_channel is None:
+        return None
+    inputs = node.sources()
+    inputs[1] = build.const(np.multiply(weights, _along_outputs(node.op, by_channel, weights)), out.dtype)
+    return inputs
+
+
+def _along_outputs(op: object, vector: Array, weights: Array) -> Array:
+    """`vector` in the shape that multiplies the output channels of weights [G,] O, I, ... or [G,] I, O, ..."""
+    grouped = isinstance(op, GroupConvolution | GroupConvolutionBackpropData)
+    backward = isinstance(op, ConvolutionBackpropData | GroupConvolutionBackpropData)
+    axis = int(grouped) + int(backward)
+    shape = [1] * weights.ndim
+    if grouped:
+        shape[0] = weights.shape[0]
+    shape[axis] = weights.shape[axis]
+    return vector.reshape(shape)
+
+
+def _scaled_matrix(node: Node, op: MatMul, scale: Array, build: Builder) -> list[OutPort | None] | None:
+    a, b = node.source(0), node.source(1)
+    out = node.out_port(0).type
+    weights = constant(b)
+    if weights is None or constant(a) is not None or weights.ndim < 2 or out.rank < 1:
+        return None
+    by_column = channel_vector(scale, out.rank, out.rank - 1, out.shape[-1])
+    if by_column is None:
+        return None
+    factor = by_column[:, None] if op.transpose_b else by_column
+    return [a, build.const(np.multiply(weights, factor), out.dtype)]
+
+
+@rule(*CONVOLUTIONS)
+def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPort | None:
+    """f(x * c, w) -> f(x, w * c) for a factor for each channel of the input; padding stays zero"""
+    scaled, weights = source(node.source(0), Multiply), constant(node.source(1))
+    found = with_constant(scaled) if scaled is not None else None
+    x = node.source(0)
+    if found is None or weights is None or not only_reader(x) or x.type.dtype not in EXACT_ENOUGH:
+        return None
+    scale = constant(found[1])
+    assert scale is not None
+    by_channel = channel_vector(scale, x.type.rank, 1, x.shape[1])
+    if by_channel is None or not stretches_nothing(scale.shape, found[0].shape) or not np.isfinite(scale).all():
+        return None
+    inputs = node.sources()
+    inputs[0] = found[0]
+    inputs[1] = build.const(np.multiply(weights, _along_inputs(op, by_channel, weights)), x.type.dtype)
+    return build(op, *inputs)
+
+
+def _along_inputs(op: Windowed, vector: Array, weights: Array) -> Array:
+    """`vector` in the shape that multiplies the input channels of weights [G,] O, I, ... or [G,] I, O, ..."""
+    grouped = isinstance(op, GroupConvolution | GroupConvolutionBackpropData)
+    backward = isinstance(op, ConvolutionBackpropData | GroupConvolutionBackpropData)
+    axis = int(grouped) + int(not backward)
+    shape = [1] * weights.ndim
+    if grouped:
+        shape[0] = weights.shape[0]
+    shape[axis] = weights.shape[axis]
+    return vector.reshape(shape)
+
+
+@rule(Add)
+def constant_second(node: Node, op: Add, build: Builder) -> OutPort | None:
+    """c + x -> x + c: constants are second, where lowering looks for a bias"""
+    found = with_constant(node)
+    if found is None or node.source(1) is found[1]:
+        return None
+    return build(op, *found)
+
+
+RULES = (
+    divide_by_constant,
+    subtract_constant,
+    merge_constants,
+    constant_second,
+    scale_into_weights,
+    scale_behind_shift,
+    scale_before_into_weights,
+)

@@ -1,0 +1,110 @@
+"""Normalisation that is written out becomes MVN; its scale and shift stay Multiply and Add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import axis_of
+from aot.opset.elementwise_binary import Add, Divide, Multiply, Power, SquaredDifference, Subtract
+from aot.opset.elementwise_unary import Sqrt
+from aot.opset.normalization import MVN, Inside
+from aot.opset.reduction import ReduceMean
+from aot.passes.match import constant, same_dims, source, uniform, with_constant
+from aot.passes.rewrite import rule
+from runtime.abi import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Centered:
+    """x - mean(x) over `axes`."""
+
+    x: OutPort
+    mean: OutPort
+    axes: tuple[int, ...]
+
+
+@rule(Divide, Multiply)
+def mean_variance_written_out(node: Node, op: Divide | Multiply, build: Builder) -> OutPort | None:
+    """(x - mean x) / sqrt(mean((x - mean x)^2) + eps) -> MVN(x)"""
+    pairs = [(node.source(0), node.source(1))]
+    if isinstance(op, Multiply):
+        pairs.append((node.source(1), node.source(0)))
+    for gap, scale in pairs:
+        found = _centered(gap)
+        deviation = scale if isinstance(op, Divide) else _inverted(scale)
+        if found is None or deviation is None:
+            continue
+        eps = _deviation_of(found, gap, deviation)
+        if eps is not None and same_dims(node.out_port(0).shape, found.x.shape):
+            axes = build.const(np.array(found.axes), DType.I64)
+            return build(MVN(True, eps[0], eps[1]), found.x, axes)
+    return None
+
+
+def _inverted(port: OutPort) -> OutPort | None:
+    """s of 1 / s."""
+    quotient = source(port, Divide)
+    return quotient.source(1) if quotient is not None and uniform(quotient.source(0)) == 1.0 else None
+
+
+def _mean(port: OutPort) -> tuple[OutPort, tuple[int, ...]] | None:
+    """x and axes of a mean that keeps dimensions."""
+    node = source(port, ReduceMean)
+    axes = constant(node.source(1)) if node is not None else None
+    if node is None or axes is None or not isinstance(node.op, ReduceMean) or not node.op.keep_dims or axes.size == 0:
+        return None
+    x = node.source(0)
+    return x, tuple(sorted(axis_of(int(a), x.type.rank, "ReduceMean") for a in axes.reshape(-1)))
+
+
+def _centered(port: OutPort) -> Centered | None:
+    node = source(port, Subtract)
+    mean = _mean(node.source(1)) if node is not None else None
+    if node is None or mean is None or mean[0] is not node.source(0) or not mean[0].type.dtype.is_float:
+        return None
+    return Centered(mean[0], node.source(1), mean[1])
+
+
+def _deviation_of(found: Centered, gap: OutPort, port: OutPort) -> tuple[float, Inside] | None:
+    """eps, and where it is, if `port` is the standard deviation of what `gap` is the centred form of."""
+    root, eps = source(port, Sqrt), 0.0
+    if root is not None:
+        inside = _plus_number(root.source(0))
+        eps, variance = inside if inside is not None else (0.0, root.source(0))
+        where = Inside.INSIDE_SQRT
+    else:
+        outside = _plus_number(port)
+        root = source(outside[1], Sqrt) if outside is not None else None
+        if outside is None or root is None:
+            return None
+        eps, variance, where = outside[0], root.source(0), Inside.OUTSIDE_SQRT
+    mean = _mean(variance)
+    return (eps, where) if mean is not None and mean[1] == found.axes and _is_square(mean[0], found, gap) else None
+
+
+def _plus_number(port: OutPort) -> tuple[float, OutPort] | None:
+    node = source(port, Add)
+    found = with_constant(node) if node is not None else None
+    number = uniform(found[1]) if found is not None else None
+    if found is None or number is None or found[1].type.rank > found[0].type.rank:
+        return None
+    return number, found[0]
+
+
+def _is_square(port: OutPort, found: Centered, gap: OutPort) -> bool:
+    node = source(port, Multiply, Power, SquaredDifference)
+    if node is None:
+        return False
+    first, second = node.source(0), node.source(1)
+    if isinstance(node.op, SquaredDifference):
+        return {first, second} == {found.x, found.mean}
+    if _centered(first) != found and first is not gap:
+        return False
+    return uniform(second) == 2.0 if isinstance(node.op, Power) else second is first
+
+
+RULES = (mean_variance_written_out,)

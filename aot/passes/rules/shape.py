@@ -1,0 +1,213 @@
+"""Movements of data that do nothing, or that are done twice.
+
+Normal forms: a chain of Reshape, Squeeze and Unsqueeze is one Reshape; a chain of Transposes is one Transpose; one that
+leaves the elements in sequence is a Reshape; one of the last two dimensions before MatMul is its attribute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Op, ViewOp, axis_of
+from aot.ir.types import Shape
+from aot.opset.activation import Identity
+from aot.opset.broadcasting import Broadcast, BroadcastMode, Tile
+from aot.opset.elementwise_binary import Binary
+from aot.opset.families import Reduction
+from aot.opset.matmul import MatMul
+from aot.opset.movement import Concat, Split, Transpose
+from aot.opset.padding import Pad
+from aot.opset.shape import Reshape, Squeeze, Unsqueeze
+from aot.opset.slicing import Slice, StridedSlice
+from aot.passes.match import broadcasts, constant, same_dims, source
+from aot.passes.permutation import compose, is_identity, only_moves_ones, order_of, transposed
+from aot.passes.rewrite import rule
+from runtime.abi import DType
+
+RESHAPES = (Reshape, Squeeze, Unsqueeze)
+
+
+@rule(Identity)
+def drop_identity(node: Node, op: Identity, build: Builder) -> OutPort | None:
+    """Identity(x) -> x"""
+    return node.source(0)
+
+
+@rule(*RESHAPES)
+def merge_reshapes(node: Node, op: Op, build: Builder) -> OutPort | None:
+    """Reshape(Reshape(x, s), t) -> Reshape(x, t), or x where x has shape t already"""
+    x, shape = node.source(0), node.out_port(0).shape
+    if same_dims(x.shape, shape):
+        return x
+    inner = source(x, *RESHAPES)
+    if inner is None:
+        return None
+    first = inner.source(0)
+    return first if same_dims(first.shape, shape) else reshaped(first, shape, build)
+
+
+@rule(Reshape)
+def write_target_out(node: Node, op: Reshape, build: Builder) -> OutPort | None:
+    """Reshape(x, a shape computed from run-time sizes) -> Reshape(x, 0 .. -1 ..), which computes nothing"""
+    target = node.source(1)
+    if target.node.data is not None or target.value is None:
+        return None
+    return reshaped(node.source(0), node.out_port(0).shape, build)
+
+
+def reshaped(port: OutPort, shape: Shape, build: Builder) -> OutPort | None:
+    """`port` in another shape of as many elements; None if constants cannot say that shape."""
+    own = port.shape
+    dims = [d if isinstance(d, int) else 0 if i < len(own) and own[i] == d else -1 for i, d in enumerate(shape)]
+    if dims.count(-1) > 1 or (0 in shape and not same_dims(tuple(dims), shape)):
+        return None
+    copies = 0 in dims and 0 not in shape
+    made = build.Reshape(port, build.const(np.array(dims, np.int64), DType.I64), special_zero=copies)
+    return made if same_dims(made.shape, shape) else None
+
+
+@rule(Transpose)
+def merge_transposes(node: Node, op: Transpose, build: Builder) -> OutPort | None:
+    """Transpose(Transpose(x, p), q) -> Transpose(x, p then q);  Transpose(x, 0 1 2 ...) -> x"""
+    order = order_of(node)
+    if order is None:
+        return None
+    if is_identity(order):
+        return node.source(0)
+    inner = source(node.source(0), Transpose)
+    first = order_of(inner) if inner is not None else None
+    return None if inner is None or first is None else transposed(inner.source(0), compose(first, order), build)
+
+
+@rule(Transpose)
+def transpose_as_reshape(node: Node, op: Transpose, build: Builder) -> OutPort | None:
+    """Transpose(x, p) -> Reshape(x) where p moves dimensions of size 1 only"""
+    order, x = order_of(node), node.source(0)
+    if order is None or not only_moves_ones(order, x.shape):
+        return None
+    return reshaped(x, node.out_port(0).shape, build)
+
+
+@rule(MatMul)
+def transpose_into_product(node: Node, op: MatMul, build: Builder) -> OutPort | None:
+    """MatMul(Transpose(a, .. j i), b) -> MatMul(a, b) with transpose_a turned around; b likewise"""
+    for i, name in enumerate(("transpose_a", "transpose_b")):
+        inner = source(node.source(i), Transpose)
+        order = order_of(inner) if inner is not None else None
+        if inner is None or order is None or len(order) < 2:
+            continue
+        rank = len(order)
+        if order == (*range(rank - 2), rank - 1, rank - 2):
+            inputs = node.sources()
+            inputs[i] = inner.source(0)
+            return build(replace(op, **{name: not getattr(op, name)}), *inputs)
+    return None
+
+
+@rule(Reduction)
+def reduce_before_transpose(node: Node, op: Reduction, build: Builder) -> OutPort | None:
+    """Reduce(Transpose(x, p), axes) -> Reduce(x, p[axes]) where the dimensions that stay keep their sequence"""
+    inner, axes = source(node.source(0), Transpose), constant(node.source(1))
+    order = order_of(inner) if inner is not None else None
+    if inner is None or order is None or axes is None or op.keep_dims:
+        return None
+    dropped = [order[axis_of(int(a), len(order), op.type)] for a in axes.reshape(-1)]
+    kept = [d for d in order if d not in dropped]
+    if kept != sorted(kept):
+        return None
+    return build(op, inner.source(0), build.const(np.array(sorted(dropped), np.int64), DType.I64))
+
+
+@rule(Slice, StridedSlice, Tile, Broadcast)
+def drop_whole_copy(node: Node, op: ViewOp, build: Builder) -> OutPort | None:
+    """x[:], Tile(x, 1, 1, ...), Broadcast(x) to its own shape -> x"""
+    x = node.source(0)
+    if not same_dims(x.shape, node.out_port(0).shape) or (isinstance(op, Broadcast) and not _aligned_at_end(node)):
+        return None
+    if isinstance(op, Slice | StridedSlice):
+        steps = constant(node.source(3)) if len(node.sources()) > 3 and node.sources()[3] is not None else np.ones(1)
+        if steps is None or not (steps == 1).all():
+            return None
+    return x
+
+
+@rule(Pad)
+def drop_empty_pad(node: Node, op: Pad, build: Builder) -> OutPort | None:
+    """Pad(x, 0, 0) -> x"""
+    pads = [constant(node.source(i)) for i in (1, 2)]
+    return node.source(0) if all(p is not None and not p.any() for p in pads) else None
+
+
+@rule(Concat)
+def drop_single_concat(node: Node, op: Concat, build: Builder) -> OutPort | None:
+    """Concat(x) -> x"""
+    return node.source(0) if len(node.in_ports()) == 1 else None
+
+
+@rule(Concat)
+def merge_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
+    """Concat(Concat(x, y), z) -> Concat(x, y, z) along one axis"""
+    rank = node.out_port(0).type.rank
+    axis = axis_of(op.axis, rank, "Concat")
+    inputs: list[OutPort | None] = []
+    for port in node.sources():
+        inner = source(port, Concat)
+        same = inner is not None and isinstance(inner.op, Concat) and axis_of(inner.op.axis, rank, "Concat") == axis
+        inputs += inner.sources() if inner is not None and same and len(inner.out_port(0).destinations) == 1 else [port]
+    return build(op, *inputs) if len(inputs) > len(node.sources()) else None
+
+
+@rule(Split)
+def drop_single_split(node: Node, op: Split, build: Builder) -> OutPort | None:
+    """Split(x) into one part -> x"""
+    return node.source(0) if len(node.out_ports()) == 1 else None
+
+
+@rule(Binary)
+def drop_broadcast_of_operand(node: Node, op: Binary, build: Builder) -> OutPort | None:
+    """Broadcast(x) + y -> x + y where the addition broadcasts x to the same shape"""
+    if not broadcasts(op):
+        return None
+    for i in (0, 1):
+        inner = source(node.source(i), Broadcast)
+        if inner is None or not _aligned_at_end(inner):
+            continue
+        x, other = inner.source(0), node.source(1 - i)
+        if _broadcast_of(x.shape, other.shape) == node.out_port(0).shape:
+            return build(op, *((x, other) if i == 0 else (other, x)))
+    return None
+
+
+def _aligned_at_end(node: Node) -> bool:
+    """Broadcast in the way of NumPy, where each dimension is 1 or stays."""
+    op = node.op
+    return isinstance(op, Broadcast) and op.mode in (BroadcastMode.NUMPY, BroadcastMode.BIDIRECTIONAL)
+
+
+def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
+    """The common shape as far as it is certain: equal dimensions, or a 1."""
+    rank = max(len(a), len(b))
+    pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
+    found = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
+    return None if None in found else tuple(d for d in found if d is not None)
+
+
+RULES = (
+    drop_identity,
+    merge_transposes,
+    transpose_as_reshape,
+    merge_reshapes,
+    write_target_out,
+    transpose_into_product,
+    reduce_before_transpose,
+    drop_whole_copy,
+    drop_empty_pad,
+    drop_single_concat,
+    merge_concats,
+    drop_single_split,
+    drop_broadcast_of_operand,
+)

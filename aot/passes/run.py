@@ -1,0 +1,172 @@
+"""The runner: sorts passes into phases, runs, times, verifies and numbers them.
+
+    FrontStart .. FrontFinish   MiddleStart .. MiddleFinish   BackStart .. BackFinish      anchors in the list of passes
+
+A pass is a function `Graph -> bool` (did anything change), or an object or class with `__call__` or, as extensions
+have it, `find_and_replace_pattern`. Attributes it may have: `phase` ("front", "middle", "back"), `run_before` and
+`run_after` (names or classes of passes, or a method that gives them; without them it lies inside its phase), `enabled`,
+`id`, `graph_condition` (functions of the graph that must all hold), `run_not_recursively` (bodies of sub-graphs stay as
+they are), `required` (it runs even after the last rewrite that `stop_after_rewrite` allows).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from aot.ir.graph import Graph
+from aot.ir.op import Foreign
+from aot.ir.verify import verify
+from aot.passes.order import PassItem, sort_passes
+from aot.passes.rewrite import RewriteLog, RuleSet
+from runtime.errors import AotError, InternalError, ModelError, PassError
+
+FRONT_FINISH = "FrontFinish"
+LOG = logging.getLogger(__name__)
+
+Pass = Callable[[Graph], bool]
+Observer = Callable[["PassReport", Graph], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """What one pass did: `rewrites` is how many numbered rewrites it made, `nodes` the size of the graph after it."""
+
+    name: str
+    milliseconds: float
+    changed: bool
+    rewrites: int
+    nodes: int
+
+    def __str__(self) -> str:
+        what = f"{self.rewrites} rewrites" if self.changed else "unchanged"
+        return f"{self.name}: {what} ({self.milliseconds:.1f} ms)"
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What the passes did, in the order they ran."""
+
+    passes: list[PassReport] = field(default_factory=list[PassReport])
+    rules: dict[str, int] = field(default_factory=dict[str, int])
+    rewrites: int = 0
+
+    @property
+    def milliseconds(self) -> float:
+        return sum(p.milliseconds for p in self.passes)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.passes))
+
+
+def run_passes(
+    graph: Graph,
+    passes: Iterable[Pass | str],
+    extensions: Iterable[object] = (),
+    *,
+    stop_after_rewrite: int | None = None,
+    observe: Observer | None = None,
+    check: Callable[[Graph], object] | None = None,
+    disabled: Sequence[str] = (),
+) -> RunReport:
+    """Run `passes`, in their order, with `extensions` sorted in; the graph is changed in place.
+
+    `stop_after_rewrite`: after so many rewrites only required passes run. `observe` is called after each pass, with the
+    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify). `disabled`: names of passes
+    to leave out.
+    Raises PassError for a pass that fails, that leaves a broken graph, or for passes that cannot be sorted. What is
+    wrong with the model itself is found at the end of the front phase and raised as it is.
+    """
+    items = sort_passes(passes, extensions)
+    in_front = any(item.name == FRONT_FINISH for item in items)
+    run = _Run(graph, check or legal, observe, RewriteLog(stop_after_rewrite), in_front)
+    if not run.in_front:
+        run.check(graph)
+    for item in items:
+        if item.name == FRONT_FINISH:
+            run.check(graph)
+            run.in_front = False
+        if item.target is not None and item.enabled and item.name not in disabled:
+            run.step(item)
+    run.report.rules, run.report.rewrites = dict(run.log.fired), run.log.count
+    return run.report
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run over a graph. In the front phase the model has not been checked yet: its errors are not the passes'."""
+
+    graph: Graph
+    check: Callable[[Graph], object]
+    observe: Observer | None
+    log: RewriteLog
+    in_front: bool
+    report: RunReport = field(default_factory=RunReport)
+
+    def step(self, item: PassItem) -> None:
+        """One pass, unless the limit of rewrites is reached."""
+        if self.log.full and not item.required:
+            return
+        before, start = self.log.count, time.perf_counter()
+        changed = self._guarded(item)
+        elapsed = (time.perf_counter() - start) * 1e3
+        done = PassReport(item.name, elapsed, changed, self.log.count - before, len(self.graph.nodes))
+        LOG.info("%s", done)
+        self.report.passes.append(done)
+        if self.observe is not None:
+            self.observe(done, self.graph)
+
+    def _guarded(self, item: PassItem) -> bool:
+        try:
+            changed = _apply(item, self.graph, self.log)
+            if changed:
+                self.check(self.graph)
+        except Exception as error:
+            ours = isinstance(error, InternalError) or (isinstance(error, ModelError) and not self.in_front)
+            if isinstance(error, AotError) and not ours:
+                error.add_note(f"in pass {item.name}")
+                raise
+            ran = ", ".join(p.name for p in self.report.passes) or "none"
+            last = self.log.last or "none"
+            raise PassError(f"{item.name}: {error}; last rewrite: {last}; passes before it: {ran}") from error
+        return changed
+
+
+def legal(graph: Graph) -> None:
+    """Verify a graph; its types only if no foreign operation is left."""
+    verify(graph, types=not any(isinstance(n.op, Foreign) for n in graph.nodes.values()))
+
+
+def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
+    """One pass on a graph and on the bodies in it."""
+    changed = False
+    if all(holds(graph) for holds in item.conditions):
+        changed = call_pass(item.target, graph, log, item.name)
+    if item.recursive:
+        for body in [b for node in list(graph.nodes.values()) for b in node.regions.values()]:
+            changed = _apply(item, body, log) or changed
+    return changed
+
+
+def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str) -> bool:
+    """Run a pass of any kind; those not made of rules count as one rewrite when they change something."""
+    if isinstance(target, RuleSet):
+        return target.rewrite(graph, log)
+    found = _function(target)(graph)
+    changed = found is not False  # extensions return nothing: they may have changed it
+    if changed:
+        log.add(name, graph.name)
+    return changed
+
+
+def _function(target: Any) -> Callable[[Graph], object]:
+    instance = target() if isinstance(target, type) else target
+    if hasattr(instance, "find_and_replace_pattern"):
+        return instance.find_and_replace_pattern
+    if not callable(instance):
+        raise PassError(f"{target!r} is not a pass: it has neither __call__ nor find_and_replace_pattern")
+    return partial(instance)

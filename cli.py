@@ -1,0 +1,398 @@
+"""The command line: parse, call, print.
+
+    aot compile model.xml -o model.so      aot run model.so x.npy -o out.npz      aot info model.so
+    aot dump model.xml --stage loops       aot ops                                aot version
+
+Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 5 wrong machine or ABI, 6 over budget.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, ParamSpec, Self
+from zipfile import BadZipFile
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+import runtime
+from aot.driver import Compilation, compile_model, stages
+from aot.frontends import read_model
+from aot.ir.op import FORMS, REGISTRY, Op
+from aot.ir.printer import print_graph
+from aot.options import CompileOptions
+from runtime.errors import AotError, BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
+from runtime.library import read_manifest
+from runtime.manifest import Manifest
+from runtime.version import VERSION
+
+JSON_VERSION = 1  # raised with every change that an older reader would misread
+
+P = ParamSpec("P")
+Arrays = dict[str, NDArray[np.generic]]
+
+app = typer.Typer(
+    help="Compiles neural networks into self-contained shared libraries.",
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+)
+
+
+class Stage(StrEnum):
+    IMPORTED, OPTIMIZED, GROUPS = "imported", "optimized", "groups"
+    LOOPS, LLVM, ASM = "loops", "llvm", "asm"
+
+
+Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
+Target = Annotated[str, typer.Option(help="native, x86-64-v2, x86-64-v3, x86-64-v4, aarch64")]
+Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
+Fast = Annotated[bool, typer.Option("--fast", help="Compile faster: no LLVM passes")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
+Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
+Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph after a pass")]
+Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
+Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
+
+
+def command(run: Callable[P, None]) -> Callable[P, None]:
+    """Register a command; an error ends it with the error's exit code, and with a traceback after --debug."""
+
+    @wraps(run)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            run(*args, **kwargs)
+        except typer.Exit:
+            raise
+        except Exception as error:
+            if kwargs.get("debug"):
+                traceback.print_exception(error)
+            raise typer.Exit(report(error)) from None
+
+    return app.command()(guarded)
+
+
+def report(error: Exception) -> int:
+    """Print the error, its notes and what to do next on stderr; gives the exit code."""
+    known = isinstance(error, AotError | OSError)
+    notes: list[str] = getattr(error, "__notes__", [])
+    text = str(error) if known else f"{type(error).__name__}: {error}"
+    typer.echo("\n  ".join([f"error: {text}", *notes]) + f"\nnext: {next_step(error)}", err=True)
+    others = BudgetError.exit_code if isinstance(error, MemoryError) else UsageError.exit_code if known else 1
+    return error.exit_code if isinstance(error, AotError) else others
+
+
+def next_step(error: Exception) -> str:
+    """What the user can do about an error."""
+    match error:
+        case UsageError():
+            return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
+        case UnsupportedError():
+            return "aot ops lists the operations that can be compiled; aot dump MODEL --stage imported shows the model"
+        case ModelError():
+            return "make or copy the file again; aot info FILE checks it"
+        case PlatformError():
+            return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
+        case BudgetError() | MemoryError():
+            return "free memory, or compile a smaller model"
+        case OSError():
+            return "check the path and its permissions"
+        case _:
+            return "this is a bug of aot: run it again with --debug and report what it prints"
+
+
+class Watch:
+    """Shows on stderr how far the compiler is: a bar for each stage on a terminal, else a line when one is done."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begin = self._last = time.perf_counter()
+        self._line = ""
+        self._tasks: dict[str, TaskID] = {}
+        columns = TextColumn("{task.description:12}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()
+        self._bars = Progress(*columns, console=Console(stderr=True)) if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Self:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._finish()
+        if self._bars is not None:
+            self._bars.stop()
+
+    @property
+    def total(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self._begin
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """`done` of `total` steps of a stage are done."""
+        if stage not in self.seconds:
+            self._finish()
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+        self._line = f"{stage:9} {done:4}/{total:<4} {self.seconds[stage]:6.2f} s, {self.total:.2f} s in all"
+        if self._bars is not None:
+            if stage not in self._tasks:
+                self._tasks[stage] = self._bars.add_task(stage, total=total)
+            self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    def _finish(self) -> None:
+        if self._bars is None and self._line:
+            typer.echo(self._line, err=True)
+
+
+@command
+def compile(
+    model: Model,
+    output: Output = None,
+    target: Target = "native",
+    layout: Layout = None,
+    save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
+    print_after: Passes = None,
+    time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
+    stop_after: Annotated[Stage | None, typer.Option(help="Print a stage instead of compiling to the end")] = None,
+    stop_after_rewrite: Rewrites = None,
+    fast: Fast = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compile a model into a shared library."""
+    out = output if output is not None else Path(model.with_suffix(".so").name)
+    with Watch() as watch:
+        options = CompileOptions(
+            target=target, layouts=layouts_of(layout), level=None if fast else 1, save_temps=save_temps, on_event=watch,
+            print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
+            on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
+        )
+        made = stages(model, options)
+        if stop_after is not None:
+            typer.echo(stage_text(made, stop_after))
+            return
+        write = made.built.write_object if out.suffix == ".o" else made.built.write_shared
+        watch("link", 0, 1)
+        write(out)
+        watch("link", 1, 1)
+    size = out.stat().st_size
+    if as_json:
+        spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
+        echo_json({"output": str(out), "bytes": size, **spent, "manifest": made.built.manifest})
+        return
+    typer.echo(f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s")
+    if time_passes:
+        typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
+        typer.echo("\n".join(f"  {line}" for line in str(made.report).splitlines()))
+
+
+@command
+def run(
+    model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    output: Results = None,
+    threads: Threads = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run a model once on arrays from files."""
+    loaded = runtime.load(model, threads) if is_compiled(model) else compile_model(model, threads=threads)
+    given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
+    times: list[float] = []
+    results: Arrays = {}
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        found = loaded(given)
+        times.append((time.perf_counter() - begin) * 1e3)
+        results = {t.name: found[i] for i, t in enumerate(loaded.outputs)}
+    if output is not None:
+        write_outputs(output, results)
+    if as_json:
+        echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times})
+        return
+    for name, array in results.items():
+        facts = summary(array)
+        typer.echo(f"{name}: {facts.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in facts.items()))
+    spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
+    typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
+
+
+@command
+def info(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so or m.xml")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a compiled model or an IR file holds; nothing of it is run."""
+    if is_compiled(file):
+        manifest = read_manifest(file)
+        if as_json:
+            echo_json(manifest.json)
+        else:
+            typer.echo(manifest_text(manifest, file))
+        return
+    graph = read_model(file)
+    inputs = {node.name: str(node.out_port().type) for node in graph.parameters}
+    outputs = {node.name: str(node.source().type) for node in graph.results}
+    counts = dict(Counter(node.type for node in graph.order()).most_common())
+    if as_json:
+        echo_json({"name": graph.name, "inputs": inputs, "outputs": outputs, "operations": counts})
+        return
+    lines = [f"{graph.name}: IR, {len(graph.nodes)} nodes"]
+    lines += [f"  input   {name}: {type}" for name, type in inputs.items()]
+    lines += [f"  output  {name}: {type}" for name, type in outputs.items()]
+    typer.echo("\n".join([*lines, "  nodes   " + ", ".join(f"{n} {type}" for type, n in counts.items())]))
+
+
+@command
+def dump(
+    model: Model,
+    stage: Annotated[Stage, typer.Option(help="Which form of the model")] = Stage.OPTIMIZED,
+    kernel: Annotated[str | None, typer.Option(help="Only this kernel, of loops, llvm or asm")] = None,
+    target: Target = "native",
+    layout: Layout = None,
+    stop_after_rewrite: Rewrites = None,
+    fast: Fast = False,
+    debug: Debug = False,
+) -> None:
+    """Print a model as it is after a stage of the compiler."""
+    if kernel is not None and stage not in (Stage.LOOPS, Stage.LLVM, Stage.ASM):
+        raise UsageError(f"dump: --kernel goes with --stage loops, llvm or asm, got {stage.value}")
+    options = CompileOptions(
+        target=target, layouts=layouts_of(layout), level=None if fast else 1, stop_after_rewrite=stop_after_rewrite,
+    )
+    typer.echo(stage_text(stages(model, options), stage, kernel))
+
+
+@command
+def ops(as_json: Json = False, debug: Debug = False) -> None:
+    """List the operations that can be compiled: type, first operation set, form, meaning."""
+    rows = [
+        {"type": cls.type, "since": cls.opset, "form": form_of(cls), "meaning": (cls.__doc__ or "").partition("\n")[0]}
+        for cls in sorted(REGISTRY.values(), key=lambda c: (c.type, len(c.opset), c.opset))
+        if cls.opset  # others are made by passes and stand in no file
+    ]
+    if as_json:
+        echo_json({"operations": rows})
+        return
+    for row in rows:
+        typer.echo(f"{row['type']:34} {row['since']:8} {row['form']:13} {row['meaning']}")
+    typer.echo(f"{len(rows)} operations")
+
+
+@command
+def version() -> None:
+    """Print the version."""
+    typer.echo(VERSION)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="aot")
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether a file is a compiled model, by its first bytes."""
+    with path.open("rb") as stream:
+        return stream.read(4) == b"\x7fELF"
+
+
+def layouts_of(given: list[str] | None) -> tuple[tuple[str, str], ...]:
+    """`["x=NHWC"]` as pairs; UsageError for other texts."""
+    pairs = [(text.rpartition("=")[0], text.rpartition("=")[2].upper()) for text in given or ()]
+    for name, layout in pairs:
+        if not name or not layout.isalpha():
+            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {layout}")
+    return tuple(pairs)
+
+
+def stage_text(made: Compilation, stage: Stage, kernel: str | None = None) -> str:
+    if stage in (Stage.IMPORTED, Stage.OPTIMIZED):
+        return print_graph(made.imported if stage is Stage.IMPORTED else made.optimized)
+    if stage is Stage.GROUPS:
+        return made.groups
+    return {Stage.LOOPS: made.loops, Stage.LLVM: made.llvm, Stage.ASM: made.asm}[stage](kernel)
+
+
+def read_inputs(given: list[str], names: list[str]) -> Arrays:
+    """Arrays by input name from files; those without a name are taken in the order of the model's inputs."""
+    found: Arrays = {}
+    for text in given:
+        name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
+        loaded = read_arrays(Path(path))
+        if isinstance(loaded, dict):
+            found |= loaded
+            continue
+        free = [n for n in names if n not in found]
+        if not name and not free:
+            raise UsageError(f"run: the model has {len(names)} inputs, got more arrays: {text}")
+        found[name or free[0]] = loaded
+    return found
+
+
+def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
+    """The array of a .npy, or the arrays of a .npz by name; nothing pickled is read."""
+    try:
+        with path.open("rb") as stream:
+            loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
+            return dict(loaded) if isinstance(loaded, Mapping) else loaded
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise UsageError(f"run: inputs are .npy or .npz files, got {path}: {error}") from None
+
+
+def write_outputs(path: Path, results: Arrays) -> None:
+    if path.suffix == ".npy" and len(results) == 1:
+        np.save(path, next(iter(results.values())))
+    elif path.suffix == ".npz":
+        np.savez(path, **results)  # type: ignore[arg-type]  # the stub takes the names for options
+    else:
+        raise UsageError(f"run: -o is an .npz file, or .npy for one output, got {path} for {len(results)} outputs")
+
+
+def summary(array: NDArray[np.generic]) -> dict[str, object]:
+    """Element type and shape; range and mean of numbers; where the largest element of a vector is."""
+    facts: dict[str, object] = {"type": f"{array.dtype}{list(array.shape)}"}
+    if array.size and array.dtype.kind in "fiub":
+        wide = array.astype(np.float64)
+        facts |= {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
+        if array.ndim and array.size == array.shape[-1] > 1:
+            facts["argmax"] = int(wide.argmax())
+    return facts
+
+
+def manifest_text(manifest: Manifest, path: Path) -> str:
+    tensors = [("input", manifest.inputs), ("output", manifest.outputs)]
+    lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
+    lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
+    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(manifest.features) or 'no features'}"]
+    lines += [f"  kernels  {len(manifest.calls)} calls, weights {size_text(int(str(manifest.json['weights'])))}"]
+    return "\n".join([*lines, f"  made by  {manifest.json['toolchain']} with {manifest.json['options']}"])
+
+
+def form_of(cls: type[Op]) -> str:
+    return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
+
+
+def size_text(size: float) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
+
+
+def echo_json(facts: dict[str, object]) -> None:
+    typer.echo(json.dumps({"version": JSON_VERSION, **facts}, indent=1, default=str))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""How a definition walks memory: the step of each access along each axis. What schedules and layouts are chosen by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from codegen.define import Definition
+from codegen.index import Affine, depends_on, normal
+from codegen.loops import Buffer, Expr, Load, Prim, Size, Space, Var, loads, walk
+
+
+def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
+    """Where `buffer[index]` lies, in elements."""
+    total = Affine({})
+    for i, stride in zip(index, buffer.strides, strict=True):
+        step = normal(i, {})
+        total = total.plus(step.times(stride) if isinstance(stride, int) else normal(step.expr() * stride, {}))
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`steps[axis]`: elements from one point to the next, None where they are not equal."""
+
+    load: Load | None  # None: the store
+    buffer: Buffer
+    steps: dict[Var, int | None]
+
+    def step(self, axis: Var) -> int | None:
+        return self.steps[axis]
+
+    def moves(self, axis: Var) -> bool:
+        return self.steps[axis] != 0
+
+
+def access(buffer: Buffer, index: tuple[Expr, ...], axes: tuple[Var, ...], load: Load | None = None) -> Access:
+    at = offset(buffer, index)
+    return Access(load, buffer, {a: None if depends_on(at, a) else at.terms.get(a, 0) for a in axes})
+
+
+def all_axes(d: Definition) -> tuple[Var, ...]:
+    return (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
+
+
+def store(d: Definition) -> Access:
+    return access(d.out, d.target, d.axes)
+
+
+def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
+    """Every load of memory; with `body` those that the reduction reads alone."""
+    axes = all_axes(d)
+    roots = (d.reduction.body,) if body and d.reduction is not None else (d.value, *d.index)
+    return tuple(access(x.buffer, x.index, axes, x) for x in loads(*roots) if x.buffer.space is not Space.TABLE)
+
+
+def points(d: Definition) -> Size:
+    """How often the innermost value is computed."""
+    total: Size = 1
+    for a in all_axes(d):
+        assert a.extent is not None
+        total = total * a.extent
+    return total
+
+
+def known(size: Size) -> int:
+    """A size for estimates: what is known only at run time counts by the bound of its range, or as 64."""
+    if isinstance(size, int):
+        return size
+    if isinstance(size, Var):
+        return size.extent - 1 if isinstance(size.extent, int) else 64
+    if isinstance(size, Prim) and size.fn in ("mul", "add"):
+        parts = [known(a) for a in size.args]
+        return prod(parts) if size.fn == "mul" else sum(parts)
+    return 64
+
+
+COST = {"exp": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos": 15, "sqrt": 4, "div": 4}
+
+
+def work(d: Definition) -> Size:
+    """Floating-point operations."""
+    each = sum(COST.get(e.fn, 1) for e in walk(d.value) if isinstance(e, Prim) and e.dtype.is_float)
+    return points(d) * max(each + (d.reduction is not None), 1)
+
+
+def traffic(d: Definition) -> Size:
+    """Bytes of all memory outside of the kernel that it reads and writes, each element once."""
+    size: Size = 0
+    for b in dict.fromkeys(b for b in (d.out, *(x.buffer for x in loads(d.value))) if b.space is Space.ARG):
+        count: Size = b.dtype.compute.bytes
+        for n in b.shape:
+            count = count * n
+        size = size + count
+    return size

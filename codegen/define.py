@@ -1,0 +1,70 @@
+"""What is computed: definitions and groups of definitions. No order, no memory, no vector.
+
+    Definition   out[index(axes)] = value          value holds at most one Reduce
+    Group        shared axes { temps; members }    members run one after another for each point (or tile) of the axes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var, walk
+from runtime.abi import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""
+
+    out: Buffer
+    axes: tuple[Var, ...]
+    value: Expr
+    index: tuple[Expr, ...] = ()
+    where: tuple[tuple[Expr, Size], ...] = ()
+
+    @property
+    def target(self) -> tuple[Expr, ...]:
+        """Where the value of a point goes."""
+        return self.index or self.axes
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction inside the value, if there is one."""
+        return next((e for e in walk(self.value) if isinstance(e, Reduce)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`axis` covers what a tile of the shared axis `of` reads: for each point `size` rows from of*scale - before on."""
+
+    axis: Var
+    of: Var
+    scale: int
+    before: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`temps` live inside the shared axes: they are indexed by a shared axis only as such, and shrink to its tile."""
+
+    name: str
+    axes: tuple[Var, ...]
+    temps: tuple[Buffer, ...]
+    members: tuple[Definition | Group, ...]
+    windows: tuple[Window, ...] = ()
+
+
+Work = Definition | Group
+
+
+def identity(fn: str, dtype: DType) -> Const:
+    """What a reduction of numbers of type `dtype` starts from: for min and max of integers the limits of the type."""
+    if dtype.is_float:
+        return Const(float(IDENTITY[fn]), dtype)
+    if dtype is DType.BOOL:
+        return Const(int(fn in ("and", "min", "mul")), dtype)
+    least = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+    most = (1 << (dtype.bits - dtype.is_signed)) - 1
+    ones = -1 if dtype.is_signed else most
+    return Const({"add": 0, "mul": 1, "max": least, "min": most, "and": ones, "or": 0}[fn], dtype)

@@ -1,0 +1,326 @@
+"""Index arithmetic in normal form: sum of coefficient * atom + constant.
+
+Atoms are loop variables, quotients that do not simplify, and whatever is not arithmetic (loads, casts, choices).
+`e % c` is `e - c * (e // c)`, so packing, flattening and their inverses cancel by addition alone:
+
+    (p // 56) * 56 + p % 56  ->  p            (oc.o * 16 + oc.t) // 16  ->  oc.o       where 0 <= oc.t < 16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd, inf
+
+from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim, variables
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "floordiv", "mod", "min", "max"})
+
+
+@dataclass(slots=True)
+class Affine:
+    """Never changed once made: sums share their terms."""
+
+    terms: dict[Expr, int]
+    const: int = 0
+
+    @property
+    def is_const(self) -> bool:
+        return not self.terms
+
+    @property
+    def key(self) -> tuple[object, int]:
+        """Equal for equal sums."""
+        return frozenset(self.terms.items()), self.const
+
+    def plus(self, other: Affine, scale: int = 1) -> Affine:
+        const = self.const + scale * other.const
+        if not other.terms:
+            return Affine(self.terms, const)
+        if not self.terms:
+            return Affine(other.times(scale).terms, const)
+        terms = dict(self.terms)
+        for atom, c in other.terms.items():
+            total = terms.get(atom, 0) + scale * c
+            if total:
+                terms[atom] = total
+            else:
+                del terms[atom]
+        return Affine(terms, const)
+
+    def times(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
+        if not factor or not self.terms:
+            return Affine({}, self.const * factor)
+        return Affine({a: c * factor for a, c in self.terms.items()}, self.const * factor)
+
+    def expr(self) -> Expr:
+        if not self.terms:
+            return Const(self.const)
+        total: Expr | None = None
+        for atom, c in self.terms.items():
+            term = atom if c == 1 else Prim("mul", (atom, Const(c)), DType.I64)
+            total = Prim("add", (total, term), DType.I64) if total is not None else term
+        assert total is not None
+        return Prim("add", (total, Const(self.const)), DType.I64) if self.const else total
+
+
+Env = Mapping[Var, Affine]
+
+
+def normal(expr: Expr, env: Env) -> Affine:
+    """`expr`, an integer of type i64, over the variables that `env` does not define."""
+    if isinstance(expr, Var):
+        known = env.get(expr)
+        return known if known is not None else Affine({expr: 1})
+    if isinstance(expr, Const):
+        return Affine({}, int(expr.value))
+    if isinstance(expr, Reduce):
+        raise InternalError(f"index: a reduction is not arithmetic, got {expr}")
+    if isinstance(expr, Prim) and expr.fn in ARITHMETIC and expr.dtype is DType.I64:
+        return _arithmetic(expr.fn, [normal(a, env) for a in expr.args])
+    return Affine({_closed(expr, env): 1})
+
+
+def _arithmetic(fn: str, parts: list[Affine]) -> Affine:
+    match fn:
+        case "add":
+            return parts[0].plus(parts[1])
+        case "sub":
+            return parts[0].plus(parts[1], -1)
+        case "neg":
+            return parts[0].times(-1)
+        case "mul":
+            return _product(*parts)
+        case "floordiv":
+            return _quotient(*parts)
+        case "mod":
+            return parts[0].plus(_product(_quotient(*parts), parts[1]), -1)
+        case _:
+            return _extreme(fn, *parts)
+
+
+def _closed(expr: Expr, env: Env) -> Expr:
+    """The same expression with everything that `env` defines put in its place."""
+    match expr:
+        case Prim(fn, args, dtype):
+            return Prim(fn, tuple(closed(a, env) for a in args), dtype)
+        case Load(buffer, index):
+            return Load(buffer, tuple(closed(i, env) for i in index))
+        case _:
+            return expr
+
+
+def closed(expr: Expr, env: Env) -> Expr:
+    """`expr` of any type over the variables that `env` does not define."""
+    if expr.dtype is DType.I64 and not isinstance(expr, Reduce | Const):
+        return normal(expr, env).expr()
+    return _closed(expr, env)
+
+
+def _extreme(fn: str, a: Affine, b: Affine) -> Affine:
+    """min or max; one of the two where the ranges decide."""
+    low, high = bounds(a.plus(b, -1))
+    if low >= 0:
+        return a if fn == "max" else b
+    if high <= 0:
+        return b if fn == "max" else a
+    return Affine({Prim(fn, (a.expr(), b.expr()), DType.I64): 1})
+
+
+def _product(a: Affine, b: Affine) -> Affine:
+    if a.is_const:
+        return b.times(a.const)
+    if b.is_const:
+        return a.times(b.const)
+    left, right = [*a.terms.items(), (Const(1), a.const)], [*b.terms.items(), (Const(1), b.const)]
+    total = Affine({})
+    for x, c in left:
+        for y, d in right:
+            if c and d:
+                both = _times(x, y)
+                total = total.plus(Affine({}, c * d) if isinstance(both, Const) else Affine({both: c * d}))
+    return total
+
+
+def _factors(e: Expr) -> tuple[Expr, ...]:
+    match e:
+        case Const(1):
+            return ()
+        case Prim("mul", (x, y), DType.I64):
+            return (*_factors(x), *_factors(y))
+        case _:
+            return (e,)
+
+
+def _times(x: Expr, y: Expr) -> Expr:
+    """One spelling for all orders of the factors."""
+    total: Expr = Const(1)
+    for f in sorted((*_factors(x), *_factors(y)), key=_rank):
+        total = prim("mul", total, f)
+    return total
+
+
+def _rank(e: Expr) -> tuple[int, str]:
+    return (0, e.name) if isinstance(e, Var) else (1, repr(e))
+
+
+def _quotient(a: Affine, b: Affine) -> Affine:
+    if not b.is_const:
+        return _symbolic_quotient(a, b)
+    n = b.const
+    if n <= 0:
+        return Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
+    whole = Affine({x: c // n for x, c in a.terms.items() if c % n == 0}, a.const // n)
+    rest = Affine({x: c for x, c in a.terms.items() if c % n}, a.const % n)
+    low, high = bounds(rest)
+    if low >= 0 and high < n:
+        return whole
+    coarse, step = _coarse(rest, n)
+    if step == n:
+        return whole.plus(coarse)
+    return whole.plus(Affine({Prim("floordiv", (coarse.expr(), Const(n // step)), DType.I64): 1}))
+
+
+def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
+    """(i * n + j) // n = i where j is a variable below n."""
+    atom = Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
+    if len(b.terms) != 1 or b.const or a.const:
+        return atom
+    ((size, scale),) = b.terms.items()
+    factors = _factors(size)
+    whole, rest = Affine({}), Affine({})
+    for x, c in a.terms.items():
+        mine = list(_factors(x))
+        if c % scale == 0 and all(mine.count(f) >= factors.count(f) for f in factors):
+            for f in factors:
+                mine.remove(f)
+            left: Expr = Const(1)
+            for f in mine:
+                left = _times(left, f)
+            whole = whole.plus(Affine({left: c // scale}) if mine else Affine({}, c // scale))
+        else:
+            rest = rest.plus(Affine({x: c}))
+    if not rest.terms:
+        return whole
+    match list(rest.terms.items()):
+        case [(Var(_, extent, low), 1)] if low >= 0 and extent == size and scale == 1:
+            return whole
+        case _:
+            return atom
+
+
+def _coarse(a: Affine, n: int) -> tuple[Affine, int]:
+    """(8 i + lane) // 16 = i // 2 when lane < 8: drop what cannot change the quotient, divide by the common step."""
+    for step in sorted({gcd(n, c) for c in a.terms.values()} - {1}):
+        fine = Affine({x: c for x, c in a.terms.items() if c % step}, a.const % step)
+        low, high = bounds(fine)
+        if low >= 0 and high < step:
+            return Affine({x: c // step for x, c in a.terms.items() if c % step == 0}, a.const // step), step
+    return a, 1
+
+
+def bounds(a: Affine) -> tuple[float, float]:
+    """Least and greatest value."""
+    low: float = a.const
+    high: float = a.const
+    for atom, c in a.terms.items():
+        least, most = atom_bounds(atom)
+        low += c * (least if c > 0 else most)
+        high += c * (most if c > 0 else least)
+    return low, high
+
+
+def atom_bounds(atom: Expr) -> tuple[float, float]:
+    """Least and greatest value of one atom."""
+    match atom:
+        case Var(_, int(extent), low):
+            return low, extent - 1
+        case Var(_, None, low):
+            return low, inf
+        case Var(_, extent, low):
+            assert extent is not None and not isinstance(extent, int)
+            return low, bounds(normal(extent, {}))[1] - 1
+        case _:
+            return _compound_bounds(atom)
+
+
+@lru_cache(maxsize=8192)
+def _compound_bounds(atom: Expr) -> tuple[float, float]:
+    match atom:
+        case Prim("floordiv", (a, b)):
+            (least, most), (low, high) = bounds(normal(a, {})), bounds(normal(b, {}))
+            if low == high and low > 0:
+                return least // low if least > -inf else least, most // low if most < inf else most
+            return (0, most) if least >= 0 and low >= 0 else (-inf, inf)
+        case Prim("min" | "max" as fn, (a, b)):
+            (p, q), (r, s) = bounds(normal(a, {})), bounds(normal(b, {}))
+            return (min(p, r), min(q, s)) if fn == "min" else (max(p, r), max(q, s))
+        case Prim("select", (_, a, b), DType.I64):
+            (p, q), (r, s) = bounds(normal(a, {})), bounds(normal(b, {}))
+            return min(p, r), max(q, s)
+        case Prim("mul", (a, b)):
+            (p, q), (r, s) = bounds(normal(a, {})), bounds(normal(b, {}))
+            return (p * r, q * s if q and s else 0) if p >= 0 and r >= 0 else (-inf, inf)
+        case Prim("cast", (a,)) if a.dtype is DType.BOOL:
+            return 0, 1
+        case Prim("cast", (a,)) if a.dtype.is_integer and not a.dtype.is_signed and a.dtype.bits < 64:
+            return 0, (1 << a.dtype.bits) - 1
+        case _:
+            return -inf, inf
+
+
+@lru_cache(maxsize=8192)
+def _moves(atom: Expr) -> frozenset[Var]:
+    return variables(atom)
+
+
+def depends_on(a: Affine, var: Var) -> bool:
+    """Does some atom, not just a plain term, move with `var`?"""
+    return any(not isinstance(atom, Var) and var in _moves(atom) for atom in a.terms)
+
+
+def is_index(expr: Expr) -> bool:
+    """Is it arithmetic of variables and numbers alone?"""
+    match expr:
+        case Var():
+            return True
+        case Const():
+            return expr.dtype is DType.I64
+        case Prim(fn, args, DType.I64) if fn in ARITHMETIC:
+            return all(map(is_index, args))
+        case _:
+            return False
+
+
+def decide(condition: Expr, env: Env) -> bool | None:
+    """What a condition on variables is, where their ranges say so."""
+    match condition:
+        case Const(value):
+            return bool(value)
+        case Prim("and", (a, b), DType.BOOL):
+            p, q = decide(a, env), decide(b, env)
+            return False if False in (p, q) else True if p and q else None
+        case Prim("lt" | "le" | "gt" | "ge" | "eq" | "ne" as fn, (a, b)) if is_index(a) and is_index(b):
+            return _compare(fn, *bounds(normal(a, env).plus(normal(b, env), -1)))
+        case _:
+            return None
+
+
+def _compare(fn: str, low: float, high: float) -> bool | None:
+    match fn:
+        case "lt":
+            return True if high < 0 else False if low >= 0 else None
+        case "le":
+            return True if high <= 0 else False if low > 0 else None
+        case "gt":
+            return True if low > 0 else False if high <= 0 else None
+        case "ge":
+            return True if low >= 0 else False if high < 0 else None
+        case _:
+            same = True if low == high == 0 else False if low > 0 or high < 0 else None
+            return same if fn == "eq" or same is None else not same

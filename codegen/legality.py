@@ -1,0 +1,103 @@
+"""What a schedule may say about a definition; everything else is a ScheduleError that names both."""
+
+from __future__ import annotations
+
+from codegen.define import Definition, Group
+from codegen.loops import Reduce, Var, loads, walk
+from codegen.schedule import Schedule, ScheduleError
+
+
+def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:
+    """Raise ScheduleError when `schedule` does not fit. `inside`: the work is a member of a group."""
+    name = work.name if isinstance(work, Group) else work.out.name
+    outputs = _fused(name, work.axes, schedule, work)
+    if inside and schedule.parallel is not None:
+        where = f"{schedule.parallel!r} in a member of a group"
+        raise ScheduleError(f"{name}: parallel is for the outermost loops, got {where}")
+    if isinstance(work, Group):
+        _names(name, schedule, outputs, outputs)
+        _group(work, schedule)
+    else:
+        reductions = [e for e in walk(work.value) if isinstance(e, Reduce)]
+        if len(reductions) > 1:
+            raise ScheduleError(f"{name}: at most one reduction, got {len(reductions)}")
+        inner = _fused(name, reductions[0].axes, schedule, work) if reductions else ()
+        _names(name, schedule, outputs, (*outputs, *inner))
+        _definition(work, schedule, (*outputs, *inner))
+
+
+def _fused(name: str, axes: tuple[Var, ...], schedule: Schedule, work: Definition | Group) -> tuple[str, ...]:
+    """Names of the axes after `fuse`."""
+    names = [a.name for a in axes]
+    for new, parts in schedule.fuse:
+        known = _all_axes(work)
+        wrong = [p for p in parts if p not in known]
+        if wrong or not parts:
+            missing = wrong[0] if wrong else new
+            raise ScheduleError(f"{name}: fuse names no axis: {missing!r} (axes: {', '.join(sorted(known))})")
+        mine = [p for p in parts if p in names]
+        if mine and len(mine) != len(set(parts)):
+            raise ScheduleError(f"{name}: fuse mixes output and reduction axes, got {', '.join(parts)}")
+        if mine:
+            names[names.index(parts[0])] = new
+            names = [n for n in names if n == new or n not in parts]
+    return tuple(names)
+
+
+def _all_axes(work: Definition | Group) -> set[str]:
+    reduction = work.reduction if isinstance(work, Definition) else None
+    return {a.name for a in work.axes} | ({a.name for a in reduction.axes} if reduction else set())
+
+
+def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, ...]) -> None:
+    fields = {
+        "order": s.order, "tile": tuple(t.axis for t in s.tile), "unroll": s.unroll,
+        "lanes": (s.lanes[0],) if s.lanes else (), "parallel": (s.parallel,) if s.parallel else (),
+    }  # fmt: skip
+    for field, names in fields.items():
+        allowed = outputs if field == "parallel" else known
+        for n in names:
+            if n not in allowed:
+                raise ScheduleError(f"{name}: {field} names no axis: {n!r} (axes: {', '.join(allowed)})")
+        if len(set(names)) != len(names):
+            raise ScheduleError(f"{name}: {field} names an axis twice, got {', '.join(names)}")
+    if any(t.size < 1 for t in s.tile):
+        raise ScheduleError(f"{name}: tile sizes are positive, got {next(t for t in s.tile if t.size < 1)}")
+    if s.lanes and (s.lanes[1] < 1 or s.lanes[1] & (s.lanes[1] - 1)):
+        raise ScheduleError(f"{name}: lanes are a power of two, got {s.lanes[1]}")
+    if s.partials < 1:
+        raise ScheduleError(f"{name}: partials are positive, got {s.partials}")
+
+
+def _group(group: Group, s: Schedule) -> None:
+    if len(s.members) != len(group.members):
+        raise ScheduleError(f"{group.name}: members: {len(group.members)} definitions, {len(s.members)} schedules")
+    if s.lanes:
+        raise ScheduleError(f"{group.name}: lanes belong to a member, got {s.lanes[0]!r} of the group")
+    if s.pack:
+        raise ScheduleError(f"{group.name}: pack belongs to a member, got {s.pack[0].operand!r} of the group")
+    temps = {t.name for t in group.temps}
+    for n, _ in s.pitch:
+        if n not in temps:
+            raise ScheduleError(f"{group.name}: pitch names no temp: {n!r} (temps: {', '.join(sorted(temps))})")
+    for member, plan in zip(group.members, s.members, strict=True):
+        check(member, plan, inside=True)
+
+
+def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> None:
+    name = definition.out.name
+    if s.members or s.pitch:
+        field = "members" if s.members else "pitch"
+        raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
+    operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
+    for p in s.pack:
+        if p.operand not in operands:
+            raise ScheduleError(f"{name}: pack names no operand: {p.operand!r} (operands: {', '.join(operands)})")
+        rank = len(operands[p.operand].shape)
+        if sorted((*p.order, p.axis)) != list(range(rank)):
+            raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions, got {p.order} and {p.axis}")
+    reduction = definition.reduction
+    extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
+    for n in s.unroll:
+        if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
+            raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")

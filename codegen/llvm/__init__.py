@@ -1,0 +1,1 @@
+"""LLVM: emission, objects, linking, JIT."""

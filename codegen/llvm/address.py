@@ -1,0 +1,237 @@
+"""Addresses and index arithmetic.
+
+An index is a sum of terms (`codegen.index`). A term is computed in the head of the loop of its deepest variable, once:
+hoisting by construction, so that the emitted code is good before any LLVM pass has run. A term that reads memory is
+computed where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import gcd
+
+from codegen.index import Affine, bounds, depends_on, normal
+from codegen.llvm.convert import MEMORY
+from codegen.llvm.text import Block, Function, Value, integer
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from runtime.errors import InternalError
+
+HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
+
+
+@dataclass(slots=True)
+class Scope:
+    """One loop: its head block, where code that depends on no deeper variable goes."""
+
+    head: Block
+    values: dict[object, Value] = field(default_factory=dict[object, Value])
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Element offset of an access, without the lane; how it moves with the lane (None: not linearly); with the lane."""
+
+    buffer: Buffer
+    offset: Affine
+    step: int | None
+    whole: Affine
+
+
+class Addresses:
+    """What is known about variables at this point of the code: `env` for constants and lets, `scopes` for loops."""
+
+    def __init__(self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value]) -> None:
+        self.f = function
+        self.env: dict[Var, Affine] = {}
+        self.lane: Var | None = None
+        self.depth: dict[Var, int] = dict.fromkeys(sizes, 0)
+        self.scopes = [Scope(function.block, {**sizes})]
+        self.pointers = pointers
+        self.here: dict[object, Value] = {}  # terms that read memory, in the current straight-line code
+        self.evaluate: Callable[[Expr], Value] = self._no_loads
+
+    def _no_loads(self, atom: Expr) -> Value:
+        raise InternalError(f"index: no way to read memory here, got {atom}")
+
+    def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
+        """Open the scope of a loop; `leave` takes what this returns."""
+        saved = self.depth.get(var), self.env.pop(var, None)
+        self.depth[var] = len(self.scopes)
+        self.scopes.append(Scope(head, {var: value}))
+        return saved
+
+    def leave(self, var: Var, saved: tuple[int | None, Affine | None]) -> None:
+        self.scopes.pop()
+        depth, known = saved
+        if depth is None:
+            del self.depth[var]
+        else:
+            self.depth[var] = depth
+        if known is not None:
+            self.env[var] = known
+
+    def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
+        origin = buffer.origin
+        offset = Affine({}, origin) if isinstance(origin, int) else self.normal(origin)
+        for i, stride in zip(index, buffer.strides, strict=True):
+            offset = offset.plus(self.scaled(i, stride))
+        for i, stride in zip(buffer.start, buffer.strides, strict=False):
+            if not (isinstance(i, Const) and i.value == 0):
+                offset = offset.plus(self.scaled(i, stride), -1)
+        if self.lane is None or not offset.terms:
+            return Access(buffer, offset, 0, offset)
+        if depends_on(offset, self.lane):
+            return Access(buffer, offset, None, offset)
+        step = offset.terms.get(self.lane, 0)
+        if not step:
+            return Access(buffer, offset, 0, offset)
+        rest = {a: c for a, c in offset.terms.items() if a != self.lane}
+        return Access(buffer, Affine(rest, offset.const), step, offset)
+
+    def in_lane(self, a: Access, lane: int) -> Access:
+        """The same access with the lane known."""
+        assert self.lane is not None
+        offset = normal(a.whole.expr(), {self.lane: Affine({}, lane)})
+        return Access(a.buffer, offset, 0, offset)
+
+    def scaled(self, index: Expr, stride: Size) -> Affine:
+        step = self.normal(index)
+        return step.times(stride) if isinstance(stride, int) else normal(step.expr() * self.normal(stride).expr(), {})
+
+    def align(self, a: Access) -> int:
+        size = a.buffer.dtype.bytes
+        known = gcd(a.offset.const, *a.offset.terms.values()) * size
+        best = gcd(known, max(a.buffer.align, size))
+        return best & -best
+
+    def pointer(self, a: Access) -> Value:
+        """Base plus the terms of each loop level, from the outside in, each added where it is known."""
+        element, pointer = MEMORY[a.buffer.dtype], self.pointers[a.buffer.name]
+        levels: dict[int, list[tuple[Expr, int]]] = {}
+        for atom, c in a.offset.terms.items():
+            levels.setdefault(self.level(atom), []).append((atom, c))
+        for level, terms in sorted(levels.items(), key=lambda item: item[0]):
+            values, head = self.scope(level)
+            key = (pointer.name, element, frozenset(terms))
+            if key not in values:
+                values[key] = self.f.gep(element, pointer, self.sum(terms, level), head)
+            pointer = values[key]
+        return self.f.gep(element, pointer, integer(a.offset.const)) if a.offset.const else pointer
+
+    def scope(self, level: int) -> tuple[dict[object, Value], Block]:
+        """Values known at a level and the block for new ones; the level after the last is `here`."""
+        if level == len(self.scopes):
+            return self.here, self.f.block
+        return self.scopes[level].values, self.scopes[level].head
+
+    def normal(self, expr: Expr) -> Affine:
+        return normal(expr, self.env)
+
+    def level(self, atom: Expr) -> int:
+        match atom:
+            case Var():
+                if atom not in self.depth:
+                    raise InternalError(f"index: {atom.name} is not bound by a loop or let")
+                return self.depth[atom]
+            case Const():
+                return 0
+            case Prim(fn, args) if fn in HOISTED:
+                return max(map(self.level, args))
+            case _:
+                return len(self.scopes)
+
+    def sum(self, terms: list[tuple[Expr, int]], level: int) -> Value:
+        total: Value | None = None
+        for atom, c in terms:
+            term = self.term(atom, c, level)
+            total = self.f.binary("add", total, term, self.scope(level)[1]) if total else term
+        return total or integer(0)
+
+    def term(self, atom: Expr, c: int, level: int) -> Value:
+        value = self.atom(atom)
+        if c == 1:
+            return value
+        values, head = self.scope(level)
+        if (atom, c) not in values:
+            values[atom, c] = self.f.binary("mul", value, integer(c), head)
+        return values[atom, c]
+
+    def atom(self, atom: Expr) -> Value:
+        level = self.level(atom)
+        values, head = self.scope(level)
+        if atom not in values:
+            match atom:
+                case Const(value):
+                    return integer(int(value))
+                case Prim(fn, args) if level < len(self.scopes) and fn != "eq":
+                    values[atom] = self.hoisted(fn, args, level, head)
+                case _:
+                    values[atom] = self.evaluate(atom)
+        return values[atom]
+
+    def hoisted(self, fn: str, args: tuple[Expr, ...], level: int, head: Block) -> Value:
+        f = self.f
+        if fn == "select":
+            match args[0]:
+                case Prim("eq", (a, b)):
+                    same = f.compare("icmp eq", *(self.linear(normal(x, {}), level) for x in (a, b)), at=head)
+                case other:
+                    raise InternalError(f"index: a choice by equality, got {other}")
+            return f.select(same, *(self.linear(normal(x, {}), level) for x in args[1:]), at=head)
+        parts = [normal(x, {}) for x in args]
+        a, b = (self.linear(p, level) for p in parts)
+        match fn:
+            case "mul" | "add":
+                return f.binary(fn, a, b, head)
+            case "floordiv":
+                return self.quotient(a, b, parts, head)
+            case _:
+                order = "slt" if fn == "min" else "sgt"
+                return f.select(f.compare(f"icmp {order}", a, b, head), a, b, head)
+
+    def quotient(self, a: Value, b: Value, parts: list[Affine], at: Block) -> Value:
+        """Rounded towards minus infinity. It may run before the test that guards it, so no divisor may trap."""
+        f = self.f
+        if not parts[1].is_const:
+            b = f.select(f.compare("icmp sgt", b, integer(0), at), b, integer(1), at)
+        if bounds(parts[0])[0] >= 0:
+            return f.binary("udiv", a, b, at)
+        sign = f.binary("ashr", a, integer(63), at)
+        # For a < 0: ~(~a / b), and ~a is not negative.
+        positive = f.binary("xor", a, sign, at)
+        return f.binary("xor", f.binary("udiv", positive, b, at), sign, at)
+
+    def linear(self, a: Affine, level: int | None = None) -> Value:
+        """The value of a sum, computed as far out as its terms allow."""
+        if a.is_const:
+            return integer(a.const)
+        level = max(map(self.level, a.terms)) if level is None else level
+        values, head = self.scope(level)
+        key = ("linear", *a.key)
+        if key not in values:
+            total = self.sum(list(a.terms.items()), level)
+            values[key] = self.f.binary("add", total, integer(a.const), head) if a.const else total
+        return values[key]
+
+    def size(self, size: Size) -> Value:
+        return integer(size) if isinstance(size, int) else self.linear(self.normal(size))
+
+
+def reads_memory(expr: Expr) -> bool:
+    """Does an index read memory?"""
+    match expr:
+        case Load(buffer):
+            return buffer.space is not Space.TABLE
+        case Prim(_, args):
+            return any(map(reads_memory, args))
+        case _:
+            return False
+
+
+def fixed(env: dict[Var, Affine], lane: Var, i: int) -> dict[Var, Affine]:
+    """`env` with the lane known."""
+    known = {lane: Affine({}, i)}
+    return {v: normal(a.expr(), known) if lane in a.terms or depends_on(a, lane) else a for v, a in env.items()} | known
+
+

@@ -1,0 +1,242 @@
+"""Builds a program: object code, manifest and weights, ready to be written as a library or loaded in memory.
+
+    Program -> functions -> module text -> object code -+-> write_shared: m.so
+                                           manifest    -+-> write_object: m.o
+                                           constants   -+-> jit.load: memory
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from codegen.llvm.elf import PAGE, Data, write_data_object
+from codegen.llvm.emit import emit
+from codegen.llvm.link import Linker, find_linker, link, merge
+from codegen.llvm.module import arch_of, module_text
+from codegen.llvm.optimize import compile_module
+from codegen.llvm.sizes import size_text
+from codegen.llvm.text import Function
+from codegen.loops import Const, Kernel, Size, Var
+from codegen.program import ConstantBlock, Program, Region, Tensor
+from codegen.target import Target
+from runtime import abi
+from runtime.elf import ElfFile
+from runtime.errors import InternalError, UnsupportedError
+
+Manifest = dict[str, object]
+Progress = Callable[[str], None]
+_TAG_DIGITS = 12
+_MOST_WEIGHTS = (2 << 30) - (64 << 20)  # code reaches its tables behind them with 32-bit offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
+
+    `write_...` raise UnsupportedError for more weights than a file can hold; memory holds any.
+    """
+
+    tag: str
+    arch: str
+    code: bytes = field(repr=False)
+    manifest: Manifest = field(repr=False)
+    constants: tuple[ConstantBlock, ...] = field(repr=False)
+    constant_bytes: int
+
+    def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
+        """Write the shared library, at once or not at all; PlatformError without a linker."""
+        chosen = linker if linker is not None else find_linker(self.arch)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
+            folder_path = Path(folder)
+            made = folder_path / "model.so"
+            link(self._objects(folder_path), made, chosen, abi.MACHINES[self.arch])
+            _seal(made)
+            made.replace(path)
+
+    def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
+        """Write one relocatable object for static linking; its only visible symbol is the query function."""
+        chosen = linker if linker is not None else find_linker(self.arch)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
+            merge(self._objects(Path(folder)), path, chosen)
+
+    def manifest_bytes(self) -> bytes:
+        return manifest_bytes(self.manifest)
+
+    def _objects(self, folder: Path) -> list[Path]:
+        if self.constant_bytes > _MOST_WEIGHTS:
+            raise UnsupportedError(f"write: weights of at most {_MOST_WEIGHTS} bytes, got {self.constant_bytes}")
+        code, data = folder / "code.o", folder / "data.o"
+        code.write_bytes(self.code)
+        manifest = self.manifest_bytes()
+        sections = (
+            Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))]),
+            Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(manifest), 8, [(0, manifest)]),
+            Data(
+                abi.WEIGHTS_SECTION,
+                abi.WEIGHTS_PREFIX + self.tag,
+                max(1, self.constant_bytes),
+                PAGE,
+                ((block.offset, block.data) for block in self.constants),
+            ),
+        )
+        with data.open("wb") as stream:
+            write_data_object(stream, abi.MACHINES[self.arch], sections)
+        return [code, data]
+
+
+def build(program: Program, target: Target, *, level: int | None = 1, progress: Progress | None = None) -> Built:
+    """Compile `program` for `target`; `level` None runs no LLVM passes. `progress` is told each stage."""
+    say = progress if progress is not None else _silent
+    say(f"emit {len(program.kernels)} kernels")
+    functions = emit_functions(program, target)
+    constants = tuple(sorted(program.constants, key=lambda block: block.offset))
+    _check_constants(program, constants)
+    manifest = make_manifest(program, functions, target, level)
+
+    draft = module_text(program, functions, "", target, 0)
+    digest = _digest(draft, constants, manifest)
+    tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
+    manifest |= {"tag": tag, "hash": digest}
+    text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
+    say(f"compile {len(text) // 1024} KB of LLVM IR")
+    code = compile_module(text, target, level)
+    return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes)
+
+
+def emit_functions(program: Program, target: Target) -> dict[str, Function]:
+    """The function of each kernel by name; equal kernels share one."""
+    made: dict[Kernel, Function] = {}
+    functions: dict[str, Function] = {}
+    for kernel in program.kernels:
+        nameless = replace(kernel, name="")
+        if nameless not in made:
+            made[nameless] = emit(kernel, target=target)
+        functions[kernel.name] = made[nameless]
+    return functions
+
+
+def kernels_text(program: Program, target: Target) -> str:
+    """LLVM IR of the kernels alone, for dumps."""
+    functions = dict.fromkeys(emit_functions(program, target).values())
+    declarations = sorted({d for f in functions for d in f.declarations})
+    return "\n".join([f.text().replace("define internal", "define", 1) for f in functions] + declarations) + "\n"
+
+
+def make_manifest(program: Program, functions: dict[str, Function], target: Target, level: int | None) -> Manifest:
+    """Everything a loader must know; the keys are listed in `runtime.abi`."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    scratch = max([program.scratch_bytes, *(f.scratch_bytes for f in functions.values())])
+    return {
+        "manifest": abi.MANIFEST_VERSION,
+        "abi": abi.ABI_VERSION,
+        "name": program.name,
+        "machine": abi.MACHINES[arch_of(target)],
+        "triple": target.triple,
+        "features": list(target.isa_features),
+        "symbols": [_symbol(s) for s in program.symbols],
+        "inputs": [_tensor(t, _align(program, Region.INPUT, i)) for i, t in enumerate(program.inputs)],
+        "outputs": [_tensor(t, _align(program, Region.OUTPUT, i)) for i, t in enumerate(program.outputs)],
+        "calls": [
+            {"kernel": c.kernel, "layers": list(c.layers), "work": _dim(c.work), "traffic": _dim(c.traffic)}
+            for c in program.calls
+        ],
+        "weights": program.constant_bytes,
+        "scratch": scratch,
+        "state": program.state_bytes,
+        "options": {"level": level},
+        "toolchain": {"llvmlite": llvmlite.__version__, "llvm": version},
+    }
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The manifest as it stands in the file: JSON, keys in order, ASCII."""
+    return json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _symbol(symbol: Var) -> dict[str, object]:
+    high = symbol.extent - 1 if isinstance(symbol.extent, int) else None
+    return {"name": symbol.name, "min": symbol.low, "max": high}
+
+
+def _align(program: Program, region: Region, index: int) -> int:
+    """What the kernels take the address of a tensor to be a multiple of."""
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    return max(
+        (
+            min(buffer.align, abi.ARENA_ALIGN)
+            for call in program.calls
+            for place, buffer in zip(call.args, kernels[call.kernel].buffers, strict=True)
+            if place.region is region and place.index == index
+        ),
+        default=1,
+    )
+
+
+def _tensor(tensor: Tensor, align: int) -> dict[str, object]:
+    return {
+        "align": align,
+        "name": tensor.name,
+        "names": list(tensor.names),
+        "dtype": tensor.dtype.value,
+        "shape": [_dim(d) for d in tensor.shape],
+    }
+
+
+def _dim(size: Size) -> object:
+    match size:
+        case int():
+            return size
+        case Const(value):
+            return int(value)
+        case Var(name):
+            entry = _symbol(size)
+            return {"symbol": name, "min": entry["min"], "max": entry["max"]}
+        case _:
+            return {"expr": size_text(size)}
+
+
+def _check_constants(program: Program, constants: tuple[ConstantBlock, ...]) -> None:
+    end = 0
+    for block in constants:
+        if block.offset % abi.ARENA_ALIGN or block.offset < end:
+            raise InternalError(f"{program.name}: constants lie apart at multiples of 64, got offset {block.offset}")
+        end = block.offset + block.data.nbytes
+    if end > program.constant_bytes:
+        raise InternalError(f"{program.name}: constants end within {program.constant_bytes} bytes, got {end}")
+
+
+def _digest(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
+    digest = hashlib.sha256(draft.encode())
+    digest.update(manifest_bytes(manifest))
+    for block in constants:
+        digest.update(f"{block.offset}:{block.data.dtype.str}:".encode())
+        digest.update(np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _seal(path: Path) -> None:
+    """Put the digest of the file into it, so that the loader notices damage before the system maps it."""
+    with path.open("r+b") as stream:
+        file = ElfFile(stream, path.name)
+        seal = file.digest(without=(abi.SEAL_SECTION, abi.WEIGHTS_SECTION))
+        stream.seek(file.find(abi.SEAL_SECTION).offset)
+        stream.write(seal)
+
+
+def _identifier(name: str) -> str:
+    """`name` as part of a C symbol."""
+    return re.sub(r"\W+", "_", name, flags=re.ASCII)[:40].strip("_").lower() or "model"
+
+
+def _silent(message: str) -> None:
+    del message

@@ -1,0 +1,44 @@
+"""Kernel -> LLVM function.
+
+    define internal void @NAME(ptr %buffer..., i64 %size..., i64 %begin, i64 %end, ptr %scratch)
+
+Statements: `codegen.llvm.statements`; expressions: `values`; addresses: `address`; registers: `registers`.
+"""
+
+from __future__ import annotations
+
+from codegen.llvm.address import Addresses
+from codegen.llvm.memory import Stacks
+from codegen.llvm.registers import stored
+from codegen.llvm.statements import Statements
+from codegen.llvm.text import Function, Value, local
+from codegen.loops import Kernel, Var
+from codegen.target import Target
+
+
+def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None) -> Function:
+    """The function of a kernel. A caller passes the kernel's buffers, its sizes, which units to run, and
+    `Function.scratch_bytes` bytes that are 64-byte aligned and its thread's own.
+
+    `written` names the buffers that it stores to, by default those that its statements say. Without a target, no
+    instruction is used that some targets lack.
+    """
+    if written is None:
+        written = frozenset(stored(kernel.body))
+    pointers = {b.name: Value("ptr", local("b", i, b.name)) for i, b in enumerate(kernel.buffers)}
+    sizes: dict[Var, Value] = {s: Value("i64", local("s", i, s.name)) for i, s in enumerate(kernel.sizes)}
+    params = [
+        f"ptr noalias {'' if b.name in written else 'readonly '}align {b.align} {pointers[b.name].name}"
+        for b in kernel.buffers
+    ]
+    params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
+    function = Function(kernel.name, params)
+    stacks = Stacks(function)
+    body = function.append("start")
+    function.branch(body)
+    addresses = Addresses(function, sizes, pointers)
+    function.block = body
+    half = target is not None and target.converts_half
+    Statements(function, addresses, stacks, half).block(kernel.body)
+    stacks.finish()
+    return function

@@ -1,0 +1,32 @@
+"""The C header of a built model."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from string import Template
+
+from codegen.llvm.build import Built
+from runtime.abi import ABI_VERSION, QUERY_PREFIX
+from runtime.manifest import TensorInfo, from_json
+
+
+def header_text(built: Built) -> str:
+    """Declares the query function of `built` and the types of `runtime.abi`; for C99 and C++."""
+    manifest = from_json(built.manifest, built.tag)
+    lines = [_line("input", i, t) for i, t in enumerate(manifest.inputs)]
+    lines += [_line("output", i, t) for i, t in enumerate(manifest.outputs)]
+    return Template((files("codegen.llvm") / "model.h").read_text(encoding="utf-8")).substitute(
+        title=_plain(manifest.name) or "model",
+        abi=ABI_VERSION,
+        query=QUERY_PREFIX + built.tag,
+        signature="\n".join(lines),
+    )
+
+
+def _line(kind: str, index: int, tensor: TensorInfo) -> str:
+    return f" * {kind} {index}: {_plain(tensor.name)} {tensor}, at a multiple of {tensor.align} bytes"
+
+
+def _plain(name: str) -> str:
+    """`name` without what would end a comment."""
+    return name.replace("*/", "* /").replace("\n", " ")

@@ -1,0 +1,63 @@
+"""Loads a built model into this process, without a file and without a linker.
+
+The code is the object that a shared library would hold; the weights stay where they are, if they are one block.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.llvm.build import Built
+from runtime import abi
+from runtime.errors import PlatformError
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`query` is the address of aot_query_<tag>; it is valid as long as this object lives."""
+
+    query: int
+    keep: tuple[object, ...]
+
+
+def load(built: Built) -> Loaded:
+    """Put the code into memory that can run; PlatformError if it is for another machine."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    host = llvm.get_process_triple().split("-", 1)[0]
+    if host != built.arch:
+        raise PlatformError(f"jit: runs code for this machine, {host}, got {built.arch}")
+    weights = _contiguous(built)
+    manifest = np.frombuffer(built.manifest_bytes(), np.uint8)
+    jit = llvm.create_lljit_compiler(use_jit_link=True)
+    query = abi.QUERY_PREFIX + built.tag
+    tracker = (
+        llvm.JITLibraryBuilder()
+        .add_object_img(built.code)
+        .import_symbol(abi.WEIGHTS_PREFIX + built.tag, weights.ctypes.data)
+        .import_symbol(abi.MANIFEST_PREFIX + built.tag, manifest.ctypes.data)
+        .add_current_process()
+        .export_symbol(query)
+        .link(jit, built.tag)
+    )
+    return Loaded(tracker[query], (jit, tracker, weights, manifest))
+
+
+def _contiguous(built: Built) -> NDArray[np.uint8]:
+    """The weights at their offsets, from a page boundary on."""
+    if len(built.constants) == 1:
+        data = np.ascontiguousarray(built.constants[0].data).reshape(-1).view(np.uint8)
+        if built.constants[0].offset == 0 and data.ctypes.data % abi.ARENA_ALIGN == 0:
+            return data
+    space = np.zeros(max(1, built.constant_bytes) + abi.ARENA_ALIGN, np.uint8)
+    start = -space.ctypes.data % abi.ARENA_ALIGN
+    weights = space[start : start + max(1, built.constant_bytes)]
+    for block in built.constants:
+        data = np.ascontiguousarray(block.data).reshape(-1).view(np.uint8)
+        ctypes.memmove(weights.ctypes.data + block.offset, data.ctypes.data, data.nbytes)
+    return weights

@@ -1,0 +1,109 @@
+"""Links objects into a shared library: with GNU ld, ld.lld, or a C compiler in front of one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen.llvm.elf import Data, write_data_object
+from runtime.errors import PlatformError
+
+# All that a model may need of the system; LLVM makes loops into the first three.
+LIBC = (
+    "memcpy", "memmove", "memset", "aligned_alloc", "free", "clock_gettime", "getpid", "sched_yield", "syscall",
+    "pthread_create", "pthread_join", "pthread_sigmask", "sigfillset",
+)  # fmt: skip
+_OPTIONS = (
+    "--build-id=none",
+    "--hash-style=gnu",
+    "-z", "relro",
+    "-z", "now",
+    "-z", "noexecstack",
+    "-z", "defs",
+    "--as-needed",
+    "-Bsymbolic",
+    "--exclude-libs", "ALL",
+    "-s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Linker:
+    """A program to link with; a compiler driver takes the linker's options behind -Wl."""
+
+    path: str
+    driver: bool = False
+
+    def command(self, objects: Sequence[Path], output: Path, options: Sequence[str]) -> list[str]:
+        given = ["-nostdlib", "-Wl," + ",".join(options)] if self.driver else options
+        return [self.path, "-shared", "-o", str(output), *given, *map(str, objects)]
+
+
+def find_linker(arch: str, explicit: str | None = None) -> Linker:
+    """The linker for the machine `arch` (x86_64, aarch64): `explicit`, or the first found in PATH.
+
+    PlatformError if there is none.
+    """
+    if platform.machine() == arch:
+        names = ["ld", "ld.lld", "cc", "gcc", "clang"]
+    else:
+        names = [f"{arch}-linux-gnu-ld", "ld.lld", f"{arch}-linux-gnu-gcc"]
+    for name in [explicit] if explicit is not None else names:
+        path = shutil.which(name)
+        if path is not None:
+            return Linker(path, driver="ld" not in Path(path).name.split("-")[-1])
+    wanted = explicit if explicit is not None else ", ".join(names)
+    error = PlatformError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
+    error.add_note("Debian, Ubuntu: apt install binutils (or lld); Fedora: dnf install binutils (or lld)")
+    error.add_note("or compile to memory, or write an object file: neither needs a linker")
+    raise error
+
+
+def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) -> None:
+    """Make the shared library `output`, at once or not at all; PlatformError with the linker's words if it fails.
+
+    It needs those functions of `LIBC` that it uses and nothing else. A stand-in takes the part of libc: so the result
+    depends neither on the libc of this machine nor on its version, and other machines need no libc here.
+    """
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".aot-") as folder:
+        stub, libc = Path(folder) / "libc.o", Path(folder) / "libc.so.6"
+        with stub.open("wb") as stream:
+            write_data_object(stream, machine, [Data(".text", "libc_stub", 16, 16, [], LIBC)])
+        _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
+        _into(output, lambda made: _check(linker, _called(linker.command([*objects, libc], made, _OPTIONS))))
+
+
+def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
+    """One relocatable object from several, for static linking."""
+    command = [linker.path, "-r", *(["-nostdlib"] if linker.driver else []), *map(str, objects), "-o"]
+    _into(output, lambda made: _check(linker, _called([*command, str(made)])))
+
+
+def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _check(linker: Linker, done: subprocess.CompletedProcess[str]) -> None:
+    if done.returncode:
+        raise PlatformError(f"link: {linker.path} failed: {done.stderr.strip() or done.returncode}")
+
+
+def _into(output: Path, make: Callable[[Path], None]) -> None:
+    """Give `make` a temporary file beside `output` and rename it: nobody ever sees half a file."""
+    handle, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
+    os.close(handle)
+    made = Path(name)
+    try:
+        make(made)
+        umask = os.umask(0)
+        os.umask(umask)
+        made.chmod(0o777 & ~umask)
+        made.replace(output)
+    finally:
+        made.unlink(missing_ok=True)

@@ -1,0 +1,60 @@
+/* $title; ABI version $abi. Link with the object, or load the shared library and look the function up.
+ *
+ *     const struct aot_model *model = $query(AOT_ABI);
+ *     void *pool = model->pool_create(2);
+ *     struct aot_request request = { inputs, outputs, symbols, arena, state, pool, 2, NULL };
+ *     int32_t code = model->infer(&request);        0, or see model->error_text(code)
+ *
+$signature
+ */
+#ifndef AOT_ABI
+#define AOT_ABI $abi
+#include <stdint.h>
+
+/* One inference. Tensors are dense and row-major. Any number of requests may run at once. */
+struct aot_request {
+    const void *const *inputs;
+    void *const *outputs;
+    const int64_t *symbols; /* values of the sizes that vary, as `shapes` gives them */
+    void *arena;            /* arena_size(symbols, threads) bytes at a multiple of 64 */
+    void *state;            /* state_bytes at a multiple of 64, zero before the first inference */
+    void *pool;             /* of any model with this ABI version, or null: the caller works alone */
+    int64_t threads;        /* as given to arena_size */
+    uint64_t *profile;      /* null, or begin and end in nanoseconds for each of call_count calls */
+};
+
+struct aot_descriptor {
+    const char *name;
+    const char *dtype;
+    int64_t rank;
+    const int64_t *dims; /* -1 where it varies */
+};
+
+struct aot_model {
+    int64_t abi;
+    int64_t bytes; /* of this table */
+    const char *manifest; /* JSON, not terminated */
+    int64_t manifest_bytes;
+    int64_t input_count;
+    const struct aot_descriptor *inputs;
+    int64_t output_count;
+    const struct aot_descriptor *outputs;
+    int64_t symbol_count;
+    int64_t call_count;
+    int64_t state_bytes;
+    int32_t (*infer)(const struct aot_request *);
+    int32_t (*shapes)(const int64_t *input_dims, int64_t *symbols, int64_t *output_dims);
+    int64_t (*arena_size)(const int64_t *symbols, int64_t threads);
+    void *(*pool_create)(int64_t threads);
+    void (*pool_destroy)(void *pool);
+    void (*pool_resize)(void *pool, int64_t threads);
+    const char *(*error_text)(int32_t code);
+};
+#elif AOT_ABI != $abi
+#error "models of two ABI versions in one program"
+#endif
+
+#ifdef __cplusplus
+extern "C"
+#endif
+const struct aot_model *$query(int32_t version);

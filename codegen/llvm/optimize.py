@@ -1,0 +1,53 @@
+"""Module text -> machine code."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+
+from codegen.target import Target
+from runtime.errors import InternalError
+
+
+def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:
+    """Object code of a module, position independent. `level` None: no passes at all, which is the fast mode."""
+    machine = _machine(target)
+    return machine.emit_object(_optimized(text, target, machine, level))
+
+
+def assembly(text: str, target: Target, level: int | None = 1) -> str:
+    """The same as text, for people."""
+    machine = _machine(target)
+    return machine.emit_assembly(_optimized(text, target, machine, level))
+
+
+def optimized(text: str, target: Target, level: int | None = 1) -> str:
+    """The module after its passes, as LLVM text."""
+    return str(_optimized(text, target, _machine(target), level))
+
+
+def _machine(target: Target) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        found = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise InternalError(f"target: unknown triple, got {target.triple}") from error
+    return found.create_target_machine(
+        cpu=target.cpu, features=",".join(target.llvm_features), opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def _optimized(text: str, target: Target, machine: llvm.TargetMachine, level: int | None) -> llvm.ModuleRef:
+    head = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    try:
+        module = llvm.parse_assembly(head + text)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"emit: LLVM refuses the module, got {error}") from error
+    if level is not None:
+        # Vectors and unrolling are decided in the loop nests: these passes would only undo or repeat them.
+        tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = tuning.loop_interleaving = False
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+    return module

@@ -1,0 +1,110 @@
+"""Sizes that depend on symbols, as LLVM integer code and as text.
+
+    4 * ((n + 3) // 4)   ->   %s1 = add i64 %n, 3 ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from codegen.loops import COMPARISONS, Const, Expr, Prim, Size, Var
+from runtime.errors import InternalError
+
+_BINARY = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw", "and": "and", "or": "or", "xor": "xor"}
+_COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "and": "&", "or": "|",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+
+class SizeCode:
+    """Appends to `lines` what computes sizes; `values` holds the operand of each symbol by name."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.lines: list[str] = []
+        self._values = values
+        self._made: dict[Expr, str] = {}
+
+    def operand(self, size: Size) -> str:
+        """An i64 operand (i1 for comparisons) with the value of `size`."""
+        match size:
+            case int():
+                return str(size)
+            case Const(value):
+                return str(int(value))
+            case Var(name):
+                if name not in self._values:
+                    raise InternalError(f"size: every variable is a symbol of the program, got {name!r}")
+                return self._values[name]
+            case Prim(fn, args):
+                if size not in self._made:
+                    self._made[size] = self._prim(fn, [self.operand(a) for a in args])
+                return self._made[size]
+            case _:
+                raise InternalError(f"size: made of symbols and integer operations, got {type(size).__name__}")
+
+    def add(self, text: str) -> str:
+        name = f"%s{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def _prim(self, fn: str, args: list[str]) -> str:
+        match fn, args:
+            case ("add" | "sub" | "mul" | "and" | "or" | "xor"), [a, b]:
+                return self.add(f"{_BINARY[fn]} i64 {a}, {b}")
+            case ("min" | "max"), [a, b]:
+                return self.add(f"call i64 @llvm.s{fn}.i64(i64 {a}, i64 {b})")
+            case "neg", [a]:
+                return self.add(f"sub i64 0, {a}")
+            case ("div" | "rem" | "floordiv" | "mod"), [a, b]:
+                return self._division(fn, a, b)
+            case "select", [condition, a, b]:
+                return self.add(f"select i1 {condition}, i64 {a}, i64 {b}")
+            case "cast", [a]:
+                return a
+            case _ if fn in COMPARISONS:
+                return self.add(f"icmp {_COMPARE[fn]} i64 {args[0]}, {args[1]}")
+            case _:
+                raise InternalError(f"size: made of symbols and integer operations, got {fn}")
+
+    def _division(self, fn: str, a: str, b: str) -> str:
+        """x / 0 = 0; floordiv and mod round towards minus infinity, the remainder has the divisor's sign."""
+        zero = self.add(f"icmp eq i64 {b}, 0")
+        divisor = self.add(f"select i1 {zero}, i64 1, i64 {b}")
+        quotient = self.add(f"sdiv i64 {a}, {divisor}")
+        rest = self.add(f"srem i64 {a}, {divisor}")
+        if fn in ("floordiv", "mod"):
+            signs = self.add(f"xor i64 {rest}, {divisor}")
+            differ = self.add(f"icmp slt i64 {signs}, 0")
+            uneven = self.add(f"icmp ne i64 {rest}, 0")
+            below = self.add(f"and i1 {differ}, {uneven}")
+            one = self.add(f"zext i1 {below} to i64")
+            lower = self.add(f"sub i64 {quotient}, {one}")
+            shift = self.add(f"select i1 {below}, i64 {divisor}, i64 0")
+            upper = self.add(f"add i64 {rest}, {shift}")
+            quotient, rest = lower, upper
+        result = quotient if fn in ("div", "floordiv") else rest
+        return self.add(f"select i1 {zero}, i64 0, i64 {result}")
+
+
+def size_text(size: Size) -> str:
+    """`size` as people read it: `(n + 3) // 4`."""
+    match size:
+        case int():
+            return str(size)
+        case Const(value):
+            return str(int(value))
+        case Var(name):
+            return name
+        case Prim(fn, (a, b)) if fn in _INFIX:
+            return f"{_operand_text(a)} {_INFIX[fn]} {_operand_text(b)}"
+        case Prim(fn, args):
+            return f"{fn}({', '.join(map(size_text, args))})"
+        case _:
+            raise InternalError(f"size: made of symbols and integer operations, got {type(size).__name__}")
+
+
+def _operand_text(size: Size) -> str:
+    text = size_text(size)
+    return f"({text})" if isinstance(size, Prim) and size.fn in _INFIX else text

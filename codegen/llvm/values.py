@@ -1,0 +1,280 @@
+"""Expressions -> values, and what memory and registers hold.
+
+Rules, each in one place:
+  * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else gather    `load`
+  * inside `within` no address outside is read: it is replaced by that of some zeros                      `raw`
+  * a product with a structural zero, or with one, costs nothing                                         `fma`
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.index import Affine, decide, depends_on, is_index, normal
+from codegen.llvm.address import Access, Addresses, fixed
+from codegen.llvm.convert import MEMORY, REGISTER, bits, cast, constant, from_memory
+from codegen.llvm.registers import Cells
+from codegen.llvm.scalar import SCALAR
+from codegen.llvm.text import Function, Value, constants, is_constant, lanes_of, number, vector
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var
+from codegen.mathlib import MATHLIB, template
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+ZERO, ONE, MINUS_ONE = "0x0000000000000000", "0x3FF0000000000000", "0xBFF0000000000000"
+Key = tuple[Expr, str]
+
+
+class Values:
+    """Emits expressions at the current place of a function. `inside` is the condition of the `within` around."""
+
+    def __init__(self, function: Function, addresses: Addresses, half: bool) -> None:
+        self.f = function
+        self.at = addresses
+        self.half = half
+        self.registers: dict[str, Cells] = {}
+        self.loaded: dict[str, dict[object, Value]] = {}  # by buffer, of the current straight-line code
+        self.splats: dict[object, Value] = {}
+        self.memo: dict[Key, Value] = {}  # of one statement
+        self.inside: Value | None = None
+        self.zeros: Value | None = None
+        addresses.evaluate = self.expr
+
+    def forget(self) -> None:
+        """Another block begins: nothing computed in the last one may be used."""
+        self.loaded, self.splats, self.at.here, self.memo = {}, {}, {}, {}
+
+    @property
+    def width(self) -> int:
+        if self.at.lane is None:
+            return 1
+        extent = self.at.lane.extent
+        assert isinstance(extent, int)
+        return extent
+
+    # ---- memory
+
+    def read(self, a: Access, lanes: int) -> Value:
+        """`lanes` consecutive elements, as numbers."""
+        if a.buffer.space is Space.TABLE:
+            return self.table(a, lanes)
+        if a.buffer.name in self.registers:
+            return self.registers[a.buffer.name].read(self.f, cell(a), lanes)
+        key = (a.buffer.dtype, a.offset.key, lanes, self.inside.name if self.inside else "")
+        known = self.loaded.setdefault(a.buffer.name, {})
+        if key not in known:
+            # `raw` may read an index from the same buffer.
+            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.half)
+            self.loaded.setdefault(a.buffer.name, {})[key] = value
+            return value
+        return known[key]
+
+    def raw(self, a: Access, lanes: int, inside: Value | None) -> Value:
+        type_ = vector(MEMORY[a.buffer.dtype], lanes)
+        pointer, align = self.at.pointer(a), self.at.align(a)
+        if inside is not None:
+            pointer = self.f.select(inside, pointer, self.nothing())
+        return self.f.load(type_, pointer, align)
+
+    def nothing(self) -> Value:
+        """64 elements of any type that may always be read."""
+        if self.zeros is None:
+            entry = self.f.blocks[0]
+            self.zeros = self.f.op("ptr", "alloca [512 x i8], align 64", entry)
+            entry.lines.append(f"  store [512 x i8] zeroinitializer, {self.zeros}, align 64")
+        return self.zeros
+
+    def table(self, a: Access, lanes: int) -> Value:
+        """Constants the compiler knows; a run-time index reads them from memory."""
+        type_ = REGISTER[a.buffer.dtype]
+        if a.offset.is_const:
+            found = [constant(v, a.buffer.dtype) for v in a.buffer.values[a.offset.const : a.offset.const + lanes]]
+            return found[0] if lanes == 1 else constants([v.name for v in found], type_)
+        name = self.table_name(a.buffer)
+        self.at.pointers[name] = Value("ptr", name)
+        dtype = a.buffer.dtype.compute
+        stored = replace(a.buffer, name=name, dtype=DType.U8 if dtype is DType.BOOL else dtype)
+        value = self.raw(replace(a, buffer=stored), lanes, self.inside)
+        return from_memory(self.f, dtype, value, self.half)
+
+    def table_name(self, buffer: Buffer) -> str:
+        dtype = buffer.dtype.compute
+        scalar = MEMORY[dtype]
+        items = [f"{scalar} {constant(v, DType.U8 if dtype is DType.BOOL else dtype).name}" for v in buffer.values]
+        body = f" = private unnamed_addr constant [{len(items)} x {scalar}] [{', '.join(items)}], align 64"
+        for line in self.f.globals:
+            if line.endswith(body):
+                return line.split(" ", 1)[0]
+        quoted = self.f.head.split("@", 1)[1]
+        stem = quoted.split('"')[1] if quoted[0] == '"' else quoted.split("(", 1)[0]
+        name = f'@"{stem}.table{len(self.f.globals)}"'
+        self.f.globals.append(name + body)
+        return name
+
+    def load(self, load: Load) -> Value:
+        a = self.at.access(load.buffer, load.index)
+        mixed = self.inside is not None and lanes_of(self.inside.type) > 1
+        if a.step == 0 and not mixed:
+            return self.read(a, 1)
+        if a.step == 1 and not mixed:
+            return self.read(a, self.width)
+        return self.gather(a)
+
+    def gather(self, a: Access) -> Value:
+        """One scalar load per lane: correct for any access, fast for none."""
+        key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane, self.inside.name if self.inside else "")
+        known = self.loaded.setdefault(a.buffer.name, {})
+        if key in known:
+            return known[key]
+        in_memory = a.buffer.name not in self.registers and a.buffer.space is not Space.TABLE
+        scalar = MEMORY[a.buffer.dtype] if in_memory else REGISTER[a.buffer.dtype]
+        value = Value(vector(scalar, self.width), "poison")
+        lane, inside, memo = self.at.lane, self.inside, self.memo
+        parts = [self.at.in_lane(a, i) for i in range(self.width)]
+        for i, part in enumerate(parts):
+            self.at.lane, self.inside, self.memo = None, self.f.extract(inside, i) if inside else None, {}
+            one = self.raw(part, 1, self.inside) if in_memory else self.read(part, 1)
+            value = self.f.insert(value, one, i)
+        self.at.lane, self.inside, self.memo = lane, inside, memo
+        value = from_memory(self.f, a.buffer.dtype, value, self.half) if in_memory else value
+        self.loaded.setdefault(a.buffer.name, {})[key] = value
+        return value
+
+    # ---- values
+
+    def expr(self, expr: Expr) -> Value:
+        """Equal sub-expressions are emitted once per statement."""
+        key = expr, self.inside.name if self.inside else ""
+        if key not in self.memo:
+            value = self._expr(expr)
+            self.memo[key] = value
+            return value
+        return self.memo[key]
+
+    def _expr(self, expr: Expr) -> Value:
+        match expr:
+            case Const(value, dtype):
+                return constant(value, dtype)
+            case Load():
+                return self.load(expr)
+            case Var():
+                return self.index(expr)
+            case Prim() if expr.dtype is DType.I64 and is_index(expr):
+                return self.index(expr)
+            case Prim():
+                return self.primitive(expr)
+            case Reduce():
+                raise InternalError("emit: a reduction must be turned into loops first")
+
+    def primitive(self, expr: Prim) -> Value:
+        match expr:
+            case Prim("add", (Prim("mul", (a, b)), c)) | Prim("add", (c, Prim("mul", (a, b)))) if expr.dtype.is_float:
+                return self.fma(expr.dtype, self.expr(a), self.expr(b), self.expr(c))
+            case Prim("within", (index, bound, value, *other)):
+                return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
+            case Prim("select", (condition, yes, no)):
+                return self.select(condition, yes, no)
+            case Prim("cast", (a,), dtype):
+                return cast(self.f, a.dtype, dtype.compute, self.expr(a))
+            case Prim("bits", (a,), dtype):
+                return bits(self.f, a.dtype, dtype, self.expr(a))
+            case Prim(fn, args, DType.BOOL) if (known := decide(expr, self.at.env)) is not None:
+                return constant(known, DType.BOOL)
+            case Prim(fn, args) if (fn, args[0].dtype) in MATHLIB:
+                return self.function(fn, args)
+            case Prim(fn, args):
+                return self.apply(fn, args[0].dtype, *(self.expr(a) for a in args))
+
+    def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
+        """A function of `codegen.mathlib`: its expression, with the arguments in place of its parameters."""
+        params, body = template(fn, args[0].dtype)
+        values = [self.expr(a) for a in args]
+        where = self.inside.name if self.inside else ""
+        saved, self.memo = self.memo, {(p, where): v for p, v in zip(params, values, strict=True)}
+        result = self.expr(body)
+        self.memo = saved
+        return result
+
+    def index(self, expr: Expr) -> Value:
+        """Index arithmetic as a number: a vector where it moves with the lane."""
+        a, lane = self.at.normal(expr), self.at.lane
+        if lane is None:
+            return self.at.linear(a)
+        if depends_on(a, lane):
+            value = Value(vector("i64", self.width), "poison")
+            for i in range(self.width):
+                value = self.f.insert(value, self.at.linear(normal(a.expr(), {lane: Affine({}, i)})), i)
+            return value
+        step = a.terms.get(lane, 0)
+        if not step:
+            return self.at.linear(a)
+        ramp = constants([str(step * i) for i in range(self.width)], "i64")
+        rest = Affine({x: c for x, c in a.terms.items() if x != lane}, a.const)
+        return self.f.binary("add", self.wide(self.at.linear(rest), self.width), ramp)
+
+    def within(self, index: Expr, bound: Expr, value: Expr, other: Expr) -> Value:
+        low = decide(Prim("ge", (index, Const(0)), DType.BOOL), self.at.env)
+        high = decide(Prim("lt", (index, bound), DType.BOOL), self.at.env)
+        if low and high:
+            return self.expr(value)
+        if low is False or high is False:
+            return self.expr(other)
+        inside = self.apply("lt", DType.U64, self.expr(index), self.expr(bound))
+        outer = self.inside
+        self.inside = self.apply("and", DType.BOOL, outer, inside) if outer else inside
+        some = self.expr(value)
+        self.inside = outer
+        return self.choose(inside, some, self.expr(other))
+
+    def select(self, condition: Expr, yes: Expr, no: Expr) -> Value:
+        known = decide(condition, self.at.env)
+        if known is not None:
+            return self.expr(yes if known else no)
+        return self.choose(self.expr(condition), self.expr(yes), self.expr(no))
+
+    def choose(self, condition: Value, yes: Value, no: Value) -> Value:
+        """One condition may choose between whole vectors."""
+        lanes = max(lanes_of(v.type) for v in (condition, yes, no))
+        if lanes_of(condition.type) > 1:
+            condition = self.wide(condition, lanes)
+        return self.f.select(condition, self.wide(yes, lanes), self.wide(no, lanes))
+
+    def apply(self, fn: str, dtype: DType, *args: Value) -> Value:
+        """A scalar primitive on operands of type `dtype`."""
+        if fn not in SCALAR:
+            raise InternalError(f"emit: no rule for {fn} of {dtype.value}")
+        lanes = max(lanes_of(a.type) for a in args)
+        return SCALAR[fn](self.f, dtype, *(self.wide(a, lanes) for a in args))
+
+    def fma(self, dtype: DType, a: Value, b: Value, c: Value) -> Value:
+        """a * b + c; with a constant factor 1 or a constant zero to start from, less than that."""
+        if c.name == ZERO or (c.name.startswith("splat") and c.name == number(0.0, c.type).name):
+            return b if a.name == ONE else self.apply("mul", dtype, a, b)
+        if a.name in (ONE, MINUS_ONE):
+            return self.apply("add" if a.name == ONE else "sub", dtype, c, b)
+        return self.apply("fma", dtype, a, b, c)
+
+    def wide(self, v: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+        if lanes == 1 or v.type[0] == "<":
+            return v
+        if is_constant(v):
+            return self.f.splat(v, lanes)
+        key = (v.name, lanes)
+        if key not in self.splats:
+            self.splats[key] = self.f.splat(v, lanes)
+        return self.splats[key]
+
+    def fixed_lane(self, lane: Var, i: int) -> dict[Var, Affine]:
+        """Enter one lane of the vector loop; returns the environment to restore."""
+        saved = self.at.env
+        self.at.env, self.at.lane, self.memo = fixed(saved, lane, i), None, {}
+        return saved
+
+
+def cell(a: Access) -> int:
+    """Where a register buffer is accessed."""
+    if not a.offset.is_const:
+        raise InternalError(f"{a.buffer.name}: a register index is constant, got {a.offset}")
+    return a.offset.const
+

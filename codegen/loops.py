@@ -1,0 +1,439 @@
+"""Loop-nest IR: scalar expressions, statements over buffers, kernels.
+
+    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | For | While | Let | Alloc | If
+
+Every node is immutable, compared by structure, hashable at constant cost, and printable (`codegen.printer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from runtime.abi import DType
+
+
+class Space(StrEnum):
+    """Where a buffer lives."""
+
+    ARG = "arg"  # pointer parameter of the kernel
+    ARENA = "arena"  # scratch memory of the thread that runs the kernel
+    STACK = "stack"  # small row or tile buffer of a group
+    REGISTERS = "registers"  # every access has a constant index; never touches memory
+    TABLE = "table"  # constants known to the compiler; a zero is structural: the term does not exist
+
+
+class LoopKind(StrEnum):
+    SERIAL = "for"
+    PARALLEL = "parallel"
+    UNROLLED = "unrolled"
+    VECTOR = "vector"
+
+
+class Node:
+    """Structural equality and a hash that is computed once; expressions are graphs, so neither may walk a tree."""
+
+    __slots__ = ("_hash",)
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def _key(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash  # type: ignore[no-any-return]
+        except AttributeError:
+            value = hash((type(self).__name__, *self._key()))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        return all(
+            a is b or (type(a) is type(b) and a == b) for a, b in zip(self._key(), other._key(), strict=True)  # type: ignore[attr-defined]
+        )
+
+
+class Arith(Node):
+    """Operator sugar shared by all expressions."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Operand) -> Expr:
+        return prim("add", self, other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return prim("add", other, self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return prim("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return prim("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return prim("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return prim("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return prim("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return prim("div", other, self)
+
+    def __floordiv__(self, other: Operand) -> Expr:
+        return prim("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Expr:
+        return prim("floordiv", other, self)
+
+    def __mod__(self, other: Operand) -> Expr:
+        return prim("mod", self, other)
+
+    def __rmod__(self, other: Operand) -> Expr:
+        return prim("mod", other, self)
+
+    def __neg__(self) -> Expr:
+        return prim("neg", self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Arith):
+    """A number of a compute type; booleans are `Const(1, BOOL)` and `Const(0, BOOL)`."""
+
+    value: float
+    dtype: DType = DType.I64
+
+    def _key(self) -> tuple[Any, ...]:
+        # 0.0 and -0.0 differ, and NaN is itself: both are told by their spelling.
+        return (self.value if isinstance(self.value, int) else repr(self.value), self.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var(Arith):
+    """An integer, `low <= var < extent`. A size known only at run time has no extent, or the bound of its range."""
+
+    name: str
+    extent: Size | None = None
+    low: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        # Compared more than all other nodes together: variables are the keys of every environment.
+        if self is other or type(other) is not Var:
+            return self is other
+        a, b = self.extent, other.extent
+        return self.name == other.name and self.low == other.low and (a is b or (type(a) is type(b) and a == b))
+
+    __hash__ = Node.__hash__
+
+    @property
+    def dtype(self) -> DType:
+        return DType.I64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load(Arith):
+    """`buffer[index]`, as a number of the compute type of the buffer's storage type."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype.compute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prim(Arith):
+    """A scalar primitive; `PRIMS` says which exist."""
+
+    fn: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(Arith):
+    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` (default: identity)."""
+
+    fn: str
+    axes: tuple[Var, ...]
+    body: Expr
+    init: Expr | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.body.dtype
+
+
+Expr = Const | Var | Load | Prim | Reduce
+Size = int | Expr
+Operand = Arith | float | int
+
+
+# Meaning of the primitives. Integers wrap; unsigned types compare and divide unsigned.
+#   add sub mul neg abs min max sign            numbers; min and max of floats propagate NaN
+#   div                                         floats: a / b;  integers: truncates towards zero (x / 0 = 0)
+#   floordiv mod                                rounds towards minus infinity; the remainder has the divisor's sign
+#   rem                                         remainder of `div`, with the dividend's sign
+#   pow atan2                                   floats; pow of integers by repeated products
+#   sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf
+#   floor ceil trunc round_even round_away      floats
+#   eq ne lt le gt ge                           -> boolean
+#   and or xor not shl shr                      booleans and integers (shr is arithmetic for signed types)
+#   select(c, a, b)                             a where c, else b
+#   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
+#   bits(x)                                     the same bits as another type of equal size
+#   fma(a, b, c)                                a * b + c
+#   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
+#   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
+PRIMS = frozenset(
+    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp log sin cos tan asin acos atan sinh cosh "
+    "tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor not shl shr select "
+    "cast bits fma within exact_add exact_sub exact_mul exact_fma".split()
+)
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer(Node):
+    """Memory with strides, in elements.
+
+    `origin` is where element [0, 0, ...] lies: a halo is addressed by negative indices. `start` is the first index a
+    window holds: a temp keeps its indices when it shrinks to the tile being made.
+    """
+
+    name: str
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    space: Space = Space.ARG
+    origin: Size = 0
+    align: int = 64
+    dtype: DType = DType.F32
+    values: tuple[float, ...] = ()
+    start: tuple[Expr, ...] = ()
+
+    def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) != len(self.shape):
+            raise ValueError(f"{self.name}: {len(self.shape)} dimensions, got {len(parts)} indices")
+        return Load(self, tuple(as_expr(i, DType.I64) for i in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store(Node):
+    """`buffer[index] = value`, or `fn=` when `accumulate` names a reduction."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    value: Expr
+    accumulate: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For(Node):
+    """A vector loop runs in steps of `lanes`, and in ever shorter vectors at its end: 36 by 8 is 4 of 8 and 1 of 4."""
+
+    var: Var
+    body: tuple[Stmt, ...]
+    kind: LoopKind = LoopKind.SERIAL
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While(Node):
+    """`body` as long as `condition` holds; it reads memory, so it is evaluated anew each time."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let(Node):
+    """Names an index, so that tiling adds lines and leaves the maths below alone."""
+
+    var: Var
+    value: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alloc(Node):
+    buffer: Buffer
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If(Node):
+    """`body` where `condition` holds, else `otherwise`; a bound `i < n` is free when the ranges of the loops decide it."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+
+
+Stmt = Store | For | While | Let | Alloc | If
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel(Node):
+    """Parameters: pointers, then sizes known at run time. `buffers` are ARG buffers, in order."""
+
+    name: str
+    sizes: tuple[Var, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+
+
+def dense(
+    name: str,
+    *shape: Size,
+    space: Space = Space.ARG,
+    dtype: DType = DType.F32,
+    pitch: int = 0,
+    values: tuple[float, ...] = (),
+) -> Buffer:
+    """Row-major; `pitch` elements are added to the outermost stride."""
+    strides: list[Size] = []
+    step: Size = 1
+    for n in reversed(shape):
+        strides.insert(0, step)
+        step = n * step
+    if pitch and strides:
+        strides[0] = strides[0] + pitch
+    return Buffer(name, shape, tuple(strides), space, dtype=dtype, values=values)
+
+
+def as_expr(x: Operand, like: DType) -> Expr:
+    if isinstance(x, Const | Var | Load | Prim | Reduce):
+        return x
+    if isinstance(x, Arith):
+        raise TypeError(f"not an expression: {x!r}")
+    return Const(float(x) if like.is_float else int(x), like)
+
+
+def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
+    """Build a primitive; plain numbers take the type of the first expression. Integer identities are folded."""
+    if fn not in PRIMS:
+        raise ValueError(f"no primitive {fn!r}")
+    candidates = args[1:] if fn == "select" else args[2:] if fn == "within" else args
+    like = next((a.dtype for a in candidates if isinstance(a, Const | Var | Load | Prim | Reduce)), DType.I64)
+    exprs = tuple(as_expr(a, DType.I64 if fn == "within" and i < 2 else like) for i, a in enumerate(args))
+    if not like.is_float:
+        folded = _fold(fn, exprs, like)
+        if folded is not None:
+            return folded
+    return Prim(fn, exprs, dtype or (DType.BOOL if fn in COMPARISONS else like))
+
+
+def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
+    match fn, args:
+        case "add", (Const(0), e) | (e, Const(0)):
+            return e
+        case "sub", (e, Const(0)):
+            return e
+        case "mul", (Const(1), e) | (e, Const(1)):
+            return e
+        case "floordiv", (e, Const(1)):
+            return e
+        case "mul", (Const(0), _) | (_, Const(0)):
+            return Const(0, like)
+        case "mod", (_, Const(1)):
+            return Const(0, like)
+        case ("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max"), (Const(a), Const(b)) if (
+            like is DType.I64 and (b or fn not in ("floordiv", "mod"))
+        ):
+            return Const(_INTEGER[fn](int(a), int(b)))
+        case _:
+            return None
+
+
+_INTEGER: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+}
+
+
+def select(condition: Expr, yes: Operand, no: Operand) -> Expr:
+    return prim("select", condition, yes, no)
+
+
+def cast(x: Operand, dtype: DType) -> Expr:
+    """`x` as `dtype` (a storage type is first replaced by its compute type)."""
+    dtype = dtype.compute
+    x = as_expr(x, dtype)
+    return x if x.dtype is dtype else Prim("cast", (x,), dtype)
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    match node:
+        case Const() | Var():
+            return ()
+        case Load(_, index):
+            return index
+        case Prim(_, args):
+            return args
+        case Reduce(_, _, body, init):
+            return (body,) if init is None else (body, init)
+
+
+def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
+    """Replace whole sub-expressions, outermost first; a function returns None where nothing changes."""
+    look = change if callable(change) else change.get
+    memo: dict[Expr, Expr] = {}
+
+    def go(e: Expr) -> Expr:
+        if e not in memo:
+            found = look(e)
+            memo[e] = found if found is not None else _with_children(e, go)
+        return memo[e]
+
+    return go(node)
+
+
+def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
+    match node:
+        case Const() | Var():
+            return node
+        case Load(buffer, index):
+            return Load(buffer, tuple(map(go, index)))
+        case Prim(fn, args, dtype):
+            new = tuple(map(go, args))
+            return node if new == args else prim(fn, *new, dtype=dtype)
+        case Reduce(fn, axes, body, init):
+            return Reduce(fn, axes, go(body), go(init) if init is not None else None)
+
+
+def walk(*roots: Expr) -> Iterable[Expr]:
+    """Every distinct sub-expression once, parents first."""
+    seen: set[int] = set()
+    stack = list(reversed(roots))
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def variables(*nodes: Expr) -> frozenset[Var]:
+    return frozenset(e for e in walk(*nodes) if isinstance(e, Var))
+
+
+def loads(*nodes: Expr) -> tuple[Load, ...]:
+    """Distinct loads, in the order they appear."""
+    return tuple(dict.fromkeys(e for e in walk(*nodes) if isinstance(e, Load)))

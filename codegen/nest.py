@@ -1,0 +1,282 @@
+"""Definitions or groups + schedules -> a kernel. The one place where order is made; it knows no op.
+
+    for the tiles of the output axes:            schedule.order, one loop per segment of equal tiles
+      the points of a tile                       codegen.points, codegen.reduction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import prod
+
+from codegen.define import Definition, Group, Window
+from codegen.legality import check
+from codegen.loops import (
+    Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, LoopKind, Size, Space, Store, Var, While, as_expr, dense,
+    loads, rewrite, variables,
+)
+from codegen.pack import pack
+from codegen.points import Lets, Points, Span, Spans, Stmts
+from codegen.reduction import along_lanes, guarded, in_tiles
+from codegen.schedule import Schedule, ScheduleError, balance, segments
+from runtime.abi import DType
+
+Works = Definition | Group | tuple[Definition | Group, ...]
+
+
+def apply(
+    name: str, work: Works, schedule: Schedule | tuple[Schedule, ...], params: tuple[Buffer, ...],
+    sizes: tuple[Var, ...] = (),
+) -> Kernel:
+    """The kernel that computes `work`; several works run one after another and must not depend on each other.
+
+    `params` are its ARG buffers in order; where a schedule packs one, the kernel's buffer is the packed one.
+    Raises ScheduleError when a schedule does not fit.
+    """
+    works = work if isinstance(work, tuple) else (work,)
+    schedules = schedule if isinstance(schedule, tuple) else (schedule,)
+    if len(works) != len(schedules):
+        raise ScheduleError(f"{name}: {len(works)} definitions, {len(schedules)} schedules")
+    bodies: list[Stmts] = []
+    for w, s in zip(works, schedules, strict=True):
+        check(w, s)
+        bodies.append(_build(w, s, {}))
+    if any(map(_parallel, bodies)):
+        bodies = [b if _parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
+    body = tuple(s for b in bodies for s in b)
+    _check_parallel(name, body, True)
+    used: dict[str, list[Buffer]] = {}
+    for b in accessed(body):
+        used.setdefault(b.name, []).append(b)
+    return Kernel(name, sizes, tuple(p if p in used.get(p.name, [p]) else used[p.name][0] for p in params), body)
+
+
+def accessed(stmts: Stmts) -> Iterator[Buffer]:
+    """Buffers that are read or written, in the order they appear."""
+    for s in stmts:
+        match s:
+            case Store(buffer, index, value):
+                yield buffer
+                yield from (x.buffer for x in loads(*index, value))
+            case Let(_, value, body):
+                yield from (x.buffer for x in loads(value))
+                yield from accessed(body)
+            case If(condition, body, otherwise):
+                yield from (x.buffer for x in loads(condition))
+                yield from accessed((*body, *otherwise))
+            case While(condition, body):
+                yield from (x.buffer for x in loads(condition))
+                yield from accessed(body)
+            case For(_, body) | Alloc(_, body):
+                yield from accessed(body)
+
+
+def units(kernel: Kernel) -> Size:
+    """Iterations of all parallel loops together, over the kernel's sizes; 1 when there is none."""
+    return _units(kernel.body, {}) if _parallel(kernel.body) else 1
+
+
+def _units(stmts: Stmts, lets: dict[Var, Expr]) -> Size:
+    total: Size = 0
+    for s in stmts:
+        match s:
+            case For(var, _, LoopKind.PARALLEL):
+                extent = var.extent
+                assert extent is not None
+                total = total + (extent if isinstance(extent, int) else rewrite(extent, {**lets}))
+            case Let(var, value, body):
+                total = total + _units(body, {**lets, var: rewrite(value, {**lets})})
+            case Alloc(_, body):
+                total = total + _units(body, lets)
+            case _:
+                pass
+    return total
+
+
+def _parallel(stmts: Stmts) -> bool:
+    return any(
+        isinstance(s, For | Let | Alloc) and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or _parallel(s.body))
+        for s in stmts
+    )
+
+
+def _check_parallel(name: str, stmts: Stmts, outermost: bool) -> None:
+    for s in stmts:
+        if isinstance(s, For) and s.kind is LoopKind.PARALLEL and not outermost:
+            raise ScheduleError(f"{name}: the parallel loop must be outermost, got {s.var.name!r} inside another loop")
+        if not isinstance(s, Store):
+            _check_parallel(name, s.body, outermost and not isinstance(s, For | If | While))
+
+
+def _build(work: Definition | Group, schedule: Schedule, spans: Spans) -> Stmts:
+    return _definition(work, schedule, spans) if isinstance(work, Definition) else _group(work, schedule, spans)
+
+
+# ---- groups
+
+
+def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
+    axes, lets = _fuse(group.axes, schedule, spans)
+    pitch = dict(schedule.pitch)
+
+    def body(tile: Spans) -> Stmts:
+        inner = _unfused(tile, lets)
+        inner |= {w.axis: _window(w, inner[w.of]) for w in group.windows}
+        local = {**spans, **inner}
+        shrunk = {t: _shrink(t, local, pitch.get(t.name, 0)) for t in group.temps}
+        stmts: Stmts = ()
+        for member, plan in zip(group.members, schedule.members, strict=True):
+            stmts += _build(_relocate(member, shrunk), plan, local)
+        for temp in reversed(list(shrunk.values())):
+            if temp.space is not Space.TABLE:
+                stmts = (Alloc(temp, stmts),)
+        return stmts
+
+    return _tiles(axes, schedule, spans, body)
+
+
+def _unfused(tile: Spans, lets: Lets) -> Spans:
+    """A tile of a fused axis is one point, so that its parts are points, too."""
+    inner = dict(tile)
+    known: dict[Expr, Expr] = {axis: span.start for axis, span in tile.items()}
+    for axis, value in reversed(lets):
+        for fused in variables(value) & tile.keys():
+            if tile[fused].extent != 1:
+                got = tile[fused].extent
+                raise ScheduleError(f"{fused.name}: a fused axis of a group has tiles of one point, got {got}")
+        inner[axis] = Span(rewrite(value, known), 1)
+    return inner
+
+
+def _window(w: Window, tile: Span) -> Span:
+    if not isinstance(tile.extent, int):
+        raise ScheduleError(f"window {w.axis.name!r}: the tile of {w.of.name!r} has no known size")
+    return Span(tile.start * w.scale - w.before, (tile.extent - 1) * w.scale + w.size)
+
+
+def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
+    """A dimension given by a shared axis keeps only the tile being made: a window on the whole."""
+    shared = {a.name: s for a, s in local.items()}
+    spans = [shared.get(n.name) if isinstance(n, Var) else None for n in temp.shape]
+    shape = [s.extent if s else n for s, n in zip(spans, temp.shape, strict=True)]
+    start = tuple(s.start if s else Const(0) for s in spans)
+    whole = dense(temp.name, *shape, space=temp.space, dtype=temp.dtype, pitch=pitch, values=temp.values)
+    return replace(whole, start=start)
+
+
+def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definition | Group:
+    """The same work on the windows."""
+    if isinstance(work, Group):
+        return replace(work, members=tuple(_relocate(m, shrunk) for m in work.members))
+
+    def window(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in shrunk:
+            return Load(shrunk[e.buffer], tuple(rewrite(i, window) for i in e.index))
+        return None
+
+    index = tuple(rewrite(i, window) for i in work.index)
+    return replace(work, value=rewrite(work.value, window), index=index, out=shrunk.get(work.out, work.out))
+
+
+# ---- one definition
+
+
+def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stmts:
+    for plan in schedule.pack:
+        definition = pack(definition, plan)
+    target = definition.target
+    axes, lets = _fuse(definition.axes, schedule, spans)
+    reduction = definition.reduction
+    if reduction is not None:
+        inner, more = _fuse(reduction.axes, schedule, {})
+        lets = more + lets
+        fused = replace(reduction, axes=inner)
+        definition = replace(definition, value=rewrite(definition.value, {reduction: fused}))
+        reduction = fused
+    definition = replace(definition, axes=axes, index=target)
+
+    def tile(inner: Spans) -> Stmts:
+        points = Points(definition.axes, inner, lets, schedule)
+        if reduction is None:
+            return points.each((guarded(definition, definition.value),))
+        if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
+            return along_lanes(definition, reduction, schedule, points, _tiles)
+        return in_tiles(definition, reduction, schedule, points, _tiles)
+
+    return _tiles(axes, schedule, spans, tile)
+
+
+def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tuple[Var, ...], Lets]:
+    """One axis for several; the old ones become quotients and remainders, bound by `let`."""
+    lets: Lets = []
+    for name, parts in schedule.fuse:
+        if not any(a.name in parts for a in axes):
+            continue
+        old = [next(a for a in axes if a.name == p) for p in parts]
+        whole = {a: spans.get(a) or _whole(a) for a in old}
+        new = Var(name, _product([whole[a].extent for a in old]))
+        rest: Expr = new
+        mine: Lets = []
+        for a in reversed(old[1:]):
+            mine.append((a, whole[a].start + rest % as_expr(whole[a].extent, DType.I64)))
+            rest = rest // as_expr(whole[a].extent, DType.I64)
+        mine.append((old[0], whole[old[0]].start + rest))
+        lets += mine
+        axes = tuple(new if a is old[0] else a for a in axes if a is old[0] or a not in old)
+    return axes, lets
+
+
+def _whole(axis: Var) -> Span:
+    if axis.extent is None:
+        raise ScheduleError(f"axis {axis.name!r} has no extent")
+    return Span(Const(axis.low), axis.extent - axis.low if axis.low else axis.extent)
+
+
+def _product(sizes: list[Size]) -> Size:
+    """Static sizes are multiplied first, so that quotients by them stay simple."""
+    if all(isinstance(n, int) for n in sizes):
+        return prod(n for n in sizes if isinstance(n, int))
+    total: Size = 1
+    for n in sizes:
+        total = n if isinstance(total, int) and total == 1 else total * n
+    return total
+
+
+# ---- loops
+
+
+def _tiles(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans], Stmts]) -> Stmts:
+    """Loops over the tiles of `axes`, outermost first; `body` is built for each combination of tile sizes."""
+    rank = {name: i for i, name in enumerate(schedule.order)}
+    return _nested(tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank)))), schedule, spans, body)
+
+
+def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans], Stmts]) -> Stmts:
+    if not axes:
+        return body({})
+    axis, rest = axes[0], axes[1:]
+    whole = spans.get(axis) or _whole(axis)
+    tile = schedule.size(axis.name)
+    kind = LoopKind.PARALLEL if schedule.parallel == axis.name else LoopKind.SERIAL
+    kind = LoopKind.UNROLLED if axis.name in schedule.unroll else kind
+    label = _label(axis.name, spans)
+    stmts: Stmts = ()
+    for segment in segments(whole.extent, tile):
+        plain = segment.size == 1 and segment.count == axis.extent and whole.start == Const(0)
+        loop = axis if plain else Var(label, segment.count)
+        looped = segment.count != 1 or kind is LoopKind.PARALLEL
+        step = loop if looped else Const(0)
+        span = Span(whole.start + as_expr(segment.start, DType.I64) + step * segment.size, segment.size)
+        inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
+        stmts += (For(loop, inner, kind),) if looped else inner
+    for name, value in reversed(balance(whole.extent, tile)):
+        stmts = (Let(name, value, stmts),)
+    return stmts
+
+
+def _label(name: str, spans: Spans) -> str:
+    """A loop variable that no loop around has: p.o, p.m, p.n, p.o2, ..."""
+    taken = {v.name for s in spans.values() for v in variables(s.start)}
+    labels = (f"{name}.{letter}{level or ''}" for level in (0, *range(2, 100)) for letter in "omn")
+    return next(n for n in labels if n not in taken)

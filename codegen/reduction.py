@@ -1,0 +1,119 @@
+"""Reductions of one tile: accumulators in registers, or partial results in the lanes of a vector.
+
+    acc[tile] = init
+    for the tiles of the reduction axes:
+      acc[tile] += body                      unrolled over the tile, vector over the lanes
+    out[tile] = value(acc)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codegen.define import Definition, identity
+from codegen.loops import (
+    Alloc, Const, Expr, For, If, Load, LoopKind, Reduce, Size, Stmt, Store, Var, as_expr, loads, prim, rewrite,
+)
+from codegen.points import Points, Spans, Stmts, bound, depending
+from codegen.schedule import Schedule
+from runtime.abi import DType
+
+Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
+
+
+def guarded(definition: Definition, value: Expr) -> Stmt:
+    """The store of one point, inside its bounds."""
+    stmt: Stmt = Store(definition.out, definition.target, value)
+    for index, most in definition.where:
+        stmt = If(prim("lt", index, as_expr(most, DType.I64)), (stmt,))
+    return stmt
+
+
+def fresh(name: str, definition: Definition) -> str:
+    """`name`, or a longer one where the definition has a buffer of that name."""
+    taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
+    while name in taken:
+        name += "."
+    return name
+
+
+def in_tiles(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
+    """One accumulator for each point of the tile."""
+    acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
+    start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
+
+    def update(inner: Spans) -> Stmts:
+        stmts = points.each((Store(acc, cell, reduction.body, reduction.fn),), inner)
+        for axis in reversed(reduction.axes):
+            if inner[axis].extent != 1:
+                stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
+        return stmts
+
+    return (Alloc(acc, (
+        *points.each((Store(acc, cell, start),)),
+        *tiles(reduction.axes, schedule, {}, update),
+        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
+    )),)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Sweep:
+    """The vector axis of a reduction: `extent` = steps of `width`, then of `lanes`, then single elements."""
+
+    extent: Size
+    lanes: int
+    width: int
+
+    @property
+    def parts(self) -> tuple[tuple[Size, Size, int], ...]:
+        """(first index, number of steps, vector length of a step)"""
+        wide, rest = self.extent // self.width, self.extent % self.width
+        near, last = self.extent - rest, rest % self.lanes
+        return (0, wide, self.width), (near, rest // self.lanes, self.lanes), (self.extent - last, last, 1)
+
+
+def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
+    """A reduction whose own axis is the vector axis: partial results in lanes, folded once at the end."""
+    assert schedule.lanes is not None
+    name, lanes = schedule.lanes
+    axis = next(a for a in reduction.axes if a.name == name)
+    outer = tuple(a for a in reduction.axes if a is not axis)
+    extent = axis.extent
+    assert extent is not None
+    most = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
+    sweep = _Sweep(extent, lanes, lanes * most)
+    part = points.accumulator(fresh("part", definition), reduction.dtype, sweep.width)
+    acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
+    here, lane, later = Var(f"{name}.t", sweep.width), Var("lane", lanes), Var("later", most - 1)
+    start = identity(reduction.fn, acc.dtype)
+
+    def vectors(over: Var, stmts: Stmts) -> Stmts:
+        return (For(over, stmts, LoopKind.VECTOR, lanes),)
+
+    def pass_over(first: Size, count: Size, width: int) -> Stmts:
+        if count == 0:
+            return ()
+        step, point = Var(f"{name}.o", count), Var(f"{name}.t", width)
+        at = step * width + as_expr(first, DType.I64) + (point if width > 1 else Const(0))
+        target = (acc, cell) if width == 1 else (part, (*cell, point))
+
+        def update(inner: Spans) -> Stmts:
+            add = bound((Store(*target, reduction.body, reduction.fn),), [*depending(points.lets, axis), (axis, at)])
+            add = points.each(vectors(point, add) if width > 1 else add, inner)
+            for a in reversed(outer):
+                if inner[a].extent != 1:
+                    add = (For(Var(f"{a.name}.u", inner[a].extent), add, LoopKind.UNROLLED),)
+            return (For(step, add),)
+
+        return tiles(outer, schedule, {}, update)
+
+    fold = (Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), reduction.fn),)
+    return (Alloc(part, (Alloc(acc, (
+        *points.each(vectors(here, (Store(part, (*cell, here), start),))),
+        *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
+        *(s for p in sweep.parts for s in pass_over(*p)),
+        *(points.each((For(later, vectors(lane, fold), LoopKind.UNROLLED),)) if most > 1 else ()),
+        *points.each(vectors(lane, (Store(acc, cell, Load(part, (*cell, lane)), reduction.fn),))),
+        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
+    )),)),)  # fmt: skip

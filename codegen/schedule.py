@@ -1,0 +1,126 @@
+"""How it is computed, as data: printed, compared, hashed, searched. A schedule changes a result by rounding at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codegen.loops import Expr, Size, Var, prim, select
+from runtime.errors import ScheduleError
+
+__all__ = ["Pack", "Schedule", "ScheduleError", "Segment", "Tail", "Tile", "balance", "segments"]
+
+
+class Tail(StrEnum):
+    """What happens to the rest when a tile does not divide its axis."""
+
+    BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
+    CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1
+    PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The axis is made in pieces of `size`, unrolled (the register tile, or the unrolling of a reduction)."""
+
+    axis: str
+    size: int
+    tail: Tail = Tail.BALANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Dimension `axis` of buffer `operand` is blocked by `width`: [blocks, the others as in `order`, width]."""
+
+    operand: str
+    order: tuple[int, ...]
+    axis: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Names are those of axes; after `fuse` the fused name stands for its parts."""
+
+    fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis for several
+    order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
+    tile: tuple[Tile, ...] = ()
+    unroll: tuple[str, ...] = ()  # axes whose loop is written out
+    lanes: tuple[str, int] | None = None  # vector axis, lanes
+    partials: int = 1  # vectors of a reduction along its vector axis
+    pack: tuple[Pack, ...] = ()
+    parallel: str | None = None
+    pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
+    members: tuple[Schedule, ...] = ()  # of a group
+
+    def size(self, axis: str) -> Tile:
+        """The tile of an axis. A vector axis without one is cut into vectors."""
+        found = next((t for t in self.tile if t.axis == axis), None)
+        if self.lanes and self.lanes[0] == axis and (found is None or found.size == 1):
+            return Tile(axis, self.lanes[1], Tail.CUT)
+        return found or Tile(axis, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`count` tiles of `size`, the first at `start`."""
+
+    start: Size
+    size: int
+    count: Size
+
+
+def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
+    """Partition 0..extent into runs of equal tiles; each run becomes one loop."""
+    size = tile.size
+    if not isinstance(extent, int):
+        if size == 1:
+            return (Segment(0, 1, extent),)
+        return _balanced(tile) if tile.tail is Tail.BALANCE else _cut(extent, size)
+    if extent <= 0:
+        return ()
+    count = -(-extent // size)
+    low, more = divmod(extent, count)
+    match tile.tail:
+        case Tail.BALANCE:
+            runs = [(0, low + 1, more), (more * (low + 1), low, count - more)]
+        case Tail.CUT:
+            runs = [(0, size, extent // size), (extent // size * size, extent % size, 1)]
+        case Tail.PEEL:
+            runs = [(0, size, count - 1), ((count - 1) * size, extent - (count - 1) * size, 1)]
+    return tuple(Segment(*r) for r in runs if r[1] and r[2])
+
+
+def _cut(extent: Expr, size: int) -> tuple[Segment, ...]:
+    """Whole tiles, then the rest in powers of two: each of these loops runs at most once."""
+    runs = [Segment(0, size, extent // size)]
+    rest, part = extent % size, 1 << (size - 1).bit_length() - 1
+    while part:
+        runs.append(Segment(extent - rest, part, rest // part))
+        rest, part = rest % part, part // 2
+    return tuple(runs)
+
+
+def _names(tile: Tile) -> tuple[Var, Var, Var]:
+    return Var(f"{tile.axis}.tiles"), Var(f"{tile.axis}.low"), Var(f"{tile.axis}.more")
+
+
+def _balanced(tile: Tile) -> tuple[Segment, ...]:
+    """Balanced tiles of an extent known at run time: each height has its loop, at most two of them run."""
+    tiles, low, more = _names(tile)
+
+    def loop(height: int) -> Segment:
+        first = prim("eq", low, height - 1)
+        second = select(prim("eq", low, height), tiles - more, 0)
+        return Segment(select(first, 0, more * (low + 1)), height, select(first, more, second))
+
+    return tuple(loop(height) for height in range(tile.size, 0, -1))
+
+
+def balance(extent: Size, tile: Tile) -> tuple[tuple[Var, Expr], ...]:
+    """What `segments` of a symbolic extent reads: `more` tiles of height `low + 1`, the others of `low`."""
+    if isinstance(extent, int) or tile.size == 1 or tile.tail is not Tail.BALANCE:
+        return ()
+    tiles, low, more = _names(tile)
+    count = prim("max", (extent + (tile.size - 1)) // tile.size, 1)
+    return (tiles, count), (low, extent // tiles), (more, extent % tiles)

@@ -1,0 +1,1 @@
+"""Schedules, chosen by the form of a definition and the target."""

@@ -1,0 +1,57 @@
+"""A schedule for a definition or group, by its form and the target: never by the name of an operation.
+
+    form                                               schedule
+    a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
+    a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
+    no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
+    group                                              members as above, rows in parallel
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.define import Definition, Group
+from codegen.index import normal
+from codegen.loops import Var
+from codegen.schedule import Schedule
+from codegen.schedules.pointwise import pointwise
+from codegen.schedules.product import product
+from codegen.schedules.rows import rows
+from codegen.target import Target
+from codegen.traverse import members, reads, writes
+
+NOTHING: frozenset[Var] = frozenset()
+
+
+def choose(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+    """The schedule of a kernel's work; `constants` may be packed at compile time."""
+    if isinstance(work, Group):
+        return _group(work, target, constants, NOTHING)
+    return _definition(work, target, constants, NOTHING)
+
+
+def _definition(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+    """`shared`: axes of the groups around it, which are points here."""
+    if d.reduction is None:
+        return pointwise(d, target, constants, shared)
+    found = product(d, target, constants, shared)
+    return found if found is not None else rows(d, target, constants, shared)
+
+
+def _group(g: Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+    inner = shared | frozenset(g.axes)
+    plans = tuple(
+        _group(m, target, constants, inner) if isinstance(m, Group) else _definition(m, target, constants, inner)
+        for m in g.members
+    )
+    plans = tuple(replace(p, parallel=None) for p in plans)
+    parallel = g.axes[0].name if g.axes and not shared and not _carries(g) else None
+    return Schedule(parallel=parallel, members=plans)
+
+
+def _carries(g: Group) -> bool:
+    """Does a point of the shared axes read what another one has written?"""
+    outside = {b.name for b in writes(g)}
+    targets = {d.out.name: tuple(normal(i, {}).key for i in d.target) for d in members(g)}
+    return any(x.buffer.name in outside and tuple(normal(i, {}).key for i in x.index) != targets[x.buffer.name] for x in reads(g))

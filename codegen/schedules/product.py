@@ -1,0 +1,224 @@
+"""Reductions whose loads move with an output axis: products of matrices, convolutions, windows over channels.
+
+    y[i, j] = add[k](a[i, k] * b[k, j])     order[j i k] tile[i:6 j:16/cut] lanes[j:8] pack[b.1:16]
+
+The lanes run along the axis where every load is equal, moves by one element, or is a constant that can be packed. The other
+output axes are rows: those that all operands move with stay loops of their own, the rest is flattened where its tiles come
+out better, and the register tile is the one that costs least for these extents on this target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from codegen.access import Access, known, reads, store
+from codegen.define import Definition
+from codegen.loops import Var, variables
+from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.pointwise import fresh, lane_count, packs
+from codegen.target import Target
+
+HIGHEST = 14  # rows of a register tile: more would only spend loads
+WINDOW = 32  # points of a reduction that are written out
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
+
+    lane: Var
+    rows: tuple[Var, ...]
+    outer: tuple[Var, ...]
+    sums: tuple[Var, ...]
+    window: bool  # all operands move with the lanes: nothing is shared between rows but the window
+
+
+def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
+    """None if no output axis serves as lanes."""
+    form = _form(d, constants, shared, lane_count(d, target))
+    if form is None:
+        return None
+    lanes = lane_count(d, target)
+    return _window(d, form, lanes, constants, shared) if form.window else _matrix(d, form, lanes, target, constants, shared)
+
+
+def extent(a: Var) -> int:
+    assert a.extent is not None, f"axis {a.name} has no extent"
+    return known(a.extent)
+
+
+def _form(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> _Form | None:
+    assert d.reduction is not None
+    body, out = reads(d, body=True), store(d)
+    candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
+    candidates = [a for a in candidates if any(x.moves(a) for x in body)]
+    if not candidates:
+        return None
+
+    def rank(a: Var) -> tuple[bool, bool, int]:
+        return out.steps[a] == 1, extent(a) >= lanes, min(extent(a), 4 * lanes)
+
+    lane = max(candidates, key=rank)
+    if extent(lane) < 4 and any(x.steps.get(a) == 1 for a in d.reduction.axes for x in body):
+        return None
+    others = [a for a in d.axes if a is not lane and a not in shared]
+    fixed = [x for x in body if x.moves(lane)]
+    window = all(x.moves(lane) for x in body)
+    outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
+    rows = sorted((a for a in others if a not in outer), key=lambda a: -abs(out.steps[a] or 0))
+    return _Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+
+
+def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
+    for x in body:
+        packable = x.buffer.name in constants and x.load is not None and _packable(x, a)
+        if x.steps[a] not in (0, 1) and not packable:
+            return False
+    return True
+
+
+def _packable(x: Access, a: Var) -> bool:
+    """Is `a` one plain dimension of the load, and in no other?"""
+    assert x.load is not None
+    return a in x.load.index and sum(a in variables(i) for i in x.load.index) == 1
+
+
+def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
+    """Reduction axes with the largest steps outermost, so that the innermost runs along memory."""
+    assert d.reduction is not None
+    return tuple(sorted(d.reduction.axes, key=lambda a: -max((abs(x.steps[a] or 0) for x in body if x.steps[a]), default=0)))
+
+
+def _window(d: Definition, form: _Form, lanes: int, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+    """Windows over channels: a vector of channels times a tile of pixels, the window written out."""
+    width = _width(extent(form.lane), lanes)
+    rows = [a.name for a in form.rows]
+    tile: list[Tile] = []
+    if form.rows:
+        tile.append(Tile(form.rows[-1].name, _pixels(extent(form.rows[-1]), 7)))
+    small = prod(extent(a) for a in form.sums) <= WINDOW
+    order = (*rows, form.lane.name, *(a.name for a in form.sums))
+    return Schedule(
+        order=order,
+        tile=tuple(tile),
+        unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
+        lanes=(form.lane.name, width),
+        pack=packs(reads(d), form.lane, constants, width, form.sums),
+        parallel=None if shared else (rows[0] if rows else form.lane.name),
+    )
+
+
+def _width(n: int, lanes: int) -> int:
+    while lanes > max(n, 1):
+        lanes //= 2
+    return lanes
+
+
+def _pixels(n: int, most: int) -> int:
+    """The tile up to `most` that leaves the fewest, fullest tiles."""
+    return -(-n // -(-n // most))
+
+
+def _matrix(d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+    width = _width(extent(form.lane), lanes)
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    rows, row_loops = _rows(d, form, width, target, fuse)
+    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target)
+    sums = _fused_sums(d, form, fuse)
+    loops = [a.name for a in form.outer]
+    down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
+    panels = _tiles(extent(form.lane), width * vectors)
+    first = extent(form.rows[0]) if row_loops else _tiles(_count(form, rows, fuse), height)
+    outside = _weights_outside(d, form, target)
+    if not loops and min(first, panels) < 2 * target.cores <= max(first, panels):
+        outside = panels > first  # enough units for the threads comes first
+    order = (*loops, *(across + down if outside else down + across), *sums)
+    tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
+    if rows:
+        tiles.insert(0, Tile(rows, height))
+    return Schedule(
+        fuse=tuple(fuse),
+        order=order,
+        tile=tuple(tiles),
+        lanes=(form.lane.name, width),
+        pack=_packs(d, form, constants, width * vectors),
+        parallel=None if shared else order[0],
+    )
+
+
+def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
+    return packs(reads(d, body=True), form.lane, constants, width, form.sums)
+
+
+def _rows(d: Definition, form: _Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]]) -> tuple[str, list[str]]:
+    """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles."""
+    if not form.rows:
+        return "", []
+    last = form.rows[-1]
+    alone, _ = tile_of(extent(last), extent(form.lane), width, target)
+    count = prod(extent(a) for a in form.rows)
+    together, _ = tile_of(count, extent(form.lane), width, target)
+    if len(form.rows) == 1 or _tiles(extent(last), alone) * (count // extent(last)) <= _tiles(count, together):
+        return last.name, [a.name for a in form.rows[:-1]]
+    name = fresh("p", d)
+    fuse.append((name, tuple(a.name for a in form.rows)))
+    return name, []
+
+
+def _tiles(n: int, size: int) -> int:
+    return -(-n // max(size, 1))
+
+
+def _count(form: _Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
+    parts = dict(fuse).get(rows, (rows,))
+    return prod(extent(a) for a in form.rows if a.name in parts)
+
+
+def tile_of(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
+    """Rows and vectors of the register tile that cost least for these extents.
+
+    A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least the latency of one chain.
+    """
+    best: tuple[float, int, int, int] | None = None
+    free = target.registers - 1
+    for vectors in range(1, 9):
+        for height in range(1, HIGHEST + 1):
+            if height * vectors + vectors + 1 > free or (vectors > 4 and height > 1):
+                continue
+            low, more = divmod(rows, max(_tiles(rows, height), 1))
+            heights = [(low + 1, more), (low, max(_tiles(rows, height), 1) - more)]
+            whole, rest = divmod(columns, vectors * width)
+            widths = [(vectors, whole), (-(-rest // width), 1 if rest else 0)]
+            cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
+            key = (cost, -height * vectors, abs(height - 4 * vectors), height)
+            if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
+                best = (cost, -height * vectors, height, vectors)
+    assert best is not None
+    return best[2], best[3]
+
+
+def _step(height: int, vectors: int, target: Target) -> float:
+    """Half cycles of one step: two multiply-adds or two loads a cycle, and a latency of four cycles that chains must fill."""
+    loads = height + vectors
+    return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
+
+
+def _fused_sums(d: Definition, form: _Form, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The innermost reduction axes as one, where they run through all operands without a gap."""
+    names = [a.name for a in form.sums]
+    if len(form.sums) < 2:
+        return names
+    outer, inner = form.sums[-2:]
+    shared = [x for x in reads(d, body=True) if not x.moves(form.lane)]
+    if not isinstance(inner.extent, int) or any(x.steps[outer] != inner.extent * (x.steps[inner] or 0) for x in shared):
+        return names
+    name = fresh("kc", d)
+    fuse.append((name, (outer.name, inner.name)))
+    return [*names[:-2], name]
+
+
+def _weights_outside(d: Definition, form: _Form, target: Target) -> bool:
+    """Panels of the lanes' operand outermost, if it is larger than what stays in the cache while the rows pass by."""
+    depth = prod(extent(a) for a in form.sums)
+    return depth * extent(form.lane) * d.out.dtype.compute.bytes > target.l2 // 2

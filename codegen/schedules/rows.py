@@ -1,0 +1,37 @@
+"""Reductions along contiguous memory: partial results in lanes, folded once; or element by element where nothing fits.
+
+    s[r] = add[j in 1024](x[r, j])      lanes[j:16] partials=4
+"""
+
+from __future__ import annotations
+
+from codegen.access import known, reads
+from codegen.define import Definition
+from codegen.loops import Var
+from codegen.schedule import Schedule
+from codegen.schedules.pointwise import lane_count
+from codegen.target import Target
+
+PARTIALS = 4
+
+
+def rows(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+    assert d.reduction is not None
+    outer = [a for a in d.axes if a not in shared]
+    order = tuple(a.name for a in outer)
+    parallel = None if shared or not outer else outer[0].name
+    axis = _along(d)
+    if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
+        return Schedule(order=order, parallel=parallel)
+    lanes = lane_count(d, target)
+    while lanes > known(axis.extent if axis.extent is not None else 1):
+        lanes //= 2
+    return Schedule(order=order, lanes=(axis.name, lanes), partials=PARTIALS, parallel=parallel)
+
+
+def _along(d: Definition) -> Var | None:
+    """The reduction axis along which the loads move by 0 or 1."""
+    assert d.reduction is not None
+    accesses = reads(d, body=True)
+    fitting = [a for a in d.reduction.axes if all(x.steps.get(a) in (0, 1) for x in accesses) and any(x.steps.get(a) == 1 for x in accesses)]
+    return max(fitting, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)

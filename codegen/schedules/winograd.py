@@ -1,0 +1,280 @@
+"""Convolution 3x3 with stride 1 as F(m x m, 3 x 3): a group of definitions over rows of tiles (Winograd 1980; Lavin, Gray 2015).
+
+    V = transform(x)      (m+2)^2 products  M = V U      y = end(transform(M))      U = transform(w), at compile time
+
+Each one-dimensional transform is two constant matrices, so that the even and odd parts are shared by being definitions
+themselves:   v = Combine (Split d).   A zero in a matrix is structural: the term does not exist. The points of F(4x4) are
+0, +-3/4, +-3/2 and infinity: exact in binary, and twice the error of a plain convolution where 0, +-1, +-2 have four times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.access import known
+from codegen.define import Definition, Group
+from codegen.index import normal
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, rewrite
+from codegen.schedule import Schedule, Tail, Tile
+from codegen.schedules.product import product
+from codegen.target import Target
+from runtime.abi import DType
+
+Matrix = tuple[tuple[float, ...], ...]
+TILES = 28  # of a block, about: enough rows for full register tiles, few enough for the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """Combine @ Split."""
+
+    split: Matrix
+    combine: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A 3x3 convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them."""
+
+    x: Load
+    w: Load
+    guarded: Expr  # x, inside of what asks for its bounds
+    n: tuple[Var, ...]
+    h: Var
+    w_axis: Var
+    oc: Var
+    ic: Var
+    kh: Var
+    kw: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd:
+    """`work` with its schedule; `weights` is the buffer of the transformed weights [points, ic, oc]."""
+
+    work: Group
+    schedule: Schedule
+    weights: Buffer
+
+
+def f4(a: float = 0.75, b: float = 1.5) -> tuple[Transform, Transform]:
+    """Input and output transform for the points 0, +-a, +-b, infinity."""
+    p, q = a * a, b * b
+    split_in = (
+        (p * q, 0.0, -(p + q), 0.0, 1.0, 0.0),
+        (0.0, 0.0, -q, 0.0, 1.0, 0.0), (0.0, -q, 0.0, 1.0, 0.0, 0.0),
+        (0.0, 0.0, -p, 0.0, 1.0, 0.0), (0.0, -p, 0.0, 1.0, 0.0, 0.0),
+        (0.0, p * q, 0.0, -(p + q), 0.0, 1.0),
+    )  # fmt: skip
+    combine_in = (
+        (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        (0.0, 1.0, a, 0.0, 0.0, 0.0), (0.0, 1.0, -a, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, 1.0, b, 0.0), (0.0, 0.0, 0.0, 1.0, -b, 0.0),
+        (0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+    )  # fmt: skip
+    split_out = (
+        (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        (0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (0.0, 1.0, -1.0, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, 1.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0, -1.0, 0.0),
+        (0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+    )  # fmt: skip
+    combine_out = (
+        (1.0, 1.0, 0.0, 1.0, 0.0, 0.0), (0.0, 0.0, a, 0.0, b, 0.0),
+        (0.0, p, 0.0, q, 0.0, 0.0), (0.0, 0.0, a * p, 0.0, b * q, 1.0),
+    )  # fmt: skip
+    return Transform(split_in, combine_in), Transform(split_out, combine_out)
+
+
+def f2() -> tuple[Transform, Transform]:
+    """Points 0, +-1, infinity: nothing to share."""
+    identity = tuple(tuple(float(i == j) for j in range(4)) for i in range(4))
+    return (
+        Transform(identity, ((1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0))),
+        Transform(identity, ((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0))),
+    )
+
+
+def transforms(m: int) -> tuple[Transform, Transform]:
+    return f4() if m == 4 else f2()
+
+
+def weight_matrix(m: int) -> NDArray[np.float64]:
+    """[m + 2, 3]: what makes the other two transforms a convolution, solved from them."""
+    into, back = transforms(m)
+    b = np.array(into.combine) @ np.array(into.split)
+    a = np.array(back.combine) @ np.array(back.split)
+    n = m + 2
+    system = np.einsum("kx,xi->kix", a, b).reshape(m * n, n)
+    wanted = np.array([[float(i == k + j) for j in range(3)] for k in range(m) for i in range(n)])
+    return np.linalg.lstsq(system, wanted, rcond=None)[0]
+
+
+def transformed(weights: NDArray[np.generic], form: Form, m: int) -> NDArray[np.float32]:
+    """[(m + 2)^2, ic, oc] from the weights, computed in f64."""
+    order = [form.w.index.index(a) for a in (form.kh, form.kw, form.ic, form.oc)]
+    rest = [k for k in range(weights.ndim) if k not in order]
+    plain = np.asarray(weights, np.float64).transpose(*rest, *order).reshape([weights.shape[k] for k in order])
+    g = weight_matrix(m)
+    made = np.einsum("ph,qw,hwio->pqio", g, g, plain, optimize=True)
+    return np.ascontiguousarray(made.reshape(-1, *made.shape[2:]), np.float32)
+
+
+def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+    """The form, if `d` is a 3x3 convolution with stride 1 and constant weights."""
+    r = d.reduction
+    if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
+        return None
+    if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+        return None
+    for guarded, w in (r.body.args, r.body.args[::-1]):
+        x = guarded
+        while isinstance(x, Prim) and x.fn == "within" and (len(x.args) == 3 or x.args[3] == Const(0.0, DType.F32)):
+            x = x.args[2]
+        if isinstance(w, Load) and isinstance(x, Load) and w.buffer.name in constants and x.buffer.name not in constants:
+            return _matched(d, r, x, w, guarded)
+    return None
+
+
+def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form | None:
+    if not all(isinstance(i, Var | Const) for i in (*w.index, *d.target)) or x.buffer.dtype is not DType.F32:
+        return None
+    windows: list[tuple[Var, Var]] = []
+    plain: list[Var] = []
+    for i in x.index:
+        at = normal(i, {})
+        found = [a for a in at.terms if isinstance(a, Var)]
+        if len(found) != len(at.terms) or any(c != 1 for c in at.terms.values()):
+            return None
+        sums, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
+        if len(sums) == len(outs) == 1 and sums[0].extent == 3:
+            windows.append((outs[0], sums[0]))
+        elif len(found) == 1 and at.const == 0:
+            plain.append(found[0])
+        elif found:
+            return None
+    channels = [a for a in plain if a in r.axes]
+    if len(windows) != 2 or len(channels) != 1 or len(r.axes) != 3:
+        return None
+    (h, kh), (wide, kw) = windows
+    lanes = [a for a in d.axes if a in w.index]
+    batch = tuple(a for a in plain if a in d.axes)
+    if len(lanes) != 1 or {*batch, h, wide, lanes[0]} != set(d.axes) or not {kh, kw, channels[0]} <= set(w.index):
+        return None
+    if not all(isinstance(a.extent, int) for a in (*d.axes, *r.axes)):
+        return None
+    return Form(x, w, guarded, batch, h, wide, lanes[0], channels[0], kh, kw)
+
+
+def choose_size(form: Form, threads: int) -> int:
+    """4, 2, or 0 for a plain convolution: the least work, transforms and ragged tiles counted."""
+    h, w, ic, oc = (known(a.extent or 1) for a in (form.h, form.w_axis, form.ic, form.oc))
+    if ic < 16 or oc < 16 or min(h, w) < 4:
+        return 0
+    plain = 9.0 * h * w * ic * oc
+    costs = {0: plain}
+    for m in (2, 4):
+        tiles, points = -(-h // m) * -(-w // m), (m + 2) ** 2
+        # about 8 operations for each point and channel of both transforms; weights stream from memory
+        costs[m] = tiles * points * (ic * oc + 8.0 * (ic + oc)) * 1.1 + points * ic * oc * 2.0
+    return min(costs, key=lambda m: (costs[m], m))
+
+
+def winograd(d: Definition, form: Form, m: int, target: Target) -> Winograd:
+    """`d` over tiles of m x m outputs."""
+    into, back = transforms(m)
+    n = m + 2
+    height, width = known(form.h.extent or 1), known(form.w_axis.extent or 1)
+    ty, tx = Var("ty", -(-height // m)), Var("tx", -(-width // m))
+    ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
+    tiles_x, channels, outs = known(tx.extent or 1), known(ic.extent or 1), known(oc.extent or 1)
+    u = dense(f"{form.w.buffer.name}.winograd{m}", n * n, channels, outs)
+    v = dense("v", n * n, ty, tiles_x, channels, space=Space.ARENA)
+    mm = dense("m", n * n, ty, tiles_x, outs, space=Space.ARENA)
+
+    def read(i: Var, j: Var) -> Expr:
+        return rewrite(form.guarded, {form.h: ty * m, form.kh: i, form.w_axis: tx * m, form.kw: j, form.ic: ic})
+
+    def write(p: Var, o: Var, total: Expr) -> Definition:
+        at: dict[Expr, Expr] = {form.h: ty * m + p, form.w_axis: tx * m + o, form.oc: oc}
+        assert d.reduction is not None
+        ragged = [(a, b) for a, b in ((at[form.h], height), (at[form.w_axis], width)) if b % m]
+        value = rewrite(d.value, {**at, d.reduction: total})
+        return Definition(d.out, (*form.n, ty, tx, oc, o, p), value, tuple(rewrite(i, at) for i in d.target), tuple(ragged))
+
+    xn = Var("xn", n * n)
+    products = Definition(mm, (xn, ty, tx, oc), Reduce("add", (ic,), v[xn, ty, tx, ic] * u[xn, ic, oc]))
+    forward = _transform("input", (*form.n, ty, tx, ic), into, n, read, lambda i, j, e: Definition(v, (*form.n, ty, tx, ic, j, i), e, (i * n + j, ty, tx, ic)))
+    backward = _transform("output", (*form.n, ty, tx, oc), back, n, lambda i, j: mm[i * n + j, ty, tx, oc], write)
+    group = Group("winograd", (*form.n, ty), (v, mm), (forward, products, backward))
+    rows = max(1, min(round(TILES / tiles_x), known(ty.extent or 1)))
+    ragged = bool(height % m or width % m)
+    return Winograd(group, _plan(group, u.name, m, rows, ragged, target), u)
+
+
+def _transform(
+    name: str,
+    axes: tuple[Var, ...],
+    t: Transform,
+    n: int,
+    read: Callable[[Var, Var], Expr],
+    write: Callable[[Var, Var, Expr], Definition],
+) -> Group:
+    """T X T^t: along j for each row i, then along i for each column o."""
+    lane, k = axes[-1], len(t.combine)
+    split, combine = _table("split", t.split), _table("combine", t.combine)
+    i, j, q, o, p = Var("i", n), Var("j", n), Var("q", n), Var("o", k), Var("p", k)
+    a = dense("a", i, n, lane, space=Space.REGISTERS)
+    b = dense("b", n, k, lane, space=Space.REGISTERS)
+    c = dense("c", n, o, lane, space=Space.REGISTERS)
+    rows = Group("rows", (i,), (a,), (
+        Definition(a, (*axes, i, q), Reduce("add", (j,), split[q, j] * read(i, j)), (i, q, lane)),
+        Definition(b, (*axes, i, o), Reduce("add", (q,), combine[o, q] * a[i, q, lane]), (i, o, lane)),
+    ))  # fmt: skip
+    columns = Group("columns", (o,), (c,), (
+        Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane)),
+        write(p, o, Reduce("add", (q,), combine[p, q] * c[q, o, lane])),
+    ))  # fmt: skip
+    return Group(name, axes, (b,), (rows, columns))
+
+
+def _table(name: str, matrix: Matrix) -> Buffer:
+    return dense(name, len(matrix), len(matrix[0]), space=Space.TABLE, values=tuple(v for row in matrix for v in row))
+
+
+def _plan(group: Group, weights: str, m: int, rows: int, ragged: bool, target: Target) -> Schedule:
+    """Blocks of `rows` tile rows; transforms written out. `ragged`: the last tiles reach over the edge."""
+    n, k = m + 2, m
+    forward, products, backward = group.members
+    assert isinstance(products, Definition)
+
+    def transform(lane: Var, size: int, peel: bool) -> Schedule:
+        lanes = target.lanes(DType.F32)
+        while lanes > known(lane.extent or 1):
+            lanes //= 2
+
+        def full(*axes: tuple[str, int]) -> Schedule:
+            return Schedule(tile=tuple(Tile(a, extent) for a, extent in axes), lanes=(lane.name, lanes))
+
+        edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx") if peel and ragged)
+        return Schedule(
+            tile=(Tile(lane.name, lanes, Tail.CUT), *edges),
+            members=(
+                Schedule(unroll=("i",), members=(full(("q", n), ("j", n)), full(("o", size), ("q", n)))),
+                Schedule(unroll=("o",), members=(full(("q", n), ("j", n)), full(("p", size), ("q", n)))),
+            ),
+        )
+
+    block = replace(products, axes=tuple(replace(a, extent=rows) if a.name == "ty" else a for a in products.axes))
+    plan = product(block, target, frozenset({weights}), frozenset())
+    assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
+    return Schedule(
+        tile=(Tile("ty", rows, Tail.CUT),),
+        pitch=(("v", 16), ("m", 16)),
+        parallel=group.axes[0].name if len(group.axes) == 1 or known(group.axes[0].extent or 1) > 1 else "ty",
+        members=(transform(forward.axes[-1], n, False), replace(plan, parallel=None), transform(backward.axes[-1], k, True)),
+    )

@@ -1,0 +1,104 @@
+"""The machine that code is made for: instruction set, vector length, caches."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen.llvm.host import host
+from runtime.abi import DType
+from runtime.errors import UsageError
+
+_V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+# Names that LLVM lists as features but that only say how to tune.
+_TUNING = (
+    "fast-", "slow-", "prefer-", "tuning", "false-deps", "idivl-", "idivq-", "branchfusion", "macrofusion", "64bit",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`registers` vector registers of `lanes_bytes` bytes; `l1`, `l2`, `l3` are data caches in bytes."""
+
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    lanes_bytes: int
+    registers: int
+    l1: int
+    l2: int
+    l3: int
+    cores: int
+
+    @staticmethod
+    def parse(name: str) -> Target:
+        """`native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; anything else is a UsageError."""
+        cores = len(os.sched_getaffinity(0))
+        if name == "native":
+            return _native(cores)
+        if name == "aarch64":
+            caches = (64 << 10, 512 << 10, 4 << 20)
+            return Target("aarch64-unknown-linux-gnu", "generic", ("neon",), 16, 32, *caches, cores)
+        if name not in _LEVELS:
+            known = ", ".join(("native", *_LEVELS, "aarch64"))
+            raise UsageError(f"target: one of {known}, got {name!r}")
+        features = _LEVELS[name]
+        return _x86("x86-64", features, (32 << 10, 512 << 10, 4 << 20), cores)
+
+    def lanes(self, dtype: DType) -> int:
+        """Elements of a compute type in a vector."""
+        return max(1, self.lanes_bytes // dtype.compute.bytes)
+
+    @property
+    def machine(self) -> str:
+        """`x86_64` or `aarch64`."""
+        return self.triple.split("-", 1)[0]
+
+    @property
+    def isa_features(self) -> tuple[str, ...]:
+        """What a machine must have to run the code; never how it was tuned."""
+        return tuple(f for f in self.features if not f.startswith(_TUNING))
+
+    @property
+    def llvm_features(self) -> tuple[str, ...]:
+        """As LLVM takes them."""
+        return tuple(f"+{f}" for f in self.features)
+
+    @property
+    def converts_half(self) -> bool:
+        """Are there instructions between f16 and f32?"""
+        return "f16c" in self.features or self.machine == "aarch64"
+
+    @property
+    def fuses(self) -> bool:
+        """Is there a fused multiply-add?"""
+        return "fma" in self.features or self.machine == "aarch64"
+
+
+def _x86(cpu: str, features: tuple[str, ...], caches: tuple[int, int, int], cores: int) -> Target:
+    wide = 64 if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= set(features) else 32 if "avx2" in features else 16
+    return Target("x86_64-unknown-linux-gnu", cpu, features, wide, 32 if wide == 64 else 16, *caches, cores)
+
+
+def _native(cores: int) -> Target:
+    triple, cpu, features = host()
+    if triple.startswith("x86_64"):
+        return _x86(cpu, features, _caches(), cores)
+    return Target(triple, cpu, features, 16, 32, *_caches(), cores)
+
+
+def _caches() -> tuple[int, int, int]:
+    """Bytes of the data caches of the first core, where the kernel tells."""
+    found = {1: 32 << 10, 2: 512 << 10, 3: 4 << 20}
+    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, level, size = ((entry / f).read_text().strip() for f in ("type", "level", "size"))
+            if kind != "Instruction" and size.endswith("K"):
+                found[int(level)] = int(size[:-1]) << 10
+        except (OSError, ValueError):
+            continue
+    return found[1], found[2], found[3]

@@ -1,0 +1,197 @@
+"""The contract between compiler and loader: element types, descriptors, names and the version of the ABI.
+
+    manifest (JSON)  <--written by codegen.llvm, read by runtime.library-->  tables of the .so
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import StrEnum
+
+ABI_VERSION = 1
+
+
+class DType(StrEnum):
+    """Element types; the value is OpenVINO's `element_type` spelling. Types under 8 bits are storage types."""
+
+    F64 = "f64"
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+    I64 = "i64"
+    I32 = "i32"
+    I16 = "i16"
+    I8 = "i8"
+    U64 = "u64"
+    U32 = "u32"
+    U16 = "u16"
+    U8 = "u8"
+    BOOL = "boolean"
+    U1 = "u1"
+    U2 = "u2"
+    U3 = "u3"
+    U4 = "u4"
+    U6 = "u6"
+    I4 = "i4"
+    NF4 = "nf4"
+    F4E2M1 = "f4e2m1"
+    F8E4M3 = "f8e4m3"
+    F8E5M2 = "f8e5m2"
+    F8E8M0 = "f8e8m0"
+    STRING = "string"
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element in storage; 0 for strings."""
+        return _BITS[self]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element in memory; packed types have no byte size of their own and raise ValueError."""
+        if self.bits % 8 or not self.bits:
+            raise ValueError(f"{self.value}: elements are not whole bytes")
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        return self.value[0] in "fbn" and self not in (DType.BOOL,)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.value[0] in "iu"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.is_float or self.value[0] == "i"
+
+    @property
+    def compute(self) -> DType:
+        """The type values of this storage type are computed in: f32 for the short floats, i8 or u8 for packed integers."""
+        if self.is_float and self.bits < 32:
+            return DType.F32
+        if self.is_integer and self.bits < 8:
+            return DType.I8 if self.is_signed else DType.U8
+        return self
+
+
+_BITS = {t: 8 for t in (DType.I8, DType.U8, DType.BOOL, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0)} | {
+    DType.F64: 64, DType.F32: 32, DType.F16: 16, DType.BF16: 16, DType.I64: 64, DType.I32: 32, DType.I16: 16,
+    DType.U64: 64, DType.U32: 32, DType.U16: 16, DType.U1: 1, DType.U2: 2, DType.U3: 3, DType.U4: 4, DType.U6: 6,
+    DType.I4: 4, DType.NF4: 4, DType.F4E2M1: 4, DType.STRING: 0,
+}
+
+
+# --- the shared library -----------------------------------------------------------------------------------------------
+#
+#   aot_query_<tag>(i32 version) -> const struct aot_model *, null for a version it does not know
+#
+#   m.so   .text           kernels and drivers
+#          .aot.manifest   JSON, see MANIFEST_VERSION
+#          .aot.weights    constants; blocks start at multiples of 64, the section at a page
+#          .aot.seal       SHA-256 of the file without this section and the weights
+
+QUERY_PREFIX = "aot_query_"
+WEIGHTS_PREFIX = "aot_weights_"
+MANIFEST_PREFIX = "aot_manifest_"
+MANIFEST_SECTION = ".aot.manifest"
+WEIGHTS_SECTION = ".aot.weights"
+SEAL_SECTION = ".aot.seal"
+SEAL_PREFIX = "aot_seal_"
+SEAL_BYTES = 32
+
+# Raised with every change of the manifest that an older loader would misread. The keys:
+#   manifest, abi             versions
+#   name, tag, hash           of the model, of its symbols, of its content (hexadecimal SHA-256)
+#   machine, triple, features e_machine of ELF; LLVM's names of what the CPU must have
+#   symbols                   [{"name", "min", "max" or null}], in the order of `Request.symbols`
+#   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes
+#                             a dimension is an int, {"symbol", "min", "max"} or {"expr": text}
+#   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
+#   weights, scratch, state   bytes; scratch is for each thread
+#   options, toolchain        how it was made
+MANIFEST_VERSION = 1
+
+ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates
+MAX_THREADS = 512  # of a pool, the callers' thread counted
+
+
+class Request(ctypes.Structure):
+    """One inference. Every field has eight bytes, so that C, LLVM and ctypes lay it out alike on every machine.
+
+    inputs, outputs  addresses of the tensors, in the order of the manifest; dense, row-major
+    symbols          values of the symbols
+    arena            `arena_size(symbols, threads)` bytes at a multiple of 64; contents need not be kept
+    state            `state` bytes at a multiple of 64, kept between inferences, zero before the first one
+    pool             from `pool_create` of any model with this ABI version; null: the caller works alone
+    threads          as given to `arena_size`; at most this many work on the request, fewer if the pool is smaller
+    profile          null, or two u64 for each call: nanoseconds (CLOCK_MONOTONIC) at its begin and end
+    """
+
+    _fields_ = (
+        ("inputs", ctypes.c_void_p),
+        ("outputs", ctypes.c_void_p),
+        ("symbols", ctypes.c_void_p),
+        ("arena", ctypes.c_void_p),
+        ("state", ctypes.c_void_p),
+        ("pool", ctypes.c_void_p),
+        ("threads", ctypes.c_int64),
+        ("profile", ctypes.c_void_p),
+    )
+
+
+class Table(ctypes.Structure):
+    """What `aot_query_<tag>` returns; constant, and valid as long as the library is loaded.
+
+    i32  infer(const Request *)                           0 or an error code; may run in many threads at once
+    i32  shapes(const i64 *input_dims, i64 *symbols, i64 *output_dims)
+                                                          dims of all tensors, one after the other
+    i64  arena_size(const i64 *symbols, i64 threads)      bytes
+    ptr  pool_create(i64 threads)                         null when out of memory; starts no thread
+    void pool_destroy(ptr pool)                           no request may be running on it
+    void pool_resize(ptr pool, i64 threads)
+    ptr  error_text(i32 code)                             constant text
+    """
+
+    _fields_ = (
+        ("abi", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("manifest", ctypes.c_void_p),
+        ("manifest_bytes", ctypes.c_int64),
+        ("input_count", ctypes.c_int64),
+        ("inputs", ctypes.c_void_p),
+        ("output_count", ctypes.c_int64),
+        ("outputs", ctypes.c_void_p),
+        ("symbol_count", ctypes.c_int64),
+        ("call_count", ctypes.c_int64),
+        ("state_bytes", ctypes.c_int64),
+        ("infer", ctypes.c_void_p),
+        ("shapes", ctypes.c_void_p),
+        ("arena_size", ctypes.c_void_p),
+        ("pool_create", ctypes.c_void_p),
+        ("pool_destroy", ctypes.c_void_p),
+        ("pool_resize", ctypes.c_void_p),
+        ("error_text", ctypes.c_void_p),
+    )
+
+
+class Descriptor(ctypes.Structure):
+    """An input or output of the table: NUL-terminated name and dtype, `rank` dims with -1 for one that varies."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_char_p),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
+    )
+
+
+ERROR_TEXTS = (
+    "no error",
+    "request: the arena is null or not at a multiple of 64",
+    "request: a symbol is outside its range",
+    "shapes: input dimensions do not fit each other",
+    "unknown error code",
+)
+ERROR_ARENA, ERROR_SYMBOL, ERROR_SHAPE, ERROR_UNKNOWN = range(1, 5)
+
+MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine by the machine name of `platform.machine()`

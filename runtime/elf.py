@@ -1,0 +1,119 @@
+"""Reads ELF64 files, hostile ones too: every offset is checked against the size of the file before it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from runtime.errors import CorruptError
+
+SHARED_OBJECT = 3
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_LOAD = 1
+_NO_BITS = 8
+_MAX_SECTIONS = 10_000
+_MAX_READ = 256 << 20  # of one section
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    name: str
+    kind: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSymbol:
+    name: str
+    defined: bool
+
+
+class ElfFile:
+    """Header and sections of an open file; CorruptError unless it is a whole little-endian ELF64 file."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._size = os.fstat(stream.fileno()).st_size
+        header: tuple[Any, ...] = _HEADER.unpack(self._read(0, _HEADER.size))
+        ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
+        segment_size, segments, section_size, count, names = header[9:]
+        if ident[:7] != b"\x7fELF\x02\x01\x01" or version != 1:
+            raise self._corrupt("it is no little-endian ELF64 file")
+        if section_size != _SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
+            raise self._corrupt("its section headers are damaged")
+        if segments and segment_size != _SEGMENT.size:
+            raise self._corrupt("its program headers are damaged")
+        self._check_segments(segments_at, segments)
+        table = self._read(sections_at, count * _SECTION.size)
+        rows: list[tuple[int, ...]] = list(_SECTION.iter_unpack(table))
+        at, size = rows[int(names)][4:6]
+        strings = self._read(at, size)
+        self.sections = tuple(self._section(row, strings) for row in rows)
+
+    def find(self, name: str) -> Section:
+        """The section called `name`, which lies within the file; CorruptError if there is none."""
+        for section in self.sections:
+            if section.name == name and section.kind != _NO_BITS and section.offset + section.size <= self._size:
+                return section
+        raise self._corrupt(f"it has no section {name}")
+
+    def section(self, name: str) -> bytes:
+        """Contents of the section called `name`; CorruptError if there is none."""
+        section = self.find(name)
+        return self._read(section.offset, section.size)
+
+    def digest(self, without: tuple[str, ...]) -> bytes:
+        """SHA-256 of the file but for some sections."""
+        digest = hashlib.sha256()
+        position = 0
+        gaps = sorted((section.offset, section.offset + section.size) for section in map(self.find, without))
+        for start, end in (*gaps, (self._size, self._size)):
+            while position < start:
+                data = self._read(position, min(start - position, 1 << 20))
+                digest.update(data)
+                position += len(data)
+            position = max(position, end)
+        return digest.digest()
+
+    def dynamic_symbols(self) -> tuple[DynamicSymbol, ...]:
+        """What it exports and what it needs."""
+        table, strings = self.section(".dynsym"), self.section(".dynstr")
+        if len(table) % _SYMBOL.size:
+            raise self._corrupt("its symbol table is damaged")
+        rows = list(_SYMBOL.iter_unpack(table))[1:]
+        return tuple(DynamicSymbol(self._string(strings, row[0]), row[3] != 0) for row in rows)
+
+    def _check_segments(self, position: int, count: int) -> None:
+        # the system maps them unseen, and a page beyond the end of a file kills the process that touches it
+        for kind, _, offset, _, _, size, _, _ in _SEGMENT.iter_unpack(self._read(position, count * _SEGMENT.size)):
+            if kind == _LOAD and offset + size > self._size:
+                raise self._corrupt("it is cut short")
+
+    def _section(self, row: tuple[int, ...], strings: bytes) -> Section:
+        return Section(self._string(strings, row[0]), row[1], row[4], row[5])
+
+    def _string(self, strings: bytes, offset: int) -> str:
+        end = strings.find(b"\0", offset)
+        if offset > len(strings) or end < 0:
+            raise self._corrupt("a name in it has no end")
+        return strings[offset:end].decode("utf-8", "replace")
+
+    def _read(self, offset: int, size: int) -> bytes:
+        if size > _MAX_READ or offset + size > self._size:
+            raise self._corrupt("it is cut short or damaged")
+        self._stream.seek(offset)
+        data = self._stream.read(size)
+        if len(data) != size:
+            raise self._corrupt("it is cut short")
+        return data
+
+    def _corrupt(self, what: str) -> CorruptError:
+        return CorruptError(f"load: {self._name} is no compiled model: {what}")

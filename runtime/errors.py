@@ -1,0 +1,75 @@
+"""Errors, one tree.
+
+    AotError
+    |- UsageError          the caller's mistake: a wrong argument, dtype or shape                   exit code 2
+    |  `- BusyError        the request is running
+    |- ModelError          the model is wrong: a rule of an operation or of the graph is broken     exit code 4
+    |  |- ShapeError       an operation's inputs do not fit it
+    |  `- CorruptError     a file is damaged, truncated or hostile
+    |- UnsupportedError    the model is right, this compiler cannot do it                           exit code 3
+    |- PlatformError       wrong machine, wrong ABI, no linker                                      exit code 5
+    |- BudgetError         over a limit of time, memory or size                                     exit code 6
+    `- InternalError       our bug                                                                  exit code 1
+       |- PassError        a pass broke the graph
+       `- ScheduleError    a schedule does not fit its definition
+"""
+
+
+class AotError(Exception):
+    """Root of all errors that this project raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(AotError, ValueError):
+    """The caller's mistake: a wrong argument, dtype or shape."""
+
+    exit_code = 2
+
+
+class BusyError(UsageError):
+    """The request is running."""
+
+
+class ModelError(AotError):
+    """The model breaks a rule of an operation or of the graph."""
+
+    exit_code = 4
+
+
+class ShapeError(ModelError):
+    """Inputs of an operation do not fit it."""
+
+
+class CorruptError(ModelError):
+    """A file is damaged, truncated or hostile."""
+
+
+class UnsupportedError(AotError):
+    """The model is right, but this compiler cannot do it."""
+
+    exit_code = 3
+
+
+class PlatformError(AotError):
+    """Wrong machine, wrong ABI version, or no linker."""
+
+    exit_code = 5
+
+
+class BudgetError(AotError):
+    """A limit of time, memory or size is exceeded."""
+
+    exit_code = 6
+
+
+class InternalError(AotError):
+    """A bug of this project."""
+
+
+class PassError(InternalError):
+    """A pass failed or left a broken graph."""
+
+
+class ScheduleError(InternalError):
+    """A schedule does not fit its definition."""

@@ -1,0 +1,209 @@
+"""Opens a compiled model: file -> manifest -> checks -> dlopen -> table of functions.
+
+Nothing of the file runs before ABI version, machine and processor features have been checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+import weakref
+from _ctypes import dlclose
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from runtime.abi import (
+    ABI_VERSION,
+    MACHINES,
+    MANIFEST_SECTION,
+    MAX_THREADS,
+    QUERY_PREFIX,
+    SEAL_SECTION,
+    WEIGHTS_SECTION,
+    Table,
+)
+from runtime.elf import SHARED_OBJECT, ElfFile
+from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
+from runtime.machine import machine_name, missing_features
+from runtime.manifest import Manifest, from_json, parse
+
+_QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
+_INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_SHAPES = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_ARENA_SIZE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_POOL_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
+_POOL_DESTROY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_POOL_RESIZE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_ERROR_TEXT = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
+
+
+class Library:
+    """The functions of one compiled model, in a file or in memory; `Table` says what they do."""
+
+    def __init__(self, manifest: Manifest, query: int, keep: object, save: Callable[[Path], None]) -> None:
+        address = _QUERY(query)(ABI_VERSION)
+        if address is None:
+            raise PlatformError(f"load: {manifest.name}: the code has ABI version {ABI_VERSION}, got another")
+        table = Table.from_address(address)
+        if table.bytes < ctypes.sizeof(Table):
+            least = ctypes.sizeof(Table)
+            raise CorruptError(f"load: {manifest.name}: the table has {least} bytes or more, got {table.bytes}")
+        self.manifest = manifest
+        self.infer = _INFER(table.infer)
+        self.shapes = _SHAPES(table.shapes)
+        self.arena_size = _ARENA_SIZE(table.arena_size)
+        self.save = save
+        self._pool_create = _POOL_CREATE(table.pool_create)
+        self._pool_destroy = _POOL_DESTROY(table.pool_destroy)
+        self._pool_resize = _POOL_RESIZE(table.pool_resize)
+        self._error_text = _ERROR_TEXT(table.error_text)
+        self._keep = keep
+
+    @classmethod
+    def at(cls, query: int, manifest: object, *, keep: object, save: Callable[[Path], None]) -> Library:
+        """A model in memory: address of its query function, parsed JSON of its manifest.
+
+        `keep` holds the code alive; `save` writes it as a file.
+        """
+        return cls(from_json(manifest, "memory"), query, keep, save)
+
+    def pool(self, threads: int) -> Pool:
+        return Pool(self, threads)
+
+    def error_text(self, code: int) -> str:
+        """What an error code of `infer` or `shapes` means."""
+        return self._error_text(code).decode()
+
+    def create_pool(self, threads: int) -> tuple[int, Callable[[int], None], Callable[[int, int], None]]:
+        """Address of a new pool, and the functions that destroy and resize it."""
+        address = self._pool_create(threads)
+        if not address:
+            raise MemoryError("pool: out of memory")
+        return address, self._pool_destroy, self._pool_resize
+
+
+class Pool:
+    """Threads that work on requests, of any model with the same ABI version; the first that needs them starts them."""
+
+    def __init__(self, library: Library, threads: int) -> None:
+        _check_threads(threads)
+        self.address, destroy, self._resize = library.create_pool(threads)
+        self.threads = threads
+        self._library = library  # its code is what the threads run
+        # not at exit: a daemon thread may still be in an inference, and the system ends the workers anyway
+        weakref.finalize(self, _end, library, destroy, self.address).atexit = False
+
+    def resize(self, threads: int) -> None:
+        """Requests that run go on; those that begin later use the new number."""
+        _check_threads(threads)
+        self._resize(self.address, threads)
+        self.threads = threads
+
+
+def _check_threads(threads: int) -> None:
+    if not 1 <= threads <= MAX_THREADS:
+        raise UsageError(f"threads: a number from 1 to {MAX_THREADS}, got {threads}")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of the file, which is not run; CorruptError, PlatformError for another version, OSError."""
+    with path.open("rb") as stream:
+        return _read_manifest(stream, str(path))
+
+
+def open_library(path: Path) -> Library:
+    """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
+
+    A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
+    """
+    with path.open("rb") as stream:
+        return _open(stream, str(path))
+
+
+def open_bytes(data: BinaryIO, name: str = "memory") -> Library:
+    """As `open_library`, from a stream."""
+    with os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b") as stream:
+        shutil.copyfileobj(data, stream)
+        stream.flush()
+        return _open(stream, name)
+
+
+def _open(stream: BinaryIO, name: str) -> Library:
+    manifest = _read_manifest(stream, name)
+    _check_machine(manifest, name)
+    file = ElfFile(stream, name)
+    if file.section(SEAL_SECTION) != file.digest(without=(SEAL_SECTION, WEIGHTS_SECTION)):
+        raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
+    descriptor = os.dup(stream.fileno())
+    try:
+        handle = ctypes.CDLL(_fresh_path(descriptor), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        query = ctypes.cast(getattr(handle, QUERY_PREFIX + manifest.tag), ctypes.c_void_p).value
+    except (OSError, AttributeError) as error:
+        os.close(descriptor)
+        raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
+    if query is None:
+        raise InternalError(f"load: {name}: the query function has an address, got null")
+    library = Library(manifest, query, handle, lambda path: _copy(descriptor, path))
+    weakref.finalize(library, _unload, handle._handle, descriptor).atexit = False
+    return library
+
+
+def _end(library: Library, destroy: Callable[[int], None], address: int) -> None:
+    """The library stays loaded until its pool is gone, in whatever order a cycle of objects is collected."""
+    destroy(address)
+    del library
+
+
+def _fresh_path(descriptor: int) -> str:
+    """A path of the open file, so that what was checked is what is loaded, spelled as never before.
+
+    The loader remembers files by name: a descriptor's number that is used again would be taken for the old file.
+    """
+    once = int.from_bytes(os.urandom(8))
+    spelling = "".join("/." if once >> bit & 1 else "/" for bit in range(64))
+    return f"/proc/self/fd{spelling}/{descriptor}"
+
+
+def _unload(handle: int, descriptor: int) -> None:
+    dlclose(handle)
+    os.close(descriptor)
+
+
+def _copy(descriptor: int, path: Path) -> None:
+    """Write the file behind `descriptor` to `path`, at once or not at all."""
+    source_file = os.fdopen(os.dup(descriptor), "rb")
+    with source_file as source, tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as made:
+        try:
+            source.seek(0)
+            shutil.copyfileobj(source, made)
+            made.flush()
+            Path(made.name).chmod(0o644)
+            Path(made.name).replace(path)
+        except BaseException:
+            Path(made.name).unlink(missing_ok=True)
+            raise
+
+
+def _read_manifest(stream: BinaryIO, name: str) -> Manifest:
+    file = ElfFile(stream, name)
+    if file.kind != SHARED_OBJECT:
+        raise CorruptError(f"load: {name}: a shared object is loaded, got ELF type {file.kind}")
+    manifest = parse(file.section(MANIFEST_SECTION), name)
+    if manifest.machine != file.machine:
+        raise CorruptError(f"load: {name}: the manifest says machine {manifest.machine}, the file says {file.machine}")
+    return manifest
+
+
+def _check_machine(manifest: Manifest, name: str) -> None:
+    names = {number: arch for arch, number in MACHINES.items()}
+    wanted, here = names.get(manifest.machine, f"ELF machine {manifest.machine}"), machine_name()
+    if wanted != here:
+        raise PlatformError(f"load: {name} is compiled for {wanted}, this machine is {here}; compile it for {here}")
+    missing = missing_features(manifest.features)
+    if missing:
+        raise PlatformError(
+            f"load: {name} needs processor features that this one lacks: {', '.join(missing)}; compile it without them"
+        )

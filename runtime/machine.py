@@ -1,0 +1,112 @@
+"""What this machine has: its name, the features of its processor, the processors this process may use."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+# LLVM's name -> the kernel's, where they differ by more than punctuation
+_X86 = {
+    "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm", "sahf": "lahf_lm", "pclmul": "pclmulqdq", "sha": "sha_ni",
+    "prfchw": "3dnowprefetch", "rdrnd": "rdrand", "cmov": "cmov", "64bit": "lm", "crc32": "sse4_2",
+    "avx512vnni": "avx512_vnni", "avx512bf16": "avx512_bf16", "avx512fp16": "avx512_fp16",
+    "avx512bitalg": "avx512_bitalg", "avx512vbmi2": "avx512_vbmi2", "avx512vpopcntdq": "avx512_vpopcntdq",
+    "avx512vp2intersect": "avx512_vp2intersect", "avxvnni": "avx_vnni", "evex512": "avx512f",
+}  # fmt: skip
+_ARM = {
+    "neon": "asimd", "fp-armv8": "fp", "dotprod": "asimddp", "fullfp16": "asimdhp", "lse": "atomics", "crc": "crc32",
+    "rdm": "asimdrdm", "rcpc": "lrcpc", "complxnum": "fcma", "jsconv": "jscvt", "sha3": "sha3",
+}  # fmt: skip
+
+# Of the system's concern: no compiler uses them by itself, and the kernel may hide them.
+_UNUSED = frozenset(
+    "shstk pku rdpid rdpru invpcid mwaitx clzero clflushopt clwb wbnoinvd fsgsbase xsave xsavec xsaveopt xsaves fxsr "
+    "rdrnd rdseed lwp tbm sse4a ptwrite waitpkg serialize hreset uintr tsxldtrk rtm cldemote movdiri movdir64b pconfig "
+    "sgx enqcmd usermsr kl widekl prefetchi invlpgb".split()
+)
+
+
+def machine_name() -> str:
+    """`x86_64`, `aarch64`, ..."""
+    name = platform.machine()
+    return {"AMD64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """Those of `features`, in LLVM's names, that the processor lacks; none where the system does not tell."""
+    flags = _cpu_flags(cpuinfo)
+    if not flags:
+        return []
+    names: Mapping[str, str] = _ARM if machine_name() == "aarch64" else _X86
+    missing: list[str] = []
+    for feature in features:
+        plain = feature.removeprefix("+")
+        if plain.startswith("-") or plain in _UNUSED:
+            continue
+        wanted = names.get(plain, plain.replace(".", "_").replace("-", "_"))
+        if wanted not in flags:
+            missing.append(plain)
+    return missing
+
+
+def _cpu_flags(cpuinfo: Path) -> frozenset[str]:
+    try:
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip().lower() in ("flags", "features"):
+            return frozenset(value.split())
+    return frozenset()
+
+
+def default_threads() -> int:
+    """OMP_NUM_THREADS if it is a number, else the processors this process may use, by affinity and by cgroup quota."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    processors = len(os.sched_getaffinity(0))
+    quota = cgroup_quota()
+    return max(1, processors if quota is None else min(processors, int(quota)))
+
+
+def cgroup_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Processors' worth of time the control groups of this process allow; None without a limit."""
+    try:
+        lines = proc.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    limits: list[float] = []
+    for line in lines:
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if not controllers:
+            bases = [root, root / "unified"]
+        elif "cpu" in controllers.split(","):
+            bases = [root / controllers, root / "cpu"]
+        else:
+            continue
+        for base in bases:
+            limits += _quotas_up(base, path)
+    return min(limits, default=None)
+
+
+def _quotas_up(base: Path, path: str) -> list[float]:
+    """Limits of the group and of those around it; in a container only the outermost may be visible."""
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    groups = [base.joinpath(*parts[:n]) for n in range(len(parts) + 1)]
+    return [limit for limit in map(_group_quota, groups) if limit is not None]
+
+
+def _group_quota(group: Path) -> float | None:
+    try:
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text(encoding="utf-8").split()
+        else:
+            quota = (group / "cpu.cfs_quota_us").read_text(encoding="utf-8").strip()
+            period = (group / "cpu.cfs_period_us").read_text(encoding="utf-8").strip()
+        return int(quota) / int(period) if quota != "max" and int(quota) > 0 and int(period) > 0 else None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,172 @@
+"""The manifest of a compiled model, checked: what a loader may rely on after `parse`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import cast
+
+from runtime.abi import ABI_VERSION, MANIFEST_VERSION, DType
+from runtime.errors import CorruptError, PlatformError
+
+Json = dict[str, object]
+_MAX_RANK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A dimension that varies: a symbol with its range, or an expression over symbols."""
+
+    text: str
+    low: int = 0
+    high: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """An input or output. `align` is what its address must be a multiple of."""
+
+    name: str
+    names: tuple[str, ...]
+    dtype: DType
+    shape: tuple[int | Dim, ...]
+    align: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype.value}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    kernel: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`json` is all of it, as it was read."""
+
+    name: str
+    tag: str
+    machine: int
+    features: tuple[str, ...]
+    symbols: tuple[str, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    calls: tuple[CallInfo, ...]
+    state_bytes: int
+    json: Json
+
+
+def parse(data: bytes, where: str) -> Manifest:
+    """Manifest from its JSON; PlatformError for another version, CorruptError for anything it should not be."""
+    try:
+        tree: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"load: {where}: the manifest is no JSON: {error}") from None
+    return from_json(tree, where)
+
+
+def from_json(tree: object, where: str) -> Manifest:
+    """As `parse`, from the parsed JSON."""
+    root = _Reader(where).object(tree)
+    for key, known in (("manifest", MANIFEST_VERSION), ("abi", ABI_VERSION)):
+        version = root.integer(key)
+        if version != known:
+            wanted = f"this runtime reads {key} version {known}, got {version}"
+            raise PlatformError(f"load: {where}: {wanted}; compile it again")
+    tag = root.text("tag")
+    if not tag or not tag.isascii() or not tag.replace("_", "").isalnum():
+        raise CorruptError(f"load: {where}: the tag is part of a C name, got {tag!r}")
+    return Manifest(
+        name=root.text("name"),
+        tag=tag,
+        machine=root.integer("machine"),
+        features=root.texts("features"),
+        symbols=tuple(s.text("name") for s in root.objects("symbols")),
+        inputs=tuple(_tensor(t) for t in root.objects("inputs")),
+        outputs=tuple(_tensor(t) for t in root.objects("outputs")),
+        calls=tuple(CallInfo(c.text("kernel"), c.texts("layers")) for c in root.objects("calls")),
+        state_bytes=root.natural("state"),
+        json=root.json,
+    )
+
+
+def _tensor(reader: _Reader) -> TensorInfo:
+    dtype = reader.text("dtype")
+    if dtype not in DType._value2member_map_ or not DType(dtype).bits:
+        raise reader.wrong("dtype", "an element type")
+    shape = reader.items("shape")
+    align = reader.natural("align")
+    if len(shape) > _MAX_RANK:
+        raise reader.wrong("shape", f"at most {_MAX_RANK} dimensions")
+    if align not in (1, 2, 4, 8, 16, 32, 64):
+        raise reader.wrong("align", "a power of two up to 64")
+    dims = tuple(_dim(reader, d) for d in shape)
+    return TensorInfo(reader.text("name"), reader.texts("names"), DType(dtype), dims, align)
+
+
+def _dim(reader: _Reader, item: object) -> int | Dim:
+    if isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 48:
+        return item
+    if isinstance(item, dict):
+        entry = reader.object(cast(object, item))
+        if "expr" in entry.json:
+            return Dim(entry.text("expr"))
+        high = entry.json.get("max")
+        if high is None or isinstance(high, int):
+            return Dim(entry.text("symbol"), entry.integer("min"), high)
+    raise reader.wrong("shape", "numbers, symbols and expressions")
+
+
+class _Reader:
+    """Typed access to an object of the manifest."""
+
+    def __init__(self, where: str, json: Json | None = None) -> None:
+        self.where = where
+        self.json: Json = json if json is not None else {}
+
+    def object(self, item: object) -> _Reader:
+        if not isinstance(item, dict):
+            raise CorruptError(f"load: {self.where}: the manifest holds an object here, got {type(item).__name__}")
+        return _Reader(self.where, cast(Json, item))
+
+    def wrong(self, key: str, wanted: str) -> CorruptError:
+        got = str(self.json.get(key))[:60]
+        return CorruptError(f"load: {self.where}: {key} of the manifest is {wanted}, got {got}")
+
+    def integer(self, key: str) -> int:
+        value = self.json.get(key)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.wrong(key, "an integer")
+        return value
+
+    def natural(self, key: str) -> int:
+        value = self.integer(key)
+        if not 0 <= value < 1 << 48:
+            raise self.wrong(key, "a size")
+        return value
+
+    def text(self, key: str) -> str:
+        value = self.json.get(key)
+        if not isinstance(value, str):
+            raise self.wrong(key, "a string")
+        return value
+
+    def items(self, key: str) -> list[object]:
+        value = self.json.get(key)
+        if not isinstance(value, list):
+            raise self.wrong(key, "a list")
+        return cast(list[object], value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self.items(key)
+        if not all(isinstance(v, str) for v in values):
+            raise self.wrong(key, "a list of strings")
+        return tuple(cast(list[str], values))
+
+    def objects(self, key: str) -> list[_Reader]:
+        return [self.object(item) for item in self.items(key)]

@@ -1,0 +1,290 @@
+"""An inference: tensors bound to a model, with the arena and the state that it works in."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import cast
+
+import numpy as np
+
+from runtime.abi import ARENA_ALIGN, Request
+from runtime.errors import BusyError, InternalError, UsageError
+from runtime.library import Library, Pool
+from runtime.manifest import TensorInfo
+from runtime.tensors import (
+    Array,
+    Shape,
+    address,
+    aligned_bytes,
+    aligned_empty,
+    as_array,
+    fits,
+    mismatch,
+    numpy_dtype,
+    static_shape,
+)
+
+Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None
+
+
+class Outputs(Mapping[str, Array]):
+    """Results by index, by any name of an output, or by its description; in the order of the model."""
+
+    def __init__(self, infos: tuple[TensorInfo, ...], arrays: tuple[Array, ...]) -> None:
+        self._infos = infos
+        self._arrays = arrays
+
+    def __getitem__(self, key: str | int | TensorInfo) -> Array:
+        if isinstance(key, int):
+            return self._arrays[key]
+        return self._arrays[find("output", self._infos, key)]
+
+    def __iter__(self) -> Iterator[str]:
+        return (info.name for info in self._infos)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __contains__(self, key: object) -> bool:
+        return any(key == info.name or key in info.names for info in self._infos)
+
+    def items(self) -> ItemsView[str, Array]:
+        return self.to_dict().items()
+
+    def to_tuple(self) -> tuple[Array, ...]:
+        return self._arrays
+
+    def to_dict(self) -> dict[str, Array]:
+        return dict(zip(self, self._arrays, strict=True))
+
+    def __repr__(self) -> str:
+        return f"Outputs({', '.join(map(str, self._infos))})"
+
+
+@dataclass(frozen=True, slots=True)
+class CallTime:
+    """What a kernel computed and how long it took, in seconds."""
+
+    kernel: str
+    layers: tuple[str, ...]
+    seconds: float
+
+
+def find(kind: str, infos: Sequence[TensorInfo], key: str | TensorInfo) -> int:
+    """Index of the tensor called or described by `key`; UsageError names those there are."""
+    name = key.name if isinstance(key, TensorInfo) else key
+    for i, info in enumerate(infos):
+        if name == info.name or name in info.names:
+            return i
+    raise UsageError(f"{kind}: one of {', '.join(info.name for info in infos)}, got '{name}'")
+
+
+class InferRequest:
+    """One inference at a time. It owns its arena and its state: any number of requests of a model run at once."""
+
+    def __init__(self, library: Library, pool: Pool) -> None:
+        manifest = library.manifest
+        self._library = library
+        self._pool = pool
+        self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
+        self._busy = threading.Lock()
+        inputs, outputs = len(manifest.inputs), len(manifest.outputs)
+        self._input_types = tuple(map(numpy_dtype, manifest.inputs))
+        self._output_types = tuple(map(numpy_dtype, manifest.outputs))
+        self._bound: list[Array | None] = [None] * inputs  # what `inputs` point at
+        self._unset = set(range(inputs))
+        self._staging: list[Array | None] = [None] * inputs
+        self._given: list[Array | None] = [None] * outputs
+        self._results: tuple[Array, ...] | None = None
+        self._dynamic = static_shape(manifest.inputs) is None or static_shape(manifest.outputs) is None
+        self._shapes: tuple[Shape, ...] = ()
+        self._output_shapes: tuple[Shape, ...] = static_shape(manifest.outputs) or ()
+
+        self._input_addresses = (ctypes.c_void_p * inputs)()
+        self._output_addresses = (ctypes.c_void_p * outputs)()
+        self._symbols = (ctypes.c_int64 * len(manifest.symbols))()
+        self._arena = aligned_bytes(0)
+        self._state = aligned_bytes(manifest.state_bytes)
+        self._state[:] = 0
+        self._profile = np.zeros((len(manifest.calls), 2), np.uint64)
+        self._request = Request(
+            inputs=ctypes.addressof(self._input_addresses),
+            outputs=ctypes.addressof(self._output_addresses),
+            symbols=ctypes.addressof(self._symbols),
+            state=address(self._state),
+            pool=pool.address,
+        )
+        self._pointer = ctypes.addressof(self._request)
+
+    def infer(self, inputs: Inputs = None) -> Outputs:
+        """Run the model on `inputs`: an array, a sequence, a mapping by name or index; None: those set before.
+
+        Dense arrays at aligned addresses are read where they are. Outputs are new arrays, unless one was set.
+        UsageError for a wrong name, type or shape; BusyError while it runs in another thread.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise BusyError("request: one inference at a time, got another one while it runs")
+        try:
+            if inputs is not None:
+                self._bind_all(inputs)
+            return self._run()
+        finally:
+            self._busy.release()
+
+    def set_tensor(self, name: str | int, value: object) -> None:
+        """Bind an input, or an array that an output is written to, which must be dense and aligned."""
+        if isinstance(name, int):
+            return self.set_input_tensor(name, value)
+        if any(name == info.name or name in info.names for info in self._inputs_info):
+            return self.set_input_tensor(find("input", self._inputs_info, name), value)
+        return self.set_output_tensor(find("output", self._outputs_info, name), value)
+
+    def set_input_tensor(self, index: int, value: object) -> None:
+        _check_index("input", index, self._inputs_info)
+        self._bind(index, value)
+
+    def set_output_tensor(self, index: int, value: object) -> None:
+        """Let output `index` be written into the array `value`; None: into new arrays again."""
+        _check_index("output", index, self._outputs_info)
+        if value is None:
+            self._given[index] = None
+            return
+        info = self._outputs_info[index]
+        array = as_array("output", info, value)
+        if not (array.flags.c_contiguous and array.flags.writeable) or address(array) % info.align:
+            wanted = f"a dense, writable array at a multiple of {info.align} bytes"
+            raise UsageError(f"output '{info.name}': is written to {wanted}, got another")
+        self._given[index] = array
+
+    def get_tensor(self, name: str) -> Array:
+        """The input or, after an inference, the output called `name`."""
+        if any(name == info.name or name in info.names for info in self._inputs_info):
+            return self._input(find("input", self._inputs_info, name))
+        return self.results[name]
+
+    @property
+    def results(self) -> Outputs:
+        """Of the last inference."""
+        if self._results is None:
+            raise UsageError("request: results exist after an inference, got none yet")
+        return Outputs(self._outputs_info, self._results)
+
+    def reset_state(self) -> None:
+        """Forget what earlier inferences left: the state is zero again."""
+        self._state[:] = 0
+
+    def enable_profiling(self, on: bool = True) -> None:
+        """Take times in the inferences to come."""
+        self._request.profile = address(self._profile) if on else None
+
+    def get_profiling_info(self) -> list[CallTime]:
+        """Times of the last inference, in the order of the calls; UsageError if none were taken."""
+        if not self._request.profile:
+            raise UsageError("request: times are taken after enable_profiling(), got no such call")
+        seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
+        calls = self._library.manifest.calls
+        return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
+
+    def _bind_all(self, inputs: object) -> None:
+        infos = self._inputs_info
+        if isinstance(inputs, Mapping):
+            for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
+                self.set_input_tensor(key if isinstance(key, int) else find("input", infos, key), value)
+            return
+        values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
+        if len(values) != len(infos):
+            raise UsageError(f"inputs: the model has {len(infos)}, got {len(values)}")
+        for index, value in enumerate(values):
+            self._bind(index, value)
+
+    def _bind(self, index: int, value: object) -> None:
+        info = self._inputs_info[index]
+        array = cast(Array, value)
+        if type(array) is not np.ndarray or array.dtype != self._input_types[index]:
+            array = as_array("input", info, value)
+        if array.shape != info.shape and not fits(info, array.shape):
+            raise mismatch("input", info, array)
+        if array is self._bound[index] and array.flags.c_contiguous:
+            return
+        where = address(array)
+        if not array.flags.c_contiguous or where % info.align:
+            array = self._staged(index, array)
+            where = address(array)
+        self._bound[index] = array  # alive as long as the code may read it
+        self._unset.discard(index)
+        self._input_addresses[index] = where
+
+    def _staged(self, index: int, array: Array) -> Array:
+        """A dense, aligned copy."""
+        space = self._staging[index]
+        if space is None or space.shape != array.shape:
+            space, _ = aligned_empty(array.shape, array.dtype, ARENA_ALIGN)
+            self._staging[index] = space
+        np.copyto(space, array)
+        return space
+
+    def _input(self, index: int) -> Array:
+        array = self._bound[index]
+        if array is None:
+            raise UsageError(f"input '{self._inputs_info[index].name}': a tensor is set before inference, got none")
+        return array
+
+    def _run(self) -> Outputs:
+        if self._unset:
+            raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': is set before inference, got none")
+        if self._dynamic or self._request.threads != self._pool.threads:
+            self._place()
+        results: list[Array] = []
+        for i, info in enumerate(self._outputs_info):
+            array = self._given[i]
+            if array is None:
+                array, where = aligned_empty(self._output_shapes[i], self._output_types[i], info.align)
+            elif array.shape == self._output_shapes[i]:
+                where = address(array)
+            else:
+                raise UsageError(f"output '{info.name}': has shape {self._output_shapes[i]}, got {array.shape}")
+            results.append(array)
+            self._output_addresses[i] = where
+        code = self._library.infer(self._pointer)
+        if code:
+            raise InternalError(f"infer: {self._library.error_text(code)}")
+        self._results = tuple(results)
+        return Outputs(self._outputs_info, self._results)
+
+    def _place(self) -> None:
+        """Sizes of this inference, and an arena that is large enough."""
+        threads = self._pool.threads
+        shapes = tuple(array.shape for array in self._bound if array is not None)
+        if shapes == self._shapes and threads == self._request.threads:
+            return
+        if self._dynamic:
+            self._output_shapes = self._resolved(shapes)
+        size = self._library.arena_size(ctypes.addressof(self._symbols), threads)
+        if size > self._arena.nbytes:
+            self._arena = aligned_bytes(size)
+        self._request.arena = address(self._arena)
+        self._request.threads = threads
+        self._shapes = shapes
+
+    def _resolved(self, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+        """Symbols are set from the input shapes; the output shapes that follow."""
+        flat = [extent for shape in shapes for extent in shape]
+        ranks = [len(info.shape) for info in self._outputs_info]
+        given = (ctypes.c_int64 * len(flat))(*flat)
+        made = (ctypes.c_int64 * sum(ranks))()
+        code = self._library.shapes(ctypes.addressof(given), ctypes.addressof(self._symbols), ctypes.addressof(made))
+        if code:
+            expected = ", ".join(f"'{info.name}' {info}" for info in self._inputs_info)
+            got = ", ".join(str(list(shape)) for shape in shapes)
+            raise UsageError(f"inputs: dimensions agree as in {expected}, got {got}")
+        ends = list(accumulate(ranks, initial=0))
+        return tuple(tuple(made[a:b]) for a, b in pairwise(ends))
+
+
+def _check_index(kind: str, index: int, infos: Sequence[TensorInfo]) -> None:
+    if not 0 <= index < len(infos):
+        raise UsageError(f"{kind}: the model has {len(infos)}, got index {index}")

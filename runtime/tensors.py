@@ -1,0 +1,107 @@
+"""Arrays as the compiled code takes them: element types, checks with the tensor's name, aligned memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.abi import ARENA_ALIGN, DType
+from runtime.errors import UnsupportedError, UsageError
+from runtime.manifest import Dim, TensorInfo
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+_NUMPY = {
+    DType.F64: "f8", DType.F32: "f4", DType.F16: "f2", DType.BF16: "u2", DType.I64: "i8", DType.I32: "i4",
+    DType.I16: "i2", DType.I8: "i1", DType.U64: "u8", DType.U32: "u4", DType.U16: "u2", DType.U8: "u1",
+    DType.BOOL: "?", DType.F8E4M3: "u1", DType.F8E5M2: "u1", DType.F8E8M0: "u1",
+}  # fmt: skip
+# Arrays of the package ml_dtypes are known by name: it need not be there.
+_SAME_BITS = {
+    DType.BF16: "bfloat16", DType.F8E4M3: "float8_e4m3fn", DType.F8E5M2: "float8_e5m2", DType.F8E8M0: "float8_e8m0fnu",
+}  # fmt: skip
+_SHORT = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "bool": "boolean", "int64": "i64",
+    "int32": "i32", "int16": "i16", "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
+}  # fmt: skip
+
+
+def numpy_dtype(info: TensorInfo) -> np.dtype[Any]:
+    """NumPy's type for a tensor. bf16 and f8 travel as their bits; packed types are not supported."""
+    if info.dtype not in _NUMPY:
+        raise UnsupportedError(f"{info.name}: elements of inputs and outputs are whole bytes, got {info.dtype.value}")
+    return np.dtype(_NUMPY[info.dtype])
+
+
+def as_array(kind: str, info: TensorInfo, value: object) -> Array:
+    """`value` as an array of the tensor's type; arrays are never converted, numbers and lists are."""
+    dtype = numpy_dtype(info)
+    if isinstance(value, np.ndarray):
+        array = cast(Array, value)
+    elif hasattr(value, "__dlpack__"):
+        array = np.from_dlpack(value)  # type: ignore[arg-type]
+    elif hasattr(value, "__array__"):
+        array = np.asarray(value)
+    else:
+        try:
+            array = np.asarray(value, dtype)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
+    if array.dtype == dtype and array.dtype.isnative:
+        return array
+    if array.dtype.name == _SAME_BITS.get(info.dtype):
+        return array.view(dtype)
+    raise mismatch(kind, info, array)
+
+
+def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:
+    """`input 'x': expected f32[1,784], got f64[1,784]`"""
+    dtype = _SHORT.get(array.dtype.name, array.dtype.name)
+    if not array.dtype.isnative:
+        dtype += " of the other byte order"
+    return UsageError(f"{kind} '{info.name}': expected {info}, got {dtype}[{','.join(map(str, array.shape))}]")
+
+
+def fits(info: TensorInfo, shape: Shape) -> bool:
+    """Whether rank, fixed dimensions and ranges allow `shape`; how dimensions depend on each other is not looked at."""
+    return len(shape) == len(info.shape) and all(_dim_fits(d, n) for d, n in zip(info.shape, shape, strict=True))
+
+
+def _dim_fits(dim: int | Dim, extent: int) -> bool:
+    if isinstance(dim, int):
+        return dim == extent
+    return extent >= dim.low and (dim.high is None or extent <= dim.high)
+
+
+def static_shape(infos: Sequence[TensorInfo]) -> tuple[Shape, ...] | None:
+    """Shapes of all tensors, if none varies."""
+    shapes: list[Shape] = []
+    for info in infos:
+        shape = tuple(d for d in info.shape if isinstance(d, int))
+        if len(shape) != len(info.shape):
+            return None
+        shapes.append(shape)
+    return tuple(shapes)
+
+
+def address(array: Array) -> int:
+    """Of the first element."""
+    return array.ctypes.data
+
+
+def aligned_bytes(count: int) -> Array:
+    """`count` bytes, uninitialised, from a multiple of 64 on."""
+    return aligned_empty((count,), np.dtype(np.uint8), ARENA_ALIGN)[0]
+
+
+def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int) -> tuple[Array, int]:
+    """An uninitialised array at a multiple of `align`, and its address."""
+    space = np.empty(math.prod(shape) * dtype.itemsize + align, np.uint8)
+    where = space.ctypes.data
+    start = -where % align
+    return np.ndarray(shape, dtype, space.data, start), where + start

@@ -1,0 +1,20 @@
+"""Cases of aot/opset/scan.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.opset.scan import CumSum
+from runtime.abi import DType
+from tests.cases import EXACT, Case
+
+CASES = [
+    *(
+        Case(CumSum(exclusive=e, reverse=r), [(DType.F32, (2, "n=3", 4)), np.array(a)])
+        for e in (False, True)
+        for r in (False, True)
+        for a in (0, 1, -1)
+    ),
+    Case(CumSum(), [(DType.I8, (4, 5))], EXACT),
+    Case(CumSum(), [(DType.F16, (4, 5)), np.array([1], np.int32)]),
+]

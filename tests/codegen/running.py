@@ -1,0 +1,83 @@
+"""Compile one kernel into this process and call it on numpy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.index import decide, normal
+from codegen.llvm.emit import emit
+from codegen.llvm.optimize import compile_module
+from codegen.llvm.text import Function, global_name
+from codegen.loops import Const, Expr, Kernel, Prim, Size, rewrite
+from codegen.nest import units
+from codegen.target import Target
+
+Array = NDArray[np.generic]
+
+
+def module_text(function: Function, kernel: Kernel) -> str:
+    """The function and an exported `run` that passes its arguments on."""
+    kinds = ["ptr"] * len(kernel.buffers) + ["i64"] * (len(kernel.sizes) + 2) + ["ptr"]
+    params = ", ".join(f"{k} %a{i}" for i, k in enumerate(kinds))
+    wrapper = f"define void @run({params}) {{\n  call void {global_name(kernel.name)}({params})\n  ret void\n}}\n"
+    return "\n".join([*function.globals, function.text(), wrapper, *sorted(function.declarations)])
+
+
+def aligned(array: Array) -> Array:
+    """A copy at a 64-byte boundary, with room behind it."""
+    raw = np.empty(array.nbytes + 128, np.uint8)
+    start = -raw.ctypes.data % 64
+    out = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    out[...] = array
+    return out
+
+
+def compiled(kernel: Kernel, target: Target | None = None, level: int | None = None) -> Callable[..., None]:
+    """`call(*arrays, *sizes, begin=, end=)`; arrays are written in place and must be aligned and contiguous."""
+    target = target or Target.parse("native")
+    function = emit(kernel, target=target)
+    code = compile_module(module_text(function, kernel), target, level)
+    return load(code, function, kernel)
+
+
+def load(code: bytes, function: Function, kernel: Kernel) -> Callable[..., None]:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    buffers, sizes = len(kernel.buffers), len(kernel.sizes)
+    kinds = [ctypes.c_void_p] * buffers + [ctypes.c_int64] * (sizes + 2) + [ctypes.c_void_p]
+    entry = ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("run"))
+    scratch = aligned(np.zeros(max(64, function.scratch_bytes), np.uint8))
+    total = units(kernel)
+
+    def call(*args: Array | int, begin: int = 0, end: int | None = None) -> None:
+        pointers = [a.ctypes.data for a in args[:buffers] if isinstance(a, np.ndarray)]
+        last = end if end is not None else evaluated(total, kernel, [int(s) for s in args[buffers:]])  # type: ignore[arg-type]
+        entry(*pointers, *(int(s) for s in args[buffers:]), begin, last, scratch.ctypes.data)  # type: ignore[arg-type]
+
+    call.engine = engine  # type: ignore[attr-defined]
+    return call
+
+
+def evaluated(size: Size, kernel: Kernel, values: list[int]) -> int:
+    """A size over the kernel's symbols as a number."""
+    if isinstance(size, int):
+        return size
+    known = rewrite(size, {s: Const(v) for s, v in zip(kernel.sizes, values, strict=True)})
+
+    def chosen(e: Expr) -> Expr | None:
+        match e:
+            case Prim("select", (c, a, b)):
+                return rewrite(a if decide(rewrite(c, chosen), {}) else b, chosen)
+            case _:
+                return None
+
+    return normal(rewrite(known, chosen), {}).const

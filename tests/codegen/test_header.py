@@ -1,0 +1,72 @@
+"""The C header says what `runtime.abi` says, and a C program runs two models with it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codegen.llvm.header import header_text
+from runtime import abi
+from tests.programs import built, chain, running_sum
+
+PROGRAM = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include "a.h"
+#include "b.h"
+static float x[1000] __attribute__((aligned(64))), y[1000] __attribute__((aligned(64)));
+static int run(const struct aot_model *m, void *pool, float wanted) {
+    const void *in[] = {x};
+    void *out[] = {y}, *state = aligned_alloc(64, 128);
+    void *arena = aligned_alloc(64, (m->arena_size(0, 2) + 63) / 64 * 64);
+    for (int i = 0; i < 32; i++) ((float *)state)[i] = 0;
+    struct aot_request r = {in, out, 0, arena, state, pool, 2, 0};
+    for (int i = 0; i < 1000; i++) x[i] = 1, y[i] = 0;
+    int bad = m->infer(&r) != 0 || y[0] != wanted || y[7] != wanted;
+    r.arena = (char *)arena + 8;
+    return bad || m->infer(&r) != 1 || !*m->error_text(1) || !m->error_text(99);
+}
+int main(void) {
+    const struct aot_model *a = AQUERY(AOT_ABI), *b = BQUERY(AOT_ABI);
+    if (AQUERY(AOT_ABI + 1) || a->bytes != sizeof *a) return 2;
+    void *pool = a->pool_create(2);
+    int bad = run(a, pool, 4) || run(b, pool, 1) || run(a, 0, 4);
+    a->pool_destroy(pool);
+    return bad;
+}
+"""
+
+
+def fields(text: str, name: str) -> list[str]:
+    body = re.search(rf"struct {name} {{\n(.*?)\n}};", text, re.DOTALL)
+    assert body is not None
+    lines = [line.split("/*")[0] for line in body[1].splitlines()]
+    return [re.findall(r"\(\*(\w+)\)|(\w+);", line)[0] for line in lines]
+
+
+def test_fields_are_those_of_the_abi() -> None:
+    text = header_text(built(chain()))
+    for name, structure in (("aot_request", abi.Request), ("aot_model", abi.Table), ("aot_descriptor", abi.Descriptor)):
+        assert ["".join(f) for f in fields(text, name)] == [f[0] for f in structure._fields_]
+    assert " * input 0: x f32[1000], at a multiple of 64 bytes" in text
+
+
+def test_two_models_in_one_c_program(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler, which only this test does")
+    queries: list[str] = []
+    for name, program in (("a", chain()), ("b", running_sum())):
+        model = built(program)
+        model.write_object(tmp_path / f"{name}.o")
+        (tmp_path / f"{name}.h").write_text(header_text(model))
+        queries.append(f"-D{name.upper()}QUERY=aot_query_{model.tag}")
+    (tmp_path / "main.c").write_text(PROGRAM)
+    command = [compiler, "-std=c99", "-Wall", "-Werror", *queries, "main.c", "a.o", "b.o", "-o", "main"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run([tmp_path / "main"], check=False, timeout=60).returncode == 0

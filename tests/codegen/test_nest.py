@@ -1,0 +1,185 @@
+"""Nests as they print, what a schedule may not say, and how many units there are."""
+
+from __future__ import annotations
+
+import re
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from codegen.define import Definition, Group
+from codegen.loops import Expr, Reduce, Size, Space, Var, dense, prim
+from codegen.nest import apply, units
+from codegen.pack import pack_array
+from codegen.printer import definition_text, kernel_text, schedule_text
+from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from runtime.abi import DType
+from tests.codegen.running import aligned, compiled, evaluated
+
+
+def matmul(m: Size, k: int, n: int) -> Definition:
+    i, j, kk = Var("i", m), Var("j", n), Var("k", k)
+    a, b, c = dense("a", m, k), dense("b", k, n), dense("c", m, n)
+    return Definition(c, (i, j), prim("max", Reduce("add", (kk,), a[i, kk] * b[kk, j]), 0.0))
+
+
+def params(m: Size, k: int, n: int) -> tuple[object, ...]:
+    return dense("a", m, k), dense("b", k, n), dense("c", m, n)
+
+
+PLAN = Schedule(
+    order=("i", "j"),
+    tile=(Tile("i", 4), Tile("j", 16, Tail.CUT)),
+    lanes=("j", 8),
+    pack=(Pack("b", (0,), 1, 16),),
+    parallel="i",
+)
+
+
+def test_matmul_prints() -> None:
+    kernel = apply("matmul", matmul(8, 7, 16), PLAN, params(8, 7, 16))  # type: ignore[arg-type]
+    assert kernel_text(kernel) == dedent("""\
+        kernel matmul(a: f32[8, 7], b: f32[1, 7, 16], c: f32[8, 16])
+          parallel i.o in 2:
+            alloc acc: f32[4, 16] @registers
+            unrolled i.t in 4:
+              vector j.t in 16 by 8:
+                acc[i.t, j.t] = 0
+            for k in 7:
+              unrolled i.t in 4:
+                let i = i.o * 4 + i.t
+                vector j.t in 16 by 8:
+                  let j = j.t
+                  acc[i.t, j.t] += a[i, k] * b[j // 16, k, j % 16]
+            unrolled i.t in 4:
+              let i = i.o * 4 + i.t
+              vector j.t in 16 by 8:
+                let j = j.t
+                c[i, j] = max(acc[i.t, j.t], 0)
+        """)
+
+
+def test_definition_and_schedule_print() -> None:
+    assert (
+        definition_text(matmul(8, 7, 16)) == "c[i, j] = max(add[k in 7](a[i, k] * b[k, j]), 0)    for i in 8, j in 16"
+    )
+    assert schedule_text(PLAN) == "order[i j] tile[i:4 j:16/cut] lanes[j:8] pack[b.1:16(0)] parallel=i"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"order": ("i", "x")}, "c: order names no axis: 'x' (axes: i, j, k)"),
+        ({"tile": (Tile("x", 2),)}, "c: tile names no axis: 'x' (axes: i, j, k)"),
+        ({"unroll": ("q",)}, "c: unroll names no axis: 'q' (axes: i, j, k)"),
+        ({"lanes": ("q", 8)}, "c: lanes names no axis: 'q' (axes: i, j, k)"),
+        ({"lanes": ("j", 6)}, "c: lanes are a power of two, got 6"),
+        ({"parallel": "k"}, "c: parallel names no axis: 'k' (axes: i, j)"),
+        ({"fuse": (("p", ("i", "x")),)}, "c: fuse names no axis: 'x' (axes: i, j, k)"),
+        ({"fuse": (("p", ("i", "k")),)}, "c: fuse mixes output and reduction axes, got i, k"),
+        ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
+        ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions, got (0, 2) and 1"),
+        ({"pitch": (("e", 16),)}, "c: pitch belong to a group, got 1"),
+        ({"members": (Schedule(),)}, "c: members belong to a group, got 1"),
+        ({"order": ("j", "i"), "parallel": "i"}, "k: the parallel loop must be outermost, got 'i' inside another loop"),
+    ],
+)
+def test_illegal_schedules(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        apply("k", matmul(8, 7, 16), Schedule(**change), params(8, 7, 16))  # type: ignore[arg-type]
+
+
+def test_illegal_groups() -> None:
+    i, j = Var("i", 4), Var("j", 5)
+    x, t, y = dense("x", 4, 5), dense("t", i, 5, space=Space.STACK), dense("y", 4, 5)
+    group = Group("rows", (i,), (t,), (Definition(t, (i, j), x[i, j]), Definition(y, (i, j), t[i, j])))
+    two = (Schedule(), Schedule())
+    for plan, message in (
+        (Schedule(members=(Schedule(),)), "rows: members: 2 definitions, 1 schedules"),
+        (Schedule(members=two, pitch=(("q", 1),)), "rows: pitch names no temp: 'q' (temps: t)"),
+        (Schedule(members=two, lanes=("i", 4)), "rows: lanes belong to a member, got 'i' of the group"),
+        (
+            Schedule(members=(Schedule(parallel="j"), Schedule())),
+            "t: parallel is for the outermost loops, got 'j' in a member",
+        ),
+    ):
+        with pytest.raises(ScheduleError, match=re.escape(message)):
+            apply("k", group, plan, (x, y))
+
+
+def test_group_axes_fuse() -> None:
+    a, b, j = Var("a", 3), Var("b", 4), Var("j", 10)
+    x, t, y = dense("x", 3, 4, 10), dense("t", a, b, 10, space=Space.STACK), dense("y", 3, 4, 10)
+    top = dense("top", a, b, space=Space.STACK)
+    group = Group("rows", (a, b), (t, top), (
+        Definition(top, (a, b), Reduce("max", (j,), x[a, b, j])),
+        Definition(t, (a, b, j), x[a, b, j] - top[a, b]),
+        Definition(y, (a, b, j), t[a, b, j] * 2.0),
+    ))  # fmt: skip
+    lanes = Schedule(lanes=("j", 4))
+    kernel = apply("k", group, Schedule(fuse=(("p", ("a", "b")),), parallel="p", members=(lanes,) * 3), (x, y))
+    assert units(kernel) == 12
+    data = np.random.default_rng(0).integers(-9, 9, (3, 4, 10)).astype("f4")
+    out, call = aligned(np.zeros_like(data)), compiled(kernel)
+    call(aligned(data), out, begin=5)
+    call(aligned(data), out, end=5)
+    np.testing.assert_array_equal(out, 2 * (data - data.max(2, keepdims=True)))
+
+
+def test_works_are_numbered_through() -> None:
+    """Clear a border, then fill: the serial one is one unit."""
+    i, j = Var("i", 5), Var("j", 7)
+    x, y = dense("x", 5), dense("y", 7)
+    works = (
+        Definition(x, (i,), prim("cast", i, dtype=DType.F32)),
+        Definition(y, (j,), prim("cast", j * 2, dtype=DType.F32)),
+    )
+    kernel = apply("k", works, (Schedule(), Schedule(tile=(Tile("j", 2),), parallel="j")), (x, y))
+    assert units(kernel) == 1 + 4
+    call = compiled(kernel)
+    for cut in range(6):
+        a, b = aligned(np.full(5, -1, "f4")), aligned(np.full(7, -1, "f4"))
+        call(a, b, end=cut)
+        call(a, b, begin=cut)
+        assert (a.tolist(), b.tolist()) == (list(range(5)), list(range(0, 14, 2)))
+
+
+def test_run_time_rows_are_numbered_through() -> None:
+    m = Var("m")
+    kernel = apply("k", matmul(m, 7, 16), PLAN, params(m, 7, 16), (m,))  # type: ignore[arg-type]
+    rng = np.random.default_rng(0)
+    b = rng.integers(-3, 4, (7, 16)).astype("f4")
+    call = compiled(kernel)
+    for rows in (1, 3, 4, 5, 11, 40):
+        total = evaluated(units(kernel), kernel, [rows])
+        assert total == -(-rows // 4)
+        a, c = rng.integers(-3, 4, (rows, 7)).astype("f4"), aligned(np.zeros((rows, 16), "f4"))
+        for unit in reversed(range(total)):
+            call(aligned(a), aligned(pack_array(b, PLAN.pack[0])), c, rows, begin=unit, end=unit + 1)
+        np.testing.assert_array_equal(c, np.maximum(a @ b, 0))
+
+
+def test_no_parallel_loop_is_one_unit() -> None:
+    assert units(apply("k", matmul(8, 7, 16), Schedule(), params(8, 7, 16))) == 1  # type: ignore[arg-type]
+
+
+def test_one_tile_keeps_its_parallel_loop() -> None:
+    assert units(apply("k", matmul(3, 7, 16), PLAN, params(3, 7, 16))) == 1  # type: ignore[arg-type]
+    assert "parallel i.o in 1:" in kernel_text(apply("k", matmul(3, 7, 16), PLAN, params(3, 7, 16)))  # type: ignore[arg-type]
+
+
+def test_pack_array_permutes_and_pads() -> None:
+    w = np.arange(5 * 2 * 3, dtype=np.int8).reshape(5, 2, 3)
+    packed = pack_array(w, Pack("w", (2, 1), 0, 4))
+    assert packed.shape == (2, 3, 2, 4)
+    assert packed[1, 2, 1].tolist() == [w[4, 1, 2], 0, 0, 0]
+    assert packed[0, 1, 0].tolist() == w[:4, 0, 1].tolist()
+
+
+def test_two_reductions_are_refused() -> None:
+    i, k = Var("i", 4), Var("k", 3)
+    x, y = dense("x", 4, 3), dense("y", 4)
+    value: Expr = Reduce("add", (k,), x[i, k]) + Reduce("max", (k,), x[i, k])
+    with pytest.raises(ScheduleError, match="y: at most one reduction, got 2"):
+        apply("k", Definition(y, (i,), value), Schedule(), (x, y))

@@ -1,0 +1,190 @@
+"""@loops: what Python would do, the statements do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen.loops import Buffer, Expr, For, If, LoopKind, Stmt, While, dense
+from codegen.script import ScriptError, array, loops, parallel, select, unrolled, var
+from runtime.abi import DType
+from tests.codegen.interpreter import Interpreter, cells
+
+
+def run(stmts: tuple[Stmt, ...], **arrays: Any) -> dict[str, Any]:
+    """Values of each buffer after the statements, as dictionaries by index."""
+    memory = {name: cells(np.asarray(a)) for name, a in arrays.items()}
+    Interpreter(**memory).run(stmts)
+    return memory
+
+
+X, Y = dense("x", 3, 4), dense("y", 3, 4)
+N = dense("n", 3, dtype=DType.I32)
+
+
+@loops
+def cumulate(x: Buffer, y: Buffer, rows: int, length: int):
+    for i in parallel(rows):
+        total = var(0.0, DType.F32)
+        for j in range(length):
+            total += x[i, j]
+            y[i, j] = total
+
+
+def test_a_scalar_that_changes() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    found = run(cumulate(X, Y, rows=3, length=4), x=x, y=np.zeros((3, 4)))
+    assert [found["y"][i] for i in np.ndindex(3, 4)] == np.cumsum(x, 1).reshape(-1).tolist()
+
+
+def test_kinds_of_loops() -> None:
+    @loops
+    def f(y: Buffer):
+        for i in unrolled(3):
+            for j in parallel(4):
+                y[i, j] = 1.0
+
+    (outer,) = f(Y)
+    assert isinstance(outer, For) and outer.kind is LoopKind.UNROLLED
+    (inner,) = outer.body
+    assert isinstance(inner, For) and inner.kind is LoopKind.PARALLEL
+
+
+@loops
+def insertion_sort(x: Buffer, n: int):
+    for i in range(1, n):
+        item = x[0, i]
+        j = var(i, DType.I64)
+        while j > 0 and x[0, j - 1] > item:
+            x[0, j] = x[0, j - 1]
+            j -= 1
+        x[0, j] = item
+
+
+def test_while_does_not_read_behind_a_deciding_condition() -> None:
+    found = run(insertion_sort(X, 4), x=[[3.0, 1.0, 2.0, 0.0]])
+    assert [found["x"][0, j] for j in range(4)] == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_a_value_read_from_memory_stays() -> None:
+    @loops
+    def swap(x: Buffer):
+        first = x[0, 0]
+        x[0, 0] = x[0, 1]
+        x[0, 1] = first
+
+    found = run(swap(X), x=[[1.0, 2.0]])
+    assert found["x"] == {(0, 0): 2.0, (0, 1): 1.0}
+
+
+def test_steps_and_run_time_extents() -> None:
+    @loops
+    def f(n: Buffer, y: Buffer):
+        for i in range(2, -1, -1):
+            for j in range(n[i]):
+                y[i, j] += 1.0
+        for j in range(1, 4, 2):
+            y[0, j] = 7.0
+
+    found = run(f(N, Y), n=np.array([0, 2, 3]), y=np.zeros((3, 4)))
+    assert [found["y"][i] for i in np.ndindex(3, 4)] == [0, 7, 0, 7, 1, 1, 0, 0, 1, 1, 1, 0]
+
+
+def test_what_python_knows_is_decided_at_once() -> None:
+    @loops
+    def f(y: Buffer, shape: tuple[int, ...], flag: bool):
+        for i, n in enumerate(shape):
+            for j in range(n):
+                if flag and n > 1:
+                    y[i, j] = float(n)
+                else:
+                    y[i, j] = -1.0
+
+    stmts = f(Y, (2, 1), True)
+    assert all(isinstance(s, For) and not isinstance(s.body[0], If) for s in stmts)
+    assert run(stmts, y=np.zeros((2, 2)))["y"] == {(0, 0): 2.0, (0, 1): 2.0, (1, 0): -1.0, (1, 1): 0.0}
+
+
+@loops
+def larger(a: Expr, b: Expr):
+    best = var(a, DType.F32)
+    if b > best:
+        best = b
+    return best
+
+
+def test_calls_are_inlined_with_names_of_their_own() -> None:
+    @loops
+    def f(x: Buffer, y: Buffer):
+        best = var(-1.0)
+        for i in range(4):
+            best = larger(best, x[0, i])
+        y[0, 0] = best
+
+    assert run(f(X, Y), x=[[1.0, 5.0, 2.0, 4.0]], y=[[0.0]])["y"] == {(0, 0): 5.0}
+
+
+def test_local_arrays_comprehensions_and_choices() -> None:
+    @loops
+    def f(x: Buffer, y: Buffer, rank: int):
+        counts = array(2, dtype=DType.I32)
+        for k in range(2):
+            counts[k] = 0
+        for i in range(4):
+            k = 1 if x[0, i] > 1.0 else 0
+            counts[k] += 1
+        y[tuple([0] * rank)] = select(0 <= counts[0] < 2, counts[0], 9)
+        y[0, 1] = sum([counts[k] for k in (0, 1)], 0)
+
+    found = run(f(X, Y, 2), x=[[1.0, 5.0, 2.0, 4.0]], y=np.zeros((1, 2)))
+    assert found["y"] == {(0, 0): 1.0, (0, 1): 4.0}
+
+
+def test_an_or_guards_the_memory_behind_it() -> None:
+    @loops
+    def f(x: Buffer, y: Buffer):
+        for i in range(4):
+            if i == 0 or x[0, i - 1] > 2.0:
+                y[0, i] = 1.0
+
+    found = run(f(X, Y), x=[[1.0, 5.0, 2.0, 4.0]], y=np.zeros((1, 4)))
+    assert [found["y"][0, i] for i in range(4)] == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_while_with_a_plain_condition_has_no_flag() -> None:
+    @loops
+    def f(y: Buffer):
+        i = var(0, DType.I64)
+        while i < 3:
+            y[0, i] = 2.0
+            i += 1
+
+    (alloc,) = f(Y)
+    assert isinstance(alloc.body[1], While)
+    assert run((alloc,), y=np.zeros((1, 4)))["y"][0, 2] == 2.0
+
+
+def test_errors_name_file_and_line() -> None:
+    @loops
+    def changes(y: Buffer):
+        total = 0.0
+        for i in range(4):
+            total = total + y[0, i]
+
+    @loops
+    def mixes(n: Buffer, y: Buffer):
+        y[0, 0] = y[0, 1] + n[0]
+
+    @loops
+    def breaks(y: Buffer):
+        for _ in range(4):
+            break
+
+    with pytest.raises(ScriptError, match=r"test_script.py:\d+: 'total' is not a var\(\)"):
+        changes(Y)
+    with pytest.raises(ScriptError, match=r"test_script.py:\d+: .*cast one side: f32 and i32"):
+        mixes(N, Y)
+    with pytest.raises(ScriptError, match="Break is not part of the language"):
+        breaks(Y)

@@ -1,0 +1,74 @@
+"""What OpenVINO writes is read as OpenVINO means it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot.frontends import read_model
+from aot.ir.interpret import interpret
+from aot.ir.verify import verify
+
+ov = pytest.importorskip("openvino")
+ops = pytest.importorskip("openvino.opset15")
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore"),  # OpenVINO's own
+]
+
+TYPES = "f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8 boolean u1 u2 u3 u4 u6 i4 f8e4m3 f8e5m2 f4e2m1".split()
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("count", [1, 5, 8, 16, 21])
+def test_constants(tmp_path: Path, name: str, count: int) -> None:
+    kind = getattr(ov.Type, name)
+    values = np.random.default_rng(count).integers(0, 2, count)
+    top = {"i4": 7, "i8": 100}.get(name, min(2 ** min(kind.bitwidth, 8) - 1, 100) if name[0] == "u" else 1)
+    constant = ops.constant(values * top, dtype=kind, name="c")
+    model = ov.Model([ops.result(constant)], [], "m")
+    ov.serialize(model, tmp_path / "m.xml")
+    graph = read_model(tmp_path / "m.xml")
+    verify(graph)
+    expected = [float(v) for v in constant.get_value_strings()]
+    assert interpret(graph, [])[0].astype(np.float64).tolist() == expected
+
+
+def test_dynamic_parameter_and_names(tmp_path: Path) -> None:
+    x = ops.parameter(ov.PartialShape("?,3,1..224,8.."), ov.Type.f32, name="x")
+    x.output(0).set_names({"a,b"})
+    y = ops.matmul(x, x, False, True)
+    y.output(0).set_names({"out"})
+    ov.serialize(ov.Model([ops.result(y)], [x], "m"), tmp_path / "m.xml")
+    graph = read_model(tmp_path / "m.xml")
+    verify(graph)
+    assert str(graph.parameters[0].out_port(0).type) == "f32[x.d0,3,x.d2,x.d3]"
+    assert graph.parameters[0].out_port(0).names == ("a,b",)
+    assert graph.results[0].out_port(0).names[0] == "out"
+
+
+def test_compressed_weights(tmp_path: Path) -> None:
+    weights = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    x = ops.parameter([2, 3], ov.Type.f32, name="x")
+    ov.save_model(ov.Model([ops.result(ops.matmul(x, weights, False, False))], [x], "m"), tmp_path / "m.xml")
+    graph = read_model(tmp_path / "m.xml")
+    data = np.ones((2, 3), np.float32)
+    assert np.array_equal(interpret(graph, [data])[0], data @ weights.astype(np.float16).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", "f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8 boolean".split())
+def test_interface_of_version_10(tmp_path: Path, name: str) -> None:
+    x = ops.parameter([3], getattr(ov.Type, name), name="x")
+    x.output(0).set_names({"tensor"})
+    path = tmp_path / "m.xml"
+    ov.serialize(ov.Model([ops.result(ops.convert(x, name))], [x], "m"), path)
+    path.write_text(path.read_text().replace('version="11"', 'version="10"', 1))
+    theirs = ov.Core().read_model(path)
+    ours = read_model(path)
+    for ports, nodes in ((theirs.inputs, ours.parameters), (theirs.outputs, ours.results)):
+        for port, node in zip(ports, nodes, strict=True):
+            assert node.out_port(0).type.dtype.value == port.element_type.get_type_name()
+            assert set(node.out_port(0).names) == port.names

@@ -1,0 +1,1 @@
+"""Graphs: text, rules, interpretation."""

@@ -1,0 +1,95 @@
+"""Small programs with known results, written by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from codegen.llvm.build import Built, build
+from codegen.loops import Expr, For, Kernel, LoopKind, Store, Var, dense
+from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
+from codegen.target import Target
+from runtime.abi import DType
+
+LARGE = 10**9  # work that is worth any number of chunks
+
+
+def scale_kernel(name: str, n: int | Var) -> Kernel:
+    """y[i] = x[i] * w[0], a unit an element."""
+    x, w, y = dense("x", n), dense("w", 1), dense("y", n)
+    i = Var("i", n)
+    sizes = () if isinstance(n, int) else (n,)
+    return Kernel(name, sizes, (x, w, y), (For(i, (Store(y, (i,), x[i] * w[0]),), LoopKind.PARALLEL),))
+
+
+def chain(n: int = 1000, calls: int = 2, factor: float = 2.0) -> Program:
+    """y = x * factor**calls through buffers of the arena; the kernels are equal and differ by name."""
+    pitch = (4 * n + 63) // 64 * 64
+    between = [Place(Region.ARENA, 0, pitch * (i % 2)) for i in range(calls - 1)]
+    weight = Place(Region.CONSTANT, 0, 64)
+    places = [Place(Region.INPUT), *between, Place(Region.OUTPUT)]
+    return Program(
+        "chain net",
+        (),
+        tuple(scale_kernel(f"k{i}", n) for i in range(calls)),
+        tuple(
+            Call(f"k{i}", (places[i], weight, places[i + 1]), (), n, (f"layer{i}",), LARGE, LARGE)
+            for i in range(calls)
+        ),
+        (ConstantBlock(64, np.array([factor], np.float32)),),
+        128,
+        2 * pitch,
+        0,
+        (Tensor("x", ("x", "in"), DType.F32, (n,)),),
+        (Tensor("y", ("y",), DType.F32, (n,)),),
+    )
+
+
+def varying() -> Program:
+    """y[2 * n] = [x * 3, x * 3] for n in 1..4096, through the arena."""
+    n = Var("n", 4097, 1)
+    scale, out = scale_kernel("scale", n), dense("y", 2 * n)
+    x, i = dense("x", n), Var("i", 2 * n)
+    j: Expr = i % n
+    repeat = Kernel("repeat", (n,), (x, out), (For(i, (Store(out, (i,), x[j]),), LoopKind.PARALLEL),))
+    offset = (n * 4 + 63) // 64 * 64
+    between = Place(Region.ARENA, 0, offset)
+    return Program(
+        "varying",
+        (n,),
+        (scale, repeat),
+        (
+            Call("scale", (Place(Region.INPUT), Place(Region.CONSTANT), between), (n,), n, ("a",)),
+            Call("repeat", (between, Place(Region.OUTPUT)), (n,), 2 * n, ("b",), 2 * n, 12 * n),
+        ),
+        (ConstantBlock(0, np.array([3.0], np.float32)),),
+        64,
+        offset * 2,
+        0,
+        (Tensor("x", ("x",), DType.F32, (n,)), Tensor("z", ("z",), DType.F32, (n, 4))),
+        (Tensor("y", ("y",), DType.F32, (2 * n,)),),
+    )
+
+
+def running_sum() -> Program:
+    """y = state + x; state = y."""
+    x, s, y, i = dense("x", 8), dense("s", 8), dense("y", 8), Var("i", 8)
+    add = Kernel("add", (), (x, s, y), (For(i, (Store(y, (i,), x[i] + s[i]),), LoopKind.PARALLEL),))
+    copy = Kernel("copy", (), (x, y), (For(i, (Store(y, (i,), x[i]),), LoopKind.PARALLEL),))
+    state, out = Place(Region.STATE, 0, 64), Place(Region.OUTPUT)
+    return Program(
+        "running sum",
+        (),
+        (add, copy),
+        (Call("add", (Place(Region.INPUT), state, out), (), 8, ("add",)), Call("copy", (out, state), (), 8, ("save",))),
+        (),
+        0,
+        0,
+        0,
+        (Tensor("x", ("x",), DType.F32, (8,)),),
+        (Tensor("y", ("y",), DType.F32, (8,)),),
+        state_bytes=96,
+    )
+
+
+def built(program: Program) -> Built:
+    return build(program, Target.parse("native"))

@@ -1,0 +1,133 @@
+"""Threads: equal bits for any number of them, many callers at once, resizing, forks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import runtime
+from runtime.errors import BusyError
+from tests.programs import built, chain
+
+X = np.arange(1000, dtype=np.float32)
+
+
+def settled_threads() -> int:
+    """Threads of this process, once those that have ended are gone: the system lists them a little longer."""
+    gc.collect()
+    counts = [0, -1]
+    while counts[-1] != counts[-2]:
+        time.sleep(0.02)
+        counts.append(len(os.listdir("/proc/self/task")))
+    return counts[-1]
+
+
+def test_equal_bits_for_any_number_of_threads(chain_so: Path) -> None:
+    x = np.random.default_rng(1).standard_normal(1000).astype(np.float32)
+    expected = runtime.load(chain_so, threads=1)(x)[0].tobytes()
+    for threads in (2, 3, 7):
+        model = runtime.load(chain_so, threads=threads)
+        assert {model(x)[0].tobytes() for _ in range(50)} == {expected}
+
+
+def test_many_callers_of_one_model(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=3)
+    wrong: list[int] = []
+
+    def call(seed: int) -> None:
+        for i in range(100):
+            x = X + seed * 1000 + i
+            if not np.array_equal(model(x)[0], x * 32):
+                wrong.append(seed)
+
+    callers = [threading.Thread(target=call, args=(seed,)) for seed in range(20)]  # more than the pool has slots for
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert wrong == []
+
+
+def test_models_share_a_pool(chain_so: Path, varying_so: Path) -> None:
+    before = settled_threads()
+    first = runtime.load(chain_so, threads=3)
+    second = runtime.load(varying_so, pool=first.pool)
+    for _ in range(20):
+        np.testing.assert_array_equal(second(X, np.zeros((1000, 4), np.float32))[0], np.tile(X * 3, 2))
+        np.testing.assert_array_equal(first(X)[0], X * 32)
+    assert settled_threads() == before + 2
+    del first  # its code is what the threads run: it stays as long as the pool is in use
+    np.testing.assert_array_equal(second(X, np.zeros((1000, 4), np.float32))[0], np.tile(X * 3, 2))
+
+
+def test_resize(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=4)
+    for threads in (4, 1, 2, 6, 1, 3):
+        model.threads = threads
+        np.testing.assert_array_equal(model(X)[0], X * 32)
+    assert model.threads == 3
+
+
+def test_resize_while_others_call(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=2)
+    stop = threading.Event()
+    right: list[bool] = []
+
+    def call() -> None:
+        while not stop.is_set():
+            right.append(np.array_equal(model(X)[0], X * 32))
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    for threads in (1, 4, 2, 5, 1, 3) * 5:
+        model.threads = threads
+    stop.set()
+    caller.join()
+    assert right
+    assert all(right)
+
+
+def test_forked_child_and_its_parent_go_on(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=3)
+    model(X)
+    child = os.fork()
+    if child == 0:
+        good = all(np.array_equal(model(X)[0], X * 32) for _ in range(20))
+        os._exit(0 if good else 1)
+    for _ in range(20):
+        np.testing.assert_array_equal(model(X)[0], X * 32)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_no_thread_before_it_is_needed(chain_so: Path) -> None:
+    before = settled_threads()
+    model = runtime.load(chain_so, threads=3)
+    assert settled_threads() == before
+    model(X)
+    assert settled_threads() == before + 2
+    del model
+    assert settled_threads() == before
+
+
+def test_small_models_wake_nobody(tmp_path: Path) -> None:
+    built(replace(chain(), calls=tuple(replace(c, work=2000, traffic=8000) for c in chain().calls))).write_shared(
+        tmp_path / "m.so"
+    )
+    before = settled_threads()
+    model = runtime.load(tmp_path / "m.so", threads=3)
+    np.testing.assert_array_equal(model(X)[0], X * 4)
+    assert settled_threads() == before
+
+
+def test_request_runs_one_inference_at_a_time(chain_so: Path) -> None:
+    request = runtime.load(chain_so, threads=1).create_infer_request()
+    with request._busy, pytest.raises(BusyError):  # pyright: ignore[reportPrivateUsage]
+        request.infer(X)
+    request.infer(X)

@@ -1,0 +1,162 @@
+"""The command line on the digits example: results, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import cli
+from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
+
+DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
+
+
+def aot(*arguments: object, code: int = 0) -> Result:
+    """Run a command and check its exit code."""
+    result = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("digits") / "digits.so"
+    aot("compile", MODEL, "-o", path)
+    return path
+
+
+def test_compile_prints_stages_size_and_time(tmp_path: Path) -> None:
+    result = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--save-temps", tmp_path / "temps")
+    assert "m.so: " in result.stdout and "compiled in" in result.stdout
+    assert [line.split()[0] for line in result.stderr.splitlines()] == ["read", "optimize", "lower", "compile", "link"]
+    assert len(list((tmp_path / "temps").iterdir())) >= 4
+
+
+def test_compile_twice_gives_equal_bytes(library: Path, tmp_path: Path) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "again.so")
+    assert (tmp_path / "again.so").read_bytes() == library.read_bytes()
+
+
+def test_compile_json(tmp_path: Path) -> None:
+    facts = json.loads(aot("compile", MODEL, "-o", tmp_path / "m.so", "--json", "--fast").stdout)
+    assert facts["version"] == cli.JSON_VERSION
+    assert facts["bytes"] == (tmp_path / "m.so").stat().st_size
+    assert facts["manifest"]["inputs"][0]["name"] == "image"
+
+
+def test_compile_prints_the_graph_after_passes(tmp_path: Path) -> None:
+    out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--print-after", "all").stdout
+    assert out.count("# after ") > 1 and "Convolution" in out
+
+
+def test_compile_can_stop_early(tmp_path: Path) -> None:
+    assert "Convolution" in aot("compile", MODEL, "-o", tmp_path / "m.so", "--stop-after", "imported").stdout
+    assert not (tmp_path / "m.so").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_digit_is_read_right(library: Path, tmp_path: Path, threads: int) -> None:
+    digits = np.load(DIGITS / "digits.npz")
+    for image, label in zip(digits["images"], digits["labels"], strict=True):
+        np.save(tmp_path / "image.npy", image[None])
+        aot("run", library, tmp_path / "image.npy", "-o", tmp_path / "out.npy", "--threads", threads)
+        assert np.load(tmp_path / "out.npy").argmax() == label
+
+
+def test_run_in_memory_gives_the_bits_of_the_file(library: Path, tmp_path: Path) -> None:
+    aot("run", library, f"image={SEVEN}", "-o", tmp_path / "a.npz")
+    aot("run", MODEL, SEVEN, "-o", tmp_path / "b.npz")
+    a, b = np.load(tmp_path / "a.npz"), np.load(tmp_path / "b.npz")
+    assert a.files == b.files
+    assert all(np.array_equal(a[name], b[name]) for name in a.files)
+
+
+def test_run_prints_a_summary_and_times(library: Path) -> None:
+    out = aot("run", library, SEVEN, "--repeat", 3).stdout
+    assert "float32[1, 10]" in out and "argmax 7" in out and "3 runs" in out
+    facts = json.loads(aot("run", library, SEVEN, "--json", "--repeat", 3).stdout)
+    assert len(facts["milliseconds"]) == 3
+
+
+def test_run_takes_an_archive(library: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", image=np.load(SEVEN))
+    assert "argmax 7" in aot("run", library, tmp_path / "all.npz").stdout
+
+
+def test_run_names_the_input_that_is_wrong(library: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 9), np.float32))
+    assert "image" in aot("run", library, tmp_path / "x.npy", code=2).stderr
+    assert "image" in aot("run", library, code=2).stderr
+    aot("run", library, SEVEN, SEVEN, code=2)
+    aot("run", library, MODEL, code=2)
+    (tmp_path / "cut.npz").write_bytes(b"PK\x03\x04cut")
+    aot("run", library, tmp_path / "cut.npz", code=2)
+    aot("run", library, tmp_path / "absent.npy", code=2)
+    aot("run", library, SEVEN, "-o", tmp_path / "out.txt", code=2)
+
+
+def test_run_does_not_unpickle(library: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{}]), allow_pickle=True)
+    aot("run", library, tmp_path / "x.npy", code=2)
+
+
+def test_info(library: Path) -> None:
+    text = aot("info", library).stdout
+    assert "image: f32[1,1,8,8]" in text and "f32[1,10]" in text
+    assert json.loads(aot("info", library, "--json").stdout)["abi"] == 1
+    assert "3 Convolution" in aot("info", MODEL).stdout
+    assert json.loads(aot("info", MODEL, "--json").stdout)["inputs"] == {"image": "f32[1,1,8,8]"}
+
+
+@pytest.mark.parametrize(("stage", "word"), [
+    ("imported", "Convolution"), ("optimized", "Convolution"), ("groups", "["), ("loops", "for "), ("llvm", "define "),
+    ("asm", ".text"),
+])
+def test_dump(stage: str, word: str) -> None:
+    assert word in aot("dump", MODEL, "--stage", stage).stdout
+
+
+def test_dump_of_a_kernel_needs_kernels() -> None:
+    aot("dump", MODEL, "--stage", "imported", "--kernel", "k0", code=2)
+
+
+def test_ops() -> None:
+    assert "MatMul" in aot("ops").stdout
+    rows = json.loads(aot("ops", "--json").stdout)["operations"]
+    assert {"type": "MatMul", "since": "opset1"}.items() <= next(r for r in rows if r["type"] == "MatMul").items()
+
+
+def test_usage_errors(tmp_path: Path) -> None:
+    aot("compile", tmp_path / "absent.xml", code=2)
+    aot("compile", MODEL, "--layout", "NHWC", code=2)
+    aot("compile", MODEL, "--target", "pdp11", "-o", tmp_path / "m.so", code=2)
+    aot("compile", MODEL, "-o", tmp_path / "absent" / "m.so", code=2)
+
+
+def test_corrupt_files(library: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.xml"
+    broken.write_text(MODEL.read_text()[:5000])
+    assert "next: " in aot("compile", broken, "-o", tmp_path / "m.so", code=4).stderr
+    (tmp_path / "short.so").write_bytes(library.read_bytes()[:3000])
+    aot("run", tmp_path / "short.so", SEVEN, code=4)
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (KeyError("x"), 1), (InternalError("x"), 1), (UsageError("x"), 2), (OSError("x"), 2), (UnsupportedError("x"), 3),
+    (CorruptError("x"), 4), (PlatformError("x"), 5), (BudgetError("x"), 6), (MemoryError(), 6),
+])
+def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    error.add_note("in layer 'conv1'")
+    assert cli.report(error) == code
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ") and "in layer 'conv1'" in printed and "next: " in printed
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    result = aot("compile", MODEL, "--layout", "NHWC", "--debug", code=2)
+    assert "Traceback" in result.stderr

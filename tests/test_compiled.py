@@ -1,0 +1,72 @@
+"""Every case of every operation: the compiled result is that of the reference."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import tests.cases
+from aot.driver import compile_model
+from aot.ir.graph import Graph
+from aot.ir.types import Array
+from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.options import CompileOptions
+from tests.cases import Case
+
+MODULES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
+FAST = CompileOptions(level=None)
+
+
+def static_cases(module: str) -> list[Case]:
+    cases: list[Case] = importlib.import_module(f"tests.cases.{module}").CASES
+    return [c for c in cases if not c.sizes]
+
+
+def add(graph: Graph, case: Case, at: int) -> list[Array]:
+    """The case's operation with inputs and results of its own; returns what to feed."""
+    ports, fed = [], []
+    for n, (operand, array) in enumerate(zip(case.operands(), case.arrays, strict=True)):
+        if operand is None or array is None:
+            ports.append(None)
+        elif operand.value is not None:
+            node = graph.add(Constant(element_type=operand.dtype), name=f"c{at}_{n}", data=array)
+            ports.append(node.out_port(0))
+        else:
+            node = graph.add(Parameter(element_type=operand.dtype, shape=array.shape), name=f"x{at}_{n}")
+            ports.append(node.out_port(0))
+            fed.append(array)
+    made = graph.add(case.op, *ports, name=f"case{at}", outputs=len(case.op.outputs(*case.operands())))
+    for port in made.out_ports().values():
+        graph.add(Result(), port)
+    return fed
+
+
+def wrong(case: Case, found: list[Array]) -> str:
+    """What differs from the reference; empty if nothing does."""
+    for n, (a, b) in enumerate(zip(found, case.op.evaluate(*case.arrays), strict=True)):
+        a = a.view(b.dtype) if a.dtype != b.dtype and a.dtype.itemsize == b.dtype.itemsize else a
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return f"output {n}: {a.dtype}{a.shape}, expected {b.dtype}{b.shape}"
+        if not case.tolerance.allows(a, b):
+            gap = np.abs(a.astype(np.float64) - b.astype(np.float64)) if a.dtype.kind in "fiu" else a != b
+            return f"output {n}: differs by {np.nanmax(gap)}"
+    return ""
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_compiled_agrees_with_reference(module: str) -> None:
+    """All cases of a family in one network: it is compiled once."""
+    graph, fed, cases = Graph(module), [], static_cases(module)
+    for at, case in enumerate(cases):
+        fed += add(graph, case, at)
+    model = compile_model(graph, FAST, threads=1)
+    found = model(*fed)
+    results, failed = iter(range(len(model.outputs))), []
+    for case in cases:
+        mine = [np.asarray(found[next(results)]) for _ in case.op.outputs(*case.operands())]
+        if message := wrong(case, mine):
+            failed.append(f"{case.op} {case.name}: {message}")
+    assert not failed, "\n".join(failed)

@@ -1,0 +1,82 @@
+"""Every case of every operation: inference and reference agree on types."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import replace
+
+import pytest
+
+import tests.cases
+from aot.ir.op import ComputeOp, Input, LoopOp, Op
+from aot.ir.types import Array, Dim, Shape, numpy_dtype, simplify
+from codegen.loops import Const, dense, rewrite, variables
+from tests.cases import Case
+from tests.codegen.interpreter import Interpreter, cells, filled
+from tests.evaluate import computed
+
+MODULES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
+CASES = [
+    pytest.param(case, id=f"{name}-{i}-{case.name}")
+    for name in MODULES
+    for i, case in enumerate(importlib.import_module(f"tests.cases.{name}").CASES)
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_infer_agrees_with_reference(case: Case) -> None:
+    inferred = case.op.outputs(*case.operands())
+    found = case.op.evaluate(*case.arrays)
+    assert [numpy_dtype(t.dtype) for t in inferred] == [a.dtype for a in found]
+    for t, a in zip(inferred, found, strict=True):
+        _check_shape(t.shape, a, case)
+
+
+def _check_shape(shape: Shape, array: Array, case: Case) -> None:
+    assert len(shape) == array.ndim
+    for dim, size in zip(shape, array.shape, strict=True):
+        known = _at_run_time(dim, case)
+        assert known is None or known == size, f"{shape} against {array.shape}"
+
+
+def _at_run_time(dim: Dim, case: Case) -> int | None:
+    """None where the dimension depends on data."""
+    if isinstance(dim, int):
+        return dim
+    sizes = {e: Const(case.sizes[e.name]) for e in variables(dim) if e.name in case.sizes}
+    value = simplify(rewrite(dim, sizes))
+    return value if isinstance(value, int) else None
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if isinstance(c.values[0].op, ComputeOp)])
+def test_compute_agrees_with_reference(case: Case) -> None:
+    assert isinstance(case.op, ComputeOp)
+    arrays = case.arrays
+    (expected,) = case.op.evaluate(*arrays)
+    static = case.static_operands()
+    (out,) = case.op.outputs(*static)
+    found = computed(case.op, static, arrays, out)
+    assert case.tolerance.allows(found, expected), f"{found}\n{expected}"
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if isinstance(c.values[0].op, LoopOp)])
+def test_nest_agrees_with_reference(case: Case) -> None:
+    assert isinstance(case.op, LoopOp)
+    static = case.static_operands()
+    types = case.op.outputs(*static)
+    outs = tuple(dense(f"y{i}", *t.shape, dtype=t.dtype) for i, t in enumerate(types))
+    inputs = [o and Input(dense(f"x{i}", *o.shape, dtype=o.dtype), o.type, o.value) for i, o in enumerate(static)]
+    memory = {f"x{i}": cells(a) for i, a in enumerate(case.arrays) if a is not None}
+    run = Interpreter(**memory, **{b.name: {} for b in outs})
+    run.work(case.op.nest(outs, *inputs))
+    for b, t, expected in zip(outs, types, case.op.evaluate(*case.arrays), strict=True):
+        if t.is_static:
+            found = filled(run.memory[b.name], t.static_shape, t.dtype)
+            assert case.tolerance.allows(found, expected), f"{found}\n{expected}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_operations_are_values(case: Case) -> None:
+    op: Op = case.op
+    assert op.__doc__ and op == replace(op) and hash(op) == hash(replace(op))
