@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
     aot compile model.xml -o model.so      aot run model.so x.npy -o out.npz      aot info model.so
-    aot dump model.xml --stage loops       aot ops                                aot version
+    aot dump model.xml --stage loops       aot bench model.so --per-kernel        aot ops, version
 
 Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 5 wrong machine or ABI, 6 over budget.
 """
@@ -13,12 +13,12 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import asdict
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, Self
-from zipfile import BadZipFile
 
 import numpy as np
 import typer
@@ -32,7 +32,11 @@ from aot.frontends import read_model
 from aot.ir.op import FORMS, REGISTRY, Op
 from aot.ir.printer import print_graph
 from aot.options import CompileOptions
+from codegen.llvm.peak import PeakLoops
+from codegen.target import Target as TargetMachine
+from runtime import profile
 from runtime.errors import AotError, BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
+from runtime.files import Arrays, read_inputs, write_outputs
 from runtime.library import read_manifest
 from runtime.manifest import Manifest
 from runtime.version import VERSION
@@ -40,7 +44,6 @@ from runtime.version import VERSION
 JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
-Arrays = dict[str, NDArray[np.generic]]
 
 app = typer.Typer(
     help="Compiles neural networks into self-contained shared libraries.",
@@ -231,6 +234,32 @@ def run(
 
 
 @command
+def bench(
+    model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    threads: Threads = None,
+    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 2.0,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
+    loaded = runtime.load(model, threads) if is_compiled(model) else compile_model(model, threads=threads)
+    here = TargetMachine.parse("native")
+    roofline = PeakLoops(here).roofline(here, loaded.threads) if per_kernel else None
+    given = read_inputs(inputs or [], [t.name for t in loaded.inputs]) or profile.example_inputs(loaded.inputs)
+    found = profile.measure(loaded, given, seconds, roofline)
+    if as_json:
+        facts = profile.as_json(found)
+        echo_json({"threads": loaded.threads, "roofline": roofline and asdict(roofline), **facts})
+        return
+    typer.echo(f"{loaded.name}, {loaded.threads} threads: {profile.summary(found)}")
+    if roofline is not None:
+        typer.echo(f"{roofline}\n{profile.table(found, top)}")
+
+
+@command
 def info(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so or m.xml")],
     as_json: Json = False,
@@ -325,41 +354,6 @@ def stage_text(made: Compilation, stage: Stage, kernel: str | None = None) -> st
     if stage is Stage.GROUPS:
         return made.groups
     return {Stage.LOOPS: made.loops, Stage.LLVM: made.llvm, Stage.ASM: made.asm}[stage](kernel)
-
-
-def read_inputs(given: list[str], names: list[str]) -> Arrays:
-    """Arrays by input name from files; those without a name are taken in the order of the model's inputs."""
-    found: Arrays = {}
-    for text in given:
-        name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
-        loaded = read_arrays(Path(path))
-        if isinstance(loaded, dict):
-            found |= loaded
-            continue
-        free = [n for n in names if n not in found]
-        if not name and not free:
-            raise UsageError(f"run: the model has {len(names)} inputs, got more arrays: {text}")
-        found[name or free[0]] = loaded
-    return found
-
-
-def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
-    """The array of a .npy, or the arrays of a .npz by name; nothing pickled is read."""
-    try:
-        with path.open("rb") as stream:
-            loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
-            return dict(loaded) if isinstance(loaded, Mapping) else loaded
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise UsageError(f"run: inputs are .npy or .npz files, got {path}: {error}") from None
-
-
-def write_outputs(path: Path, results: Arrays) -> None:
-    if path.suffix == ".npy" and len(results) == 1:
-        np.save(path, next(iter(results.values())))
-    elif path.suffix == ".npz":
-        np.savez(path, **results)  # type: ignore[arg-type]  # the stub takes the names for options
-    else:
-        raise UsageError(f"run: -o is an .npz file, or .npy for one output, got {path} for {len(results)} outputs")
 
 
 def summary(array: NDArray[np.generic]) -> dict[str, object]:

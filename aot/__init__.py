@@ -5,4 +5,13 @@ from aot.frontends import read_model
 from aot.options import CompileOptions
 from runtime.errors import AotError, ModelError, UnsupportedError
 
-__all__ = ["AotError", "Compilation", "CompileOptions", "ModelError", "UnsupportedError", "compile_model", "read_model", "stages"]
+__all__ = [
+    "AotError",
+    "Compilation",
+    "CompileOptions",
+    "ModelError",
+    "UnsupportedError",
+    "compile_model",
+    "read_model",
+    "stages",
+]

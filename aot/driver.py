@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-import aot.opset  # noqa: F401  (fills the registry)
 from aot.frontends import read_model
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
@@ -23,6 +23,7 @@ from aot.lowering.group import group
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
 from aot.lowering.program import ProgramBuilder
+from aot.lowering.split import split
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
 from aot.passes.middle.interface_layout import InterfaceLayout
@@ -83,6 +84,7 @@ class Compilation:
         steps = define(self.optimized)
         fuse(steps)
         group(steps)
+        split(steps)
         use_winograd(steps, self.target)
         lay_out(steps)
         reuse(steps)
@@ -129,10 +131,10 @@ class Compilation:
         self._event("compile", 1, 1)
         return made
 
-    def _save(self, name: str, text: object) -> None:
+    def _save(self, name: str, text: str | Callable[[], str]) -> None:
         if self.options.save_temps is not None:
             self.options.save_temps.mkdir(parents=True, exist_ok=True)
-            (self.options.save_temps / name).write_text(text() if callable(text) else str(text))
+            (self.options.save_temps / name).write_text(text if isinstance(text, str) else text())
 
 
 def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> Compilation:
@@ -140,7 +142,9 @@ def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> 
     return Compilation(model, options or CompileOptions())
 
 
-def compile_model(model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None) -> CompiledModel:
+def compile_model(
+    model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None
+) -> CompiledModel:
     """Compile in memory. `model`: a file (.xml) or a graph; `threads`: as for `runtime.load`.
 
     Raises ModelError, UnsupportedError or another AotError that says what is wrong and in which layer.

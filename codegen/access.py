@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import prod
 
 from codegen.define import Definition
+from codegen.expressions import loads, walk
 from codegen.index import Affine, depends_on, normal
-from codegen.loops import Buffer, Expr, Load, Prim, Size, Space, Var, loads, walk
+from codegen.loops import Buffer, Expr, Load, Prim, Size, Space, Var
 
 
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
@@ -79,9 +80,21 @@ COST = {"exp": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos"
 
 
 def work(d: Definition) -> Size:
-    """Floating-point operations."""
-    each = sum(COST.get(e.fn, 1) for e in walk(d.value) if isinstance(e, Prim) and e.dtype.is_float)
-    return points(d) * max(each + (d.reduction is not None), 1)
+    """Floating-point operations: those of the reduction at each of its points, the others once for each output."""
+    outputs: Size = 1
+    for a in d.axes:
+        assert a.extent is not None
+        outputs = outputs * a.extent
+    r = d.reduction
+    if r is None:
+        return outputs * max(_operations(d.value, None), 1)
+    return points(d) * (_operations(r.body, None) + 1) + outputs * _operations(d.value, r)
+
+
+def _operations(e: Expr, apart: Expr | None) -> int:
+    """Weighed operations on floats in an expression, without those inside of `apart`."""
+    inside = set(walk(apart)) if apart is not None else set[Expr]()
+    return sum(COST.get(p.fn, 1) for p in walk(e) if isinstance(p, Prim) and p.dtype.is_float and p not in inside)
 
 
 def traffic(d: Definition) -> Size:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var, walk
+from codegen.expressions import walk
+from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
 from runtime.abi import DType
 
 

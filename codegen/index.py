@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, inf
 
-from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim, variables
+from codegen.expressions import variables
+from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from codegen.define import Definition, Group
-from codegen.loops import Reduce, Var, loads, walk
+from codegen.expressions import loads, walk
+from codegen.loops import Reduce, Var
 from codegen.schedule import Schedule, ScheduleError
 
 

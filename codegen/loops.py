@@ -7,7 +7,7 @@ Every node is immutable, compared by structure, hashable at constant cost, and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -118,11 +118,15 @@ class Const(Arith):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var(Arith):
-    """An integer, `low <= var < extent`. A size known only at run time has no extent, or the bound of its range."""
+    """An integer, `low <= var < extent`. A size known only at run time has no extent, or the bound of its range.
+
+    `typical`: a size to choose schedules by, where it is known at run time only; it decides nothing else.
+    """
 
     name: str
     extent: Size | None = None
     low: int = 0
+    typical: int = 64
 
     def __eq__(self, other: object) -> bool:
         # Compared more than all other nodes together: variables are the keys of every environment.
@@ -161,7 +165,7 @@ class Prim(Arith):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(Arith):
-    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` (default: identity)."""
+    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity."""
 
     fn: str
     axes: tuple[Var, ...]
@@ -273,7 +277,7 @@ class Alloc(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Node):
-    """`body` where `condition` holds, else `otherwise`; a bound `i < n` is free when the ranges of the loops decide it."""
+    """`body` where `condition` holds, else `otherwise`; a bound `i < n` is free where the ranges of loops decide it."""
 
     condition: Expr
     body: tuple[Stmt, ...]
@@ -376,64 +380,3 @@ def cast(x: Operand, dtype: DType) -> Expr:
     dtype = dtype.compute
     x = as_expr(x, dtype)
     return x if x.dtype is dtype else Prim("cast", (x,), dtype)
-
-
-def children(node: Expr) -> tuple[Expr, ...]:
-    match node:
-        case Const() | Var():
-            return ()
-        case Load(_, index):
-            return index
-        case Prim(_, args):
-            return args
-        case Reduce(_, _, body, init):
-            return (body,) if init is None else (body, init)
-
-
-def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
-    """Replace whole sub-expressions, outermost first; a function returns None where nothing changes."""
-    look = change if callable(change) else change.get
-    memo: dict[Expr, Expr] = {}
-
-    def go(e: Expr) -> Expr:
-        if e not in memo:
-            found = look(e)
-            memo[e] = found if found is not None else _with_children(e, go)
-        return memo[e]
-
-    return go(node)
-
-
-def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
-    match node:
-        case Const() | Var():
-            return node
-        case Load(buffer, index):
-            return Load(buffer, tuple(map(go, index)))
-        case Prim(fn, args, dtype):
-            new = tuple(map(go, args))
-            return node if new == args else prim(fn, *new, dtype=dtype)
-        case Reduce(fn, axes, body, init):
-            return Reduce(fn, axes, go(body), go(init) if init is not None else None)
-
-
-def walk(*roots: Expr) -> Iterable[Expr]:
-    """Every distinct sub-expression once, parents first."""
-    seen: set[int] = set()
-    stack = list(reversed(roots))
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        stack.extend(reversed(children(node)))
-
-
-def variables(*nodes: Expr) -> frozenset[Var]:
-    return frozenset(e for e in walk(*nodes) if isinstance(e, Var))
-
-
-def loads(*nodes: Expr) -> tuple[Load, ...]:
-    """Distinct loads, in the order they appear."""
-    return tuple(dict.fromkeys(e for e in walk(*nodes) if isinstance(e, Load)))

@@ -11,10 +11,26 @@ from dataclasses import replace
 from math import prod
 
 from codegen.define import Definition, Group, Window
+from codegen.expressions import loads, rewrite, variables
 from codegen.legality import check
 from codegen.loops import (
-    Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, LoopKind, Size, Space, Store, Var, While, as_expr, dense,
-    loads, rewrite, variables,
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    LoopKind,
+    Size,
+    Space,
+    Store,
+    Var,
+    While,
+    as_expr,
+    dense,
 )
 from codegen.pack import pack
 from codegen.points import Lets, Points, Span, Spans, Stmts
@@ -46,10 +62,12 @@ def apply(
         bodies = [b if _parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = tuple(s for b in bodies for s in b)
     _check_parallel(name, body, True)
-    used: dict[str, list[Buffer]] = {}
+    used: dict[str, Buffer] = {}
+    given = {p.name for p in params}
     for b in accessed(body):
-        used.setdefault(b.name, []).append(b)
-    return Kernel(name, sizes, tuple(p if p in used.get(p.name, [p]) else used[p.name][0] for p in params), body)
+        if used.setdefault(b.name, b) != b and b.name in given:
+            raise ScheduleError(f"{name}: {b.name} is packed in one way only, got {used[b.name].shape} and {b.shape}")
+    return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
 
 
 def accessed(stmts: Stmts) -> Iterator[Buffer]:

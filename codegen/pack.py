@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Load, dense, loads, rewrite
+from codegen.expressions import loads, rewrite
+from codegen.loops import Buffer, Expr, Load, dense
 from codegen.schedule import Pack, ScheduleError
 
 Number = TypeVar("Number", bound=np.generic)

@@ -11,8 +11,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.expressions import variables
 from codegen.loops import (
-    Alloc, Buffer, Const, Expr, For, If, Let, LoopKind, Size, Space, Stmt, Store, Var, While, dense, variables,
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Size,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+    dense,
 )
 from codegen.schedule import Schedule, ScheduleError
 from runtime.abi import DType

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.define import Definition, identity
-from codegen.loops import (
-    Alloc, Const, Expr, For, If, Load, LoopKind, Reduce, Size, Stmt, Store, Var, as_expr, loads, prim, rewrite,
-)
+from codegen.expressions import loads, rewrite
+from codegen.loops import Alloc, Const, Expr, For, If, Load, LoopKind, Reduce, Size, Stmt, Store, Var, as_expr, prim
 from codegen.points import Points, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule
 from runtime.abi import DType

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from codegen.expressions import loads
 from codegen.loops import (
     Alloc,
     Buffer,
@@ -48,7 +49,6 @@ from codegen.loops import (
     as_expr,
     cast,
     dense,
-    loads,
     prim,
     select,
 )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from codegen.define import Definition, Group
-from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, Space, Stmt, Store, While, loads, rewrite
+from codegen.expressions import loads, rewrite
+from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, Space, Stmt, Store, While
 
 Work = Definition | Group | tuple[Stmt, ...]
 
@@ -71,7 +72,7 @@ def local(work: Work) -> frozenset[Buffer]:
         case Group():
             return frozenset(work.temps).union(*map(local, work.members))
         case _:
-            return frozenset().union(*map(_local_of, work))
+            return frozenset(b for stmt in work for b in _local_of(stmt))
 
 
 def _local_of(stmt: Stmt) -> frozenset[Buffer]:
@@ -89,7 +90,8 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
 def reads(work: Work) -> tuple[Load, ...]:
     """Loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
-    return tuple(x for x in loads(*expressions(work)) if x.buffer.name not in inner and x.buffer.space is not Space.TABLE)
+    found = (x for x in loads(*expressions(work)) if x.buffer.space is not Space.TABLE)
+    return tuple(x for x in found if x.buffer.name not in inner)
 
 
 def writes(work: Work) -> tuple[Buffer, ...]:

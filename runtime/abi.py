@@ -66,7 +66,7 @@ class DType(StrEnum):
 
     @property
     def compute(self) -> DType:
-        """The type values of this storage type are computed in: f32 for the short floats, i8 or u8 for packed integers."""
+        """The type values of this storage type are computed in: f32 for short floats, i8 or u8 for packed integers."""
         if self.is_float and self.bits < 32:
             return DType.F32
         if self.is_integer and self.bits < 8:
@@ -74,7 +74,7 @@ class DType(StrEnum):
         return self
 
 
-_BITS = {t: 8 for t in (DType.I8, DType.U8, DType.BOOL, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0)} | {
+_BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0), 8) | {
     DType.F64: 64, DType.F32: 32, DType.F16: 16, DType.BF16: 16, DType.I64: 64, DType.I32: 32, DType.I16: 16,
     DType.U64: 64, DType.U32: 32, DType.U16: 16, DType.U1: 1, DType.U2: 2, DType.U3: 3, DType.U4: 4, DType.U6: 6,
     DType.I4: 4, DType.NF4: 4, DType.F4E2M1: 4, DType.STRING: 0,

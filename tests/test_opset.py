@@ -11,7 +11,8 @@ import pytest
 import tests.cases
 from aot.ir.op import ComputeOp, Input, LoopOp, Op
 from aot.ir.types import Array, Dim, Shape, numpy_dtype, simplify
-from codegen.loops import Const, dense, rewrite, variables
+from codegen.expressions import rewrite, variables
+from codegen.loops import Const, dense
 from tests.cases import Case
 from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.evaluate import computed

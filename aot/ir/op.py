@@ -1,7 +1,7 @@
 """What an operation is: attributes, inference, a NumPy reference, and exactly one form that says how it runs.
 
     ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce
-    ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: a map of indices for each box of an output
+    ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: indices for each box of an output
     DecomposedOp   decompose(build, *ports) -> ports              simpler operations
     LoopOp         nest(outs, *inputs) -> work                    definitions, groups or statements written by hand
     RegionOp       sub-graphs
@@ -148,7 +148,7 @@ class Op:
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
         """`reference`, as a tuple."""
-        found = self.reference(*arrays)
+        found: Array | tuple[Array, ...] = self.reference(*arrays)
         return tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
 
 
@@ -227,7 +227,7 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
 
 
 def find(type_name: str, opset: int) -> type[Op] | None:
-    """The definition that operation set `opset` has for a type, whatever the case of its letters; None if it has none."""
+    """The definition that operation set `opset` has for a type, whatever the case of its letters; or None."""
     names = {"const": "constant"}
     versions = _BY_TYPE.get(names.get(type_name.lower(), type_name.lower()), {})
     fitting = [n for n in versions if n <= opset]

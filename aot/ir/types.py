@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.index import normal
+from aot.ir.dims import shortest
 from codegen.loops import Const, Expr, Var
 from codegen.printer import expr_text
 from runtime.abi import DType
@@ -71,7 +71,7 @@ def simplify(dim: Dim) -> Dim:
     """Normal form: equal dimensions become equal values, constants become ints."""
     if isinstance(dim, int | np.integer):
         return int(dim)
-    plain = normal(dim, {}).expr()
+    plain = shortest(dim)
     return int(plain.value) if isinstance(plain, Const) else plain
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, ViewOp
 from aot.ir.types import Array, Dim
-from codegen.define import Definition
-from codegen.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense, prim, rewrite, variables
+from codegen.define import Definition, identity
+from codegen.expressions import rewrite, variables
+from codegen.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense, prim
 from codegen.program import Region
 from codegen.schedule import Schedule
 from codegen.traverse import Work, move_loads, reads, rewrite_work, writes
@@ -26,7 +27,7 @@ AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor that lies in memory. `buffer` has its logical dimensions; strides and size in elements come with the layout."""
+    """A tensor that lies in memory. `buffer` has its logical dimensions; the layout gives strides and `elements`."""
 
     buffer: Buffer
     region: Region
@@ -41,7 +42,7 @@ class Value:
 
 @dataclass(slots=True)
 class Step:
-    """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it came with one."""
+    """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it has one."""
 
     works: tuple[Work, ...]
     layers: tuple[str, ...]
@@ -65,11 +66,15 @@ class Steps:
     """All steps in an order that runs, and the values by name."""
 
     name: str
-    values: dict[str, Value] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    steps: list[Step] = field(default_factory=list[Step])
+    inputs: list[str] = field(default_factory=list[str])
+    outputs: list[str] = field(default_factory=list[str])
     symbols: tuple[Var, ...] = ()
+
+    def constants(self) -> frozenset[str]:
+        """Names of values known at compile time."""
+        return frozenset(n for n, v in self.values.items() if v.region is Region.CONSTANT)
 
 
 def define(graph: Graph) -> Steps:
@@ -116,9 +121,10 @@ class _Definer:
             case _:
                 raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
         layers = node.origin.layers or (node.name,)
+        works = tuple(w for w in works if not _empty(w))
         if isinstance(op, ViewOp):  # each piece on its own, so that it can merge into what makes it
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
-        else:
+        elif works:
             self.steps.steps.append(Step(works, layers, node.type))
 
     @staticmethod
@@ -171,7 +177,8 @@ class _Definer:
             assert source is not None
             axes, index = indices(piece.extent)
             target = tuple(s + i for s, i in zip(piece.start, index, strict=True))
-            works.append(tidy(Definition(outs[piece.output], axes, source(*piece.index(*index)), target), self.steps.values))
+            made = Definition(outs[piece.output], axes, source(*piece.index(*index)), target)
+            works.append(tidy(made, self.steps.values))
         return tuple(works)
 
     def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
@@ -193,7 +200,8 @@ class _Definer:
         self.steps.values[name] = Value(out, Region.OUTPUT, index)
         axes, at = indices(out.shape)
         copy = tidy(Definition(out, axes, source(*at), at), self.steps.values)
-        self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
+        if not _empty(copy):
+            self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
         return name
 
     def _drop_unread(self) -> None:
@@ -208,6 +216,11 @@ class _Definer:
         self.steps.steps = kept[::-1]
         used = needed | {b.name for s in kept for b in s.writes()} | set(self.steps.inputs)
         self.steps.values = {n: v for n, v in self.steps.values.items() if n in used}
+
+
+def _empty(work: Work) -> bool:
+    """Does a definition have no points?"""
+    return isinstance(work, Definition) and any(a.extent == 0 for a in work.axes)
 
 
 def _known_array(port: OutPort) -> Array:
@@ -234,7 +247,7 @@ def indices(shape: tuple[Dim, ...]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
 
 
 def tidy(d: Definition, values: dict[str, Value]) -> Definition:
-    """Reduction axes of one point vanish, the others have names of their own; constants of one element become numbers."""
+    """Reduction axes of one point vanish, others have names of their own; constants of one element become numbers."""
     reduction, taken = d.reduction, {a.name for a in d.axes}
     value = d.value
     if reduction is not None:
@@ -246,11 +259,15 @@ def tidy(d: Definition, values: dict[str, Value]) -> Definition:
             axes += [] if a.extent == 1 else [fresh]
         body = rewrite(reduction.body, change)
         init = rewrite(reduction.init, change) if reduction.init is not None else None
-        value = rewrite(value, {reduction: Reduce(reduction.fn, tuple(axes), body, init) if axes else _plain(reduction.fn, body, init)})
+        value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
     return replace(d, value=rewrite(value, lambda e: _number(e, values)))
 
 
-def _plain(fn: str, body: Expr, init: Expr | None) -> Expr:
+def _reduced(fn: str, axes: tuple[Var, ...], body: Expr, init: Expr | None) -> Expr:
+    if any(a.extent == 0 for a in axes):
+        return identity(fn, body.dtype) if init is None else init
+    if axes:
+        return Reduce(fn, axes, body, init)
     return body if init is None else prim(fn, init, body)
 
 

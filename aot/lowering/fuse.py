@@ -13,8 +13,9 @@ from math import prod
 
 from aot.lowering.define import Step, Steps
 from codegen.define import Definition
+from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Var, loads, rewrite, variables, walk
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Var
 from codegen.program import Region
 from codegen.traverse import Change, Work, rewrite_work
 
@@ -165,7 +166,8 @@ class _Fuser:
             return False
         if self.steps.values[target.name].region is not Region.ARENA:
             return False
-        return all(s.definition is not None for s in self.makers.get(source.name, [])) and bool(self.makers.get(source.name))
+        makers = self.makers.get(source.name, [])
+        return bool(makers) and all(s.definition is not None for s in makers)
 
     def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
         def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:

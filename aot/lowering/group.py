@@ -1,6 +1,6 @@
 """Groups: definitions that share rows are made row by row, so that what lies between them stays in the cache.
 
-    top[r] = max[j](x[r, j])        e[r, j] = exp(x[r, j] - top[r])        s[r] = add[j](e[r, j])        y[r, j] = e[r, j] / s[r]
+    top[r] = max[j](x[r, j])     e[r, j] = exp(x[r, j] - top[r])     s[r] = add[j](e[r, j])     y[r, j] = e[r, j] / s[r]
 
 Softmax and the norms come out of this, however the model spelled them: a reduction without reuse starts a cluster, and
 whatever reads the cluster at the row's own index joins it. Several row axes are flattened into one.
@@ -8,6 +8,7 @@ whatever reads the cluster at the row's own index joins it. Several row axes are
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -15,22 +16,22 @@ from aot.lowering.define import Step, Steps
 from aot.lowering.fuse import simplified
 from aot.lowering.order import Makers, sort
 from codegen.define import Definition, Group
+from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Space, Var, dense, loads, rewrite, variables
+from codegen.loops import Buffer, Const, Expr, Load, Space, Var, dense
 from codegen.program import Region
-
 
 ROW_BYTES = 1 << 17  # of all temporaries of one row
 
 
 @dataclass(slots=True)
 class _Cluster:
-    """`rows[id(step)]`: for each shared row, the axis of that step which is it. `dims[name]`: its dimension in a value."""
+    """`rows[id(step)]`: the axes of that step which are the shared rows. `dims[name]`: their dimensions in a value."""
 
     extents: tuple[int, ...]
-    steps: list[Step] = field(default_factory=list)
-    rows: dict[int, tuple[Var, ...]] = field(default_factory=dict)
-    dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list[Step])
+    rows: dict[int, tuple[Var, ...]] = field(default_factory=dict[int, tuple[Var, ...]])
+    dims: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
 
 def group(steps: Steps) -> None:
@@ -47,6 +48,7 @@ def group(steps: Steps) -> None:
 class _Clusters:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
+        self.constants = steps.constants()
         self.made: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
         self.order = Makers(steps)
@@ -61,7 +63,7 @@ class _Clusters:
             cluster = self.of.get(id(self.makers.get(name)))
             if cluster is not None and self._joins(cluster, step, d):
                 return
-        if d.reduction is not None and streams(d) and all(isinstance(a.extent, int) for a in d.axes):
+        if d.reduction is not None and streams(d, self.constants) and all(isinstance(a.extent, int) for a in d.axes):
             self._start(step, d)
 
     def _start(self, step: Step, d: Definition) -> None:
@@ -79,7 +81,7 @@ class _Clusters:
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Does `d` read the cluster at its own rows only, without a detour through steps outside?"""
-        if d.reduction is not None and not streams(d):
+        if d.reduction is not None and not streams(d, self.constants):
             return False
         rows: tuple[Var, ...] | None = None
         for x in loads(d.value, *d.index):
@@ -105,7 +107,8 @@ class _Clusters:
             made = maker.definition if maker is not None else None
             if maker is None or made is None or made.reduction is not None or made.where or id(maker) in self.of:
                 continue
-            if self.parts.get(made.out.name) != 1 or not all(isinstance(i, Var | Const) for i in (*x.index, *made.target)):
+            plain = all(isinstance(i, Var | Const) for i in (*x.index, *made.target))
+            if self.parts.get(made.out.name) != 1 or not plain:
                 continue
             dims = [x.index.index(r) if r in x.index else -1 for r in rows]
             theirs = tuple(made.target[k] for k in dims if k >= 0)
@@ -133,19 +136,16 @@ class _Clusters:
         return False
 
 
-def streams(d: Definition) -> bool:
-    """A reduction that reads each element once: sums, maxima; no products of matrices, no windows."""
+def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
+    """A reduction that reads each element once: sums, maxima; no products of matrices, no windows.
+
+    What is no constant must move with every output axis, and one load with all axes.
+    """
     reduction = d.reduction
-    if reduction is None:
+    if reduction is None or any(not isinstance(i, Var | Const) for x in loads(reduction.body) for i in x.index):
         return False
-    axes = {*d.axes, *reduction.axes}
-    whole = False
-    for x in loads(reduction.body):
-        used = variables(*x.index) & axes
-        if any(not isinstance(i, Var | Const) for i in x.index):
-            return False
-        whole |= used == axes
-    return whole
+    moving = [variables(*x.index) for x in loads(reduction.body) if x.buffer.name not in constants]
+    return all(v >= set(d.axes) for v in moving) and any(v >= {*d.axes, *reduction.axes} for v in moving)
 
 
 def _counts(steps: Steps) -> dict[str, int]:
@@ -165,8 +165,9 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
     for step in cluster.steps:
         d = step.definition
         assert d is not None
-        if d.out.name not in read_outside and steps.values[d.out.name].region is Region.ARENA and d.out.name in cluster.dims:
-            temps[d.out.name] = _temp(d.out, cluster.dims[d.out.name], r)
+        name = d.out.name
+        if name not in read_outside and steps.values[name].region is Region.ARENA and name in cluster.dims:
+            temps[name] = _temp(d.out, cluster.dims[name], r)
     if _row_bytes(temps.values()) > ROW_BYTES:
         return
     made = tuple(_on_row(s, cluster, r, temps) for s in cluster.steps)
@@ -191,8 +192,7 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
     return dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
 
 
-def _row_bytes(temps: object) -> int:
-    assert isinstance(temps, type({}.values()))
+def _row_bytes(temps: Iterable[Buffer]) -> int:
     return sum(prod(n for n in b.shape if isinstance(n, int)) * b.dtype.compute.bytes for b in temps)
 
 

@@ -10,8 +10,9 @@ from math import inf
 
 from aot.lowering.define import Steps
 from codegen.define import Definition
+from codegen.expressions import rewrite, walk
 from codegen.index import bounds, normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var, rewrite, walk
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var
 from codegen.program import Region
 from codegen.traverse import Work, expressions, rewrite_work
 
@@ -64,7 +65,7 @@ def _padded(e: Expr) -> _Padded | None:
     while isinstance(e, Prim) and e.fn == "within":
         index, bound, inner = e.args[:3]
         mine = e.args[3].value if len(e.args) > 3 and isinstance(e.args[3], Const) else 0.0
-        if len(e.args) > 3 and not isinstance(e.args[3], Const) or (fill is not None and fill != mine):
+        if (len(e.args) > 3 and not isinstance(e.args[3], Const)) or (fill is not None and fill != mine):
             return None
         fill = float(mine)
         asked.append((index, bound))
@@ -76,7 +77,8 @@ def _sides(p: _Padded) -> list[tuple[int, int]] | None:
     sides = [(0, 0)] * len(p.load.index)
     for index, bound in p.asked:
         at = next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
-        if at is None or not isinstance(n := p.load.buffer.shape[at], int) or normal(bound, {}).key != normal(Const(n), {}).key:
+        n = None if at is None else p.load.buffer.shape[at]
+        if at is None or not isinstance(n, int) or normal(bound, {}).key != normal(Const(n), {}).key:
             return None
         low, high = bounds(normal(index, {}))
         if low in (-inf, inf) or high in (-inf, inf):

@@ -1,6 +1,6 @@
 """In place: a definition without a reduction writes over the value it reads last, point by point.
 
-    y[n, c] = relu(x[n, c])     ->     x[n, c] = relu(x[n, c])      if x is read here for the last time and laid out as y is
+    y[n, c] = relu(x[n, c])   ->   x[n, c] = relu(x[n, c])     if x is read here for the last time and laid out as y is
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import replace
 from aot.lowering.define import Step, Steps
 from aot.lowering.memory import lifetimes
 from codegen.define import Definition
+from codegen.expressions import loads
 from codegen.index import normal
-from codegen.loops import Buffer, Expr, Load, loads
+from codegen.loops import Buffer, Expr, Load
 from codegen.program import Region
 from codegen.traverse import move_loads, rewrite_work
 

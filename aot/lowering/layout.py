@@ -4,28 +4,31 @@
     padded reads              x gets a halo of `fill` around it, and `within` vanishes from its readers
     pixel pitch               + 64 bytes where pixels lie a multiple of 4 KiB apart
 
-Each definition votes for the dimension it wants innermost, weighed by its points; votes travel through definitions without
-a reduction. Among the orders with that dimension innermost, one is taken in which every access moves evenly.
+Each definition votes for the dimension it wants innermost, weighed by its points; votes travel through definitions
+without a reduction. Among the orders with that dimension innermost, one is taken in which every access moves evenly.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from math import prod
 
 from aot.lowering.define import Step, Steps, Value
 from aot.lowering.group import streams
 from aot.lowering.halo import Halo, borders, halos, strip
 from codegen.access import all_axes, known, offset, points
 from codegen.define import Definition
+from codegen.expressions import loads, variables
 from codegen.index import depends_on, normal
-from codegen.loops import Buffer, Const, Expr, Load, Size, Var, loads, variables
+from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var
 from codegen.program import Region
 from codegen.traverse import members, move_loads, rewrite_work
 
 PAGE = 4096
 LINE = 64
 ROUNDS = 3
+SCATTER = 4.0  # what storing an element by itself costs, against reading one by itself in a product
 
 
 def lay_out(steps: Steps) -> None:
@@ -51,15 +54,17 @@ def lay_out(steps: Steps) -> None:
 
 def copy_padded_inputs(steps: Steps) -> None:
     """An input that a window reads again and again is first copied into a layout of our own."""
+    constants = steps.constants()
     for name in steps.inputs:
         value = steps.values[name]
-        if value.buffer.dtype.is_float and any(_windows(d, name) for s in steps.steps for w in s.works for d in members(w)):
+        readers = (d for s in steps.steps for w in s.works for d in members(w))
+        if value.buffer.dtype.is_float and any(_windows(d, name, constants) for d in readers):
             _copy(steps, value)
 
 
-def _windows(d: Definition, name: str) -> bool:
-    """Does `d` read `name` through a window or as rows of a product over an inner dimension that does not lie innermost?"""
-    if d.reduction is None or streams(d):
+def _windows(d: Definition, name: str, constants: frozenset[str]) -> bool:
+    """Does `d` read `name` through a window, or as rows of a product over a dimension that does not lie innermost?"""
+    if d.reduction is None or streams(d, constants):
         return False
     sites = [x for x in loads(d.value) if x.buffer.name == name]
     return any(not isinstance(i, Var | Const) for x in sites for i in x.index)
@@ -107,22 +112,22 @@ def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
     """A product or a window wants the axis of its lanes innermost, and what it sums plainly contiguous."""
     assert d.reduction is not None
     weight = float(known(points(d)))
-    if streams(d):
+    if streams(d, steps.constants()):
         for x in loads(d.reduction.body):
             inner = [k for k, i in enumerate(x.index) if i in d.reduction.axes]
             if inner and inner[-1] == len(x.index) - 1:
                 _add(votes, x.buffer, inner[-1], weight / 4)
         return
-    lane = lane_axis(d, frozenset(n for n, v in steps.values.items() if v.region is Region.CONSTANT))
+    lane = lane_axis(d, steps.constants())
     if lane is not None and (dim := dim_of(d.target, lane)) is not None:
-        _add(votes, d.out, dim, weight)
+        _add(votes, d.out, dim, SCATTER * float(prod(known(a.extent or 1) for a in d.axes)))
     for x in loads(d.reduction.body):
-        if lane in x.index:
-            _add(votes, x.buffer, x.index.index(lane), weight)
-        else:
-            summed = [k for k, i in enumerate(x.index) if isinstance(i, Var) and i in d.reduction.axes]
-            if summed:
-                _add(votes, x.buffer, summed[-1], weight / 8)
+        along = dim_of(x.index, lane) if lane is not None else None
+        summed = [k for a in d.reduction.axes if (k := dim_of(x.index, a)) is not None]
+        if along is not None:
+            _add(votes, x.buffer, along, weight)
+        elif summed:
+            _add(votes, x.buffer, summed[-1], weight / 8)
 
 
 def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
@@ -134,7 +139,7 @@ def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     best: tuple[bool, int, int, Var] | None = None
     for place, a in enumerate(d.axes):
         if dim_of(d.target, a) is not None and _lanes_well(d, a, constants):
-            moving = [x for x in loads(d.reduction.body) if a in x.index]
+            moving = [x for x in _memory(d) if a in variables(*x.index)]
             packed = all(x.buffer.name in constants for x in moving)
             size = min(known(a.extent if a.extent is not None else 1), 16)
             if best is None or (packed, size, place) >= best[:3]:
@@ -151,28 +156,25 @@ def dim_of(index: tuple[Expr, ...], a: Var) -> int | None:
 
 
 def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
-    assert d.reduction is not None
-    moved = False
-    for x in loads(d.reduction.body):
-
-        if any(i != a and a in variables(i) for i in x.index):
+    sites = [(x, variables(*x.index)) for x in _memory(d)]
+    batch = frozenset(d.axes).intersection(*(v for _, v in sites))
+    moving = [(x, v) for x, v in sites if a in v]
+    for x, v in moving:
+        if dim_of(x.index, a) is None:
             return False
-        if a in x.index:
-            moved = True
-            others = {v for i in x.index for v in variables(i)} - {a}
-            if x.buffer.name not in constants and others & set(d.axes) and not _all_move(d, a):
-                return False
-    return moved
+        if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
+            return False
+    return bool(moving)
 
 
-def _all_move(d: Definition, a: Var) -> bool:
-    """Do all loads of the reduction move with `a`? Then it is a window over channels, not a product."""
+def _memory(d: Definition) -> list[Load]:
+    """What the reduction reads, tables of the compiler apart."""
     assert d.reduction is not None
-    return all(a in x.index for x in loads(d.reduction.body))
+    return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]
 
 
 def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
-    """Without a reduction, all that is touched should be laid out alike: votes for an axis are votes for its dimensions."""
+    """Without a reduction, all that is touched should be laid out alike: votes for an axis go to its dimensions."""
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
     sites = [(b, i) for b, i in sites if b.name in steps.values]
     scores: dict[Var, float] = {}
@@ -198,17 +200,18 @@ def _place(value: Value, votes: dict[int, float], halo: Halo | None, steps: Step
     orders = [tuple(k for k in dims if k != last) + ((last,) if last is not None else ())]
     if len(dims) <= 4 and _is_reshaped(b, steps):
         orders += [p for p in permutations(dims) if p != orders[0]]
-        scored = [(_unevenness(_strided(b, p, None, 0)[0], steps) + (0 if p[-1] == last else votes.get(last or 0, 0.0)), n) for n, p in enumerate(orders)]
-        order = orders[min(scored)[1]]
+
+        def cost(p: tuple[int, ...]) -> float:
+            return _unevenness(_strided(b, p, None, 0)[0], steps) + (0 if p[-1] == last else votes.get(last or 0, 0.0))
+
+        order = min(orders, key=cost)
     else:
         order = orders[0]
     return _strided(b, order, halo, _pitch(b, order, steps))
 
 
 def _is_reshaped(b: Buffer, steps: Steps) -> bool:
-    return any(not isinstance(i, Var | Const) for d, index in _sites(b, steps) for i in index)
-
-
+    return any(not isinstance(i, Var | Const) for _, index in _sites(b, steps) for i in index)
 def _sites(b: Buffer, steps: Steps) -> list[tuple[Definition, tuple[Expr, ...]]]:
     found: list[tuple[Definition, tuple[Expr, ...]]] = []
     for step in steps.steps:
@@ -230,7 +233,7 @@ def _unevenness(b: Buffer, steps: Steps) -> float:
 
 
 def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -> tuple[Buffer, Size]:
-    """Strides and elements in all. `order`: dimensions from the outermost to the innermost; those of size 1 take no room."""
+    """Strides and elements in all. `order`: dimensions, outermost first; those of size 1 take no room."""
     strides: list[Size] = [0] * len(b.shape)
     step: Size = 1
     origin: Size = 0
@@ -248,6 +251,7 @@ def _pitch(b: Buffer, order: tuple[int, ...], steps: Steps) -> int:
     """Rows of a product that lie a multiple of 4 KiB apart would fall into the same lines of the cache."""
     if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.compute.bytes % PAGE:
         return 0
-    rows = [d for d, index in _sites(b, steps) if d.reduction is not None and not streams(d) and d.out.name != b.name]
+    products = (d for d, _ in _sites(b, steps) if d.reduction is not None and d.out.name != b.name)
+    rows = [d for d in products if not streams(d, steps.constants())]
     reshaped = any(not isinstance(i, Var | Const) for _, index in _sites(b, steps) for i in index)
     return LINE // b.dtype.compute.bytes if rows and not reshaped else 0

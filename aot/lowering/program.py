@@ -15,15 +15,17 @@ from aot.lowering.memory import ALIGN, Plan, plan
 from codegen.access import traffic
 from codegen.access import work as operations
 from codegen.define import Definition, Group
-from codegen.loops import Buffer, Kernel, Size, Space, Var, variables
+from codegen.expressions import variables
+from codegen.loops import Buffer, Expr, Kernel, Size, Space, Var
 from codegen.nest import apply, units
 from codegen.pack import pack_array
+from codegen.points import free
 from codegen.printer import definition_text, schedule_text
 from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
 from codegen.schedule import Pack, Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
-from codegen.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from codegen.traverse import Work, local, members, move_loads, reads, rewrite_work, writes
 
 Progress = Callable[[int, int], None]
 
@@ -32,9 +34,9 @@ Progress = Callable[[int, int], None]
 class _Constants:
     """Blocks of weights; equal bytes are stored once."""
 
-    blocks: list[ConstantBlock] = field(default_factory=list)
+    blocks: list[ConstantBlock] = field(default_factory=list[ConstantBlock])
     size: int = 0
-    known: dict[tuple[str, Pack | None], int] = field(default_factory=dict)
+    known: dict[tuple[str, Pack | None], int] = field(default_factory=dict[tuple[str, Pack | None], int])
 
     def add(self, value: Value, plan: Pack | None) -> int:
         key = (value.name, plan)
@@ -98,7 +100,7 @@ class ProgramBuilder:
         chosen = works if given is None else works[:-1]
         schedules = tuple(choose(w, self.target, constants) for w in chosen if isinstance(w, Definition | Group))
         schedules += () if given is None else (_renamed(given, roles),)
-        packs = {p.operand: p for s in schedules for p in all_packs(s)}
+        works, schedules, packs = separated(works, schedules, constants, fixed)
         params = _params(works)
         sizes = _sizes(works, self.steps.symbols)
         if isinstance(works[0], tuple):
@@ -139,6 +141,43 @@ def all_packs(s: Schedule) -> tuple[Pack, ...]:
     return (*s.pack, *(p for m in s.members for p in all_packs(m)))
 
 
+def separated(
+    works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str], names: dict[str, str]
+) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
+    """A parameter of its own for each way in which definitions read a constant: it lies in memory once a packing.
+
+    Returns the works, their schedules and the packing by parameter; `names` learns what new parameters stand for.
+    """
+    taken: dict[tuple[str, Pack | None], str] = {}
+
+    def parameter(role: str, plan: Pack | None) -> str:
+        if (role, plan) not in taken:
+            first = all(known != role for known, _ in taken)
+            fresh = role if first else f"w{sum(n[0] == 'w' for n in names)}"
+            taken[role, plan] = fresh
+            names[fresh] = names[role]
+        return taken[role, plan]
+
+    def split(work: Work, schedule: Schedule) -> tuple[Work, Schedule]:
+        if isinstance(work, Group):
+            pairs = [split(m, s) for m, s in zip(work.members, schedule.members, strict=True)]
+            made = tuple(m for m, _ in pairs if isinstance(m, Definition | Group))
+            return replace(work, members=made), replace(schedule, members=tuple(s for _, s in pairs))
+        plans = {p.operand: p for p in schedule.pack}
+        read = {x.buffer for x in reads(work) if x.buffer.name in constants}
+        ordered = sorted(read, key=lambda b: b.name)
+        moved = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
+        names_now = {name: b.name for name, b in moved.items()}
+        pack = tuple(replace(p, operand=names_now.get(p.operand, p.operand)) for p in schedule.pack)
+        return rewrite_work(work, move_loads(moved)), replace(schedule, pack=pack)
+
+    scheduled = [w for w in works if isinstance(w, Definition | Group)]
+    pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
+    rest = tuple(w for w in works if isinstance(w, tuple))
+    plans = {fresh: replace(plan, operand=fresh) for (_, plan), fresh in taken.items() if plan is not None}
+    return (*(w for w, _ in pairs), *rest), tuple(s for _, s in pairs), plans
+
+
 def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
     """Works that may run as one kernel: halo borders and what they surround; statements stand alone."""
     made: list[tuple[Work, ...]] = []
@@ -158,7 +197,7 @@ def _renamed(s: Schedule, roles: dict[str, str]) -> Schedule:
 
 
 def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
-    """The works with buffers named by their roles, so that equal kernels are equal: y0.. written, x0.. read, w0.. constants."""
+    """The works with buffers named by their roles, y0.. written, x0.. read, w0.. constants: equal kernels are equal."""
     roles: dict[str, str] = {}
     renamed: dict[str, Buffer] = {}
     outs = [b for w in works for b in writes(w)]
@@ -179,18 +218,19 @@ def _plain_temps(work: Work) -> Work:
     """Temporaries of groups by number."""
     if not isinstance(work, Group):
         return work
-    found = [t for t in _temps(work)]
-    renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(found)}
+    renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(_temps(work))}
     return rewrite_work(work, move_loads(renamed), lambda b: renamed.get(b.name, b))
 
 
 def _temps(g: Group) -> list[Buffer]:
-    return [*(t for t in g.temps if t.space is not Space.TABLE), *(t for m in g.members if isinstance(m, Group) for t in _temps(m))]
+    own = [t for t in g.temps if t.space is not Space.TABLE]
+    return own + [t for m in g.members if isinstance(m, Group) for t in _temps(m)]
 
 
 def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
     found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
-    return tuple(sorted((b for b in found if b.space is Space.ARG), key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
+    given = (b for b in found if b.space is Space.ARG)
+    return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
 
 
 def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]:
@@ -199,8 +239,11 @@ def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]
     for work in works:
         for d in members(work):
             extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]
-            sizes = [*extents, *(s for b in (d.out, *(x.buffer for x in reads(d))) for s in (*b.shape, *b.strides, b.origin))]
-            found |= variables(*(s for s in sizes if s is not None and not isinstance(s, int)))
+            found |= variables(*(s for s in extents if isinstance(s, Expr)))
+        if isinstance(work, tuple):
+            found |= free(work)
+        for b in (*writes(work), *local(work), *(x.buffer for x in reads(work))):
+            found |= variables(*(s for s in (*b.shape, *b.strides, b.origin) if isinstance(s, Expr)))
     return tuple(s for s in symbols if s in found)
 
 

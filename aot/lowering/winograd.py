@@ -10,7 +10,7 @@ from codegen.target import Target
 
 def use_winograd(steps: Steps, target: Target) -> None:
     """Replace what is faster as tiles of 4x4 or 2x2 outputs. Weights grow by 4 or 16 ninths of what they were."""
-    constants = frozenset(n for n, v in steps.values.items() if v.region is Region.CONSTANT)
+    constants = steps.constants()
     for step in steps.steps:
         d = step.definition
         form = form_of(d, constants) if d is not None else None

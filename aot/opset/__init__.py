@@ -38,9 +38,11 @@ from aot.opset import (
     scan,
     scatter,
     shape,
+    short_time,
     slicing,
     softmax,
     sorting,
+    spectrum,
     state,
 )
 
@@ -82,8 +84,10 @@ __all__ = [
     "scan",
     "scatter",
     "shape",
+    "short_time",
     "slicing",
     "softmax",
     "sorting",
+    "spectrum",
     "state",
 ]

@@ -234,7 +234,7 @@ class ExtractImagePatches(ComputeOp):
             low = added // 2 if self.auto_pad is not PatchPad.SAME_LOWER else added - added // 2
             pads.append((low, added - low))
         full = np.pad(x, pads)
-        parts = []
+        parts: list[Array] = []
         for h, w in np.ndindex(*self.sizes):
             top, left = h * self.rates[0], w * self.rates[1]
             rows = slice(top, top + (counts[0] - 1) * self.strides[0] + 1, self.strides[0])

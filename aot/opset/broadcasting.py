@@ -17,6 +17,7 @@ from runtime.errors import ShapeError
 class BroadcastMode(StrEnum):
     NUMPY = "numpy"
     EXPLICIT = "explicit"
+    NONE = "none"  # how files spell `explicit`
     PDPD = "pdpd"
     BIDIRECTIONAL = "bidirectional"
 
@@ -44,7 +45,7 @@ class Broadcast(ViewOp):
 
     def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
         """The input's shape with the output's rank."""
-        if self.mode is BroadcastMode.EXPLICIT:
+        if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
             places = mapping.ints("Broadcast: axes_mapping")
             return tuple(shape[places.index(k)] if k in places else 1 for k in range(len(wanted)))
@@ -54,7 +55,9 @@ class Broadcast(ViewOp):
             raise ShapeError(f"Broadcast: rank {len(shape)} does not stretch to rank {len(wanted)}")
         return (1,) * (len(wanted) - len(shape)) + shape
 
-    def pieces(self, outs: tuple[TensorType, ...], x: Operand, target: Operand, mapping: Operand | None = None) -> tuple[Piece, ...]:
+    def pieces(
+        self, outs: tuple[TensorType, ...], x: Operand, target: Operand, mapping: Operand | None = None
+    ) -> tuple[Piece, ...]:
         rank = outs[0].rank
         places = self._places(x.rank, rank, mapping)
 
@@ -65,7 +68,7 @@ class Broadcast(ViewOp):
 
     def _places(self, own: int, rank: int, mapping: Operand | None) -> list[int]:
         """The output dimension of each input dimension."""
-        if self.mode is BroadcastMode.EXPLICIT:
+        if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
             return list(mapping.ints("Broadcast: axes_mapping"))
         start = rank - own
@@ -78,7 +81,8 @@ class Broadcast(ViewOp):
         if self.mode is BroadcastMode.BIDIRECTIONAL:
             return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, wanted)))
         given = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
-        return np.array(np.broadcast_to(x.reshape(self._aligned(x.shape, wanted, given)), wanted))
+        aligned = TensorType(dtype_of(x), self._aligned(x.shape, wanted, given)).static_shape
+        return np.array(np.broadcast_to(x.reshape(aligned), wanted))
 
 
 @op("opset1")
@@ -96,8 +100,9 @@ class Tile(ViewOp):
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, repeats: Operand) -> tuple[Piece, ...]:
         def index(*at: Expr) -> tuple[Expr, ...]:
-            own = at[len(at) - x.rank :]
-            return tuple(i % n if m != n else i for i, n, m in zip(own, x.shape, outs[0].shape[len(at) - x.rank :], strict=True))
+            skip = len(at) - x.rank
+            dims = zip(at[skip:], x.shape, outs[0].shape[skip:], strict=True)
+            return tuple(i % n if m != n else i for i, n, m in dims)
 
         return (whole(outs[0], index),)
 

@@ -10,7 +10,8 @@ import numpy as np
 from aot.ir.graph import Graph
 from aot.ir.op import Operand, RegionOp, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from codegen.loops import Expr, Var, as_expr, rewrite
+from codegen.expressions import rewrite
+from codegen.loops import Expr, Var, as_expr
 from runtime.abi import DType
 from runtime.errors import InternalError, ShapeError, UnsupportedError
 

@@ -30,7 +30,7 @@ def broadcast(*shapes: Shape, what: str) -> Shape:
 def _common(dims: Iterable[Dim], what: str) -> Dim:
     found: Dim = 1
     for d in dims:
-        if found == 1 or found == d:
+        if found in (1, d):
             found = d
         elif d == 1:
             continue

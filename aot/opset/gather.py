@@ -117,7 +117,7 @@ class Gathering(ComputeOp):
 
 @op("opset8")
 class Gather(Gathering):
-    """Slices of data along an axis; negative indices count from the end; the first `batch_dims` dimensions go together."""
+    """Slices of data along an axis; negative indices count from the end; `batch_dims` dimensions go together."""
 
     batch_dims: int = 0
 

@@ -116,7 +116,7 @@ class GridSample(ComputeOp):
     def _read(self, image: Array, row: Array, column: Array) -> Array:
         """image[n, :, row[n], column[n]] with what lies outside."""
         valid = np.ones(row.shape, np.bool_)
-        places = []
+        places: list[Array] = []
         for i, n in ((row.astype(np.int64), image.shape[2]), (column.astype(np.int64), image.shape[3])):
             if self.padding_mode is Outside.BORDER:
                 i = np.clip(i, 0, n - 1)
@@ -125,7 +125,7 @@ class GridSample(ComputeOp):
                 i = np.array(bounce)[i % len(bounce)]
             valid &= (i >= 0) & (i < n)
             places.append(np.clip(i, 0, n - 1))
-        batch = np.arange(image.shape[0])[:, None, None]
+        batch = np.expand_dims(np.arange(image.shape[0], dtype=np.int64), (1, 2))
         found = np.moveaxis(image[batch, :, places[0], places[1]], -1, 1)
         return np.where(valid[:, None], found, np.zeros((), image.dtype))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aot.ir.op import ComputeOp, Element, Input, Operand, op
 from aot.ir.types import Array, Shape, TensorType, dim_text
+from aot.opset.decomposition import wide
 from aot.opset.families import axis, broadcast
 from codegen.loops import Expr, Reduce
 from runtime.errors import ShapeError
@@ -23,7 +24,8 @@ class MatMul(ComputeOp):
         if rows[-1] != columns[-2] and isinstance(rows[-1], int) and isinstance(columns[-2], int):
             raise ShapeError(f"MatMul: inner dimensions differ: {dim_text(rows[-1])} and {dim_text(columns[-2])}")
         batch = broadcast(rows[:-2], columns[:-2], what="MatMul") if a.rank > 2 or b.rank > 2 else ()
-        return TensorType(a.dtype, (*batch, *([rows[-2]] if a.rank > 1 else []), *([columns[-1]] if b.rank > 1 else [])))
+        own = ([rows[-2]] if a.rank > 1 else []) + ([columns[-1]] if b.rank > 1 else [])
+        return TensorType(a.dtype, (*batch, *own))
 
     @staticmethod
     def _matrix(shape: Shape, transpose: bool, column: bool) -> Shape:
@@ -53,4 +55,4 @@ class MatMul(ComputeOp):
     def reference(self, a: Array, b: Array) -> Array:
         left = a.swapaxes(-1, -2) if self.transpose_a and a.ndim > 1 else a
         right = b.swapaxes(-1, -2) if self.transpose_b and b.ndim > 1 else b
-        return left @ right
+        return left @ right if a.dtype.kind in "iu" else (wide(left) @ wide(right)).astype(a.dtype)

@@ -56,8 +56,9 @@ class Concat(ViewOp):
         return TensorType(first.dtype, tuple(known))
 
     def pieces(self, outs: tuple[TensorType, ...], *xs: Operand) -> tuple[Piece, ...]:
-        axis, at, made = axis_of(self.axis, xs[0].rank, "Concat"), 0, []
-        place: Dim = at
+        axis = axis_of(self.axis, xs[0].rank, "Concat")
+        made: list[Piece] = []
+        place: Dim = 0
         for n, x in enumerate(xs):
             start: list[Dim] = [0] * x.rank
             start[axis] = place
@@ -83,7 +84,8 @@ class _Parts(ViewOp):
         return tuple(TensorType(x.dtype, (*x.shape[:k], n, *x.shape[k + 1 :])) for n in self.sizes(x, k, *rest))
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, axis: Operand, *rest: Operand) -> tuple[Piece, ...]:
-        k, made = self._axis(x, axis), []
+        k = self._axis(x, axis)
+        made: list[Piece] = []
         at: Dim = 0
         for n, out in enumerate(outs):
             offsets: list[Dim] = [0] * x.rank

@@ -22,7 +22,7 @@ class PadMode(StrEnum):
 
 @op("opset1", "opset12")
 class Pad(ComputeOp):
-    """out[i] = x[i - begin]; outside: a value, the edge, or the data mirrored without (reflect) or with its edge (symmetric)."""
+    """out[i] = x[i - begin]; outside: a value, the edge, or the data mirrored (reflect: the edge itself is not repeated)."""
 
     pad_mode: PadMode = PadMode.CONSTANT
 
@@ -38,7 +38,8 @@ class Pad(ComputeOp):
         for n, a, b in zip(x.shape, low, high, strict=True):
             for count in (a, b):
                 if room is not None and isinstance(n, int) and isinstance(count, int) and count > n + room:
-                    raise ShapeError(f"Pad: {self.pad_mode} takes at most {n + room} elements of dimension {n}, got {count}")
+                    limit = f"at most {n + room} elements of dimension {n}"
+                    raise ShapeError(f"Pad: {self.pad_mode} takes {limit}, got {count}")
 
     def compute(self, out: TensorType, x: Input, begins: Input, ends: Input, value: Input | None = None) -> Element:
         low = begins.operand().dims("Pad: pads_begin")

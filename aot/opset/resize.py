@@ -160,24 +160,35 @@ class Interpolation(DecomposedOp):
         shape = [1] * x.type.rank
         for a, n in zip(plan.axes, extents, strict=True):
             shape[a] = n
-        for a, matrix in zip(plan.axes, self._matrices(plan, tuple(shape)), strict=True):
+        matrices = zip(plan.axes, self._matrices(plan, tuple(shape)), strict=True)
+        for a, matrix in sorted(matrices, key=lambda pair: -pair[0]):
             places, shares = taps(matrix)
             near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
             weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
             total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
-        if not dtype.is_float:
-            total = build.Round(total, mode=NearestInteger.HALF_AWAY_FROM_ZERO)
-            bits = dtype.bits - dtype.is_signed
-            total = build.Clamp(total, min=-float(1 << bits) if dtype.is_signed else 0.0, max=float((1 << bits) - 1))
-        return narrowed(build, total, dtype)
+            if self.mode in PILLOW and not dtype.is_float:
+                total = _rounded(build, total, dtype)
+        return narrowed(build, total if dtype.is_float else _rounded(build, total, dtype), dtype)
 
     def reference(self, x: Array, *inputs: Array | None) -> Array:
         operands = [None if a is None else Operand(TensorType(DType.I64, a.shape), a) for a in (x, *inputs)]
         plan = self.plan(*operands)  # type: ignore[arg-type]
         padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
         if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
-            return applied(padded, plan.axes, self._matrices(plan, padded.shape))
+            found = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
+            if self.mode not in PILLOW or x.dtype.kind not in "iu":
+                return applied(padded, plan.axes, [m for _, m in found])
+            for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # integers are rounded after each axis
+                padded = applied(padded, [a], [matrix])
+            return padded
         return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)
+
+
+def _rounded(build: Builder, x: OutPort, dtype: DType) -> OutPort:
+    """Numbers that the integer type `dtype` has."""
+    bits = dtype.bits - dtype.is_signed
+    low, high = -float(1 << bits) if dtype.is_signed else 0.0, float((1 << bits) - 1)
+    return build.Clamp(build.Round(x, mode=NearestInteger.HALF_AWAY_FROM_ZERO), min=low, max=high)
 
 
 @dataclass(frozen=True)

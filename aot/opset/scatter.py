@@ -12,6 +12,7 @@ import numpy as np
 from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.bucketing import unravel, volume
+from aot.opset.gather import wrapped
 from aot.opset.slicing import range_of
 from codegen.define import Definition, identity
 from codegen.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
@@ -52,10 +53,8 @@ def copied(out: Buffer, x: Input) -> Definition:
     return Definition(out, tuple(i for i in index if isinstance(i, Var)), x(*index), index)
 
 
-def place_in(index: Expr, extent: Dim) -> Expr:
-    """The place an index means, which counts from the end where it is negative."""
-    place = cast(index, DType.I64)
-    return select(prim("lt", place, 0), place + extent, place)
+def inside(place: Expr, extent: Dim) -> Expr:
+    return prim("and", prim("ge", place, 0), prim("lt", place, extent))
 
 
 def put(out: Array, at: tuple[int | slice, ...], update: Array, how: str) -> None:
@@ -92,13 +91,13 @@ class ScatterUpdate(LoopOp):
 
 
 @loops
-def _rows(out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, many: Shape, along: int) -> None:
+def _rows(out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, many: Scripted, along: int) -> None:
     for o in parallel(volume(shape[:along])):
         before = unravel(o, shape[:along])
         for t in range(volume(many)):
             at = unravel(t, many)
-            place = place_in(indices[at], shape[along])
-            if place >= 0 and place < shape[along]:
+            place = wrapped(indices[at], shape[along])
+            if inside(place, shape[along]):
                 for e in range(volume(shape[along + 1 :])):
                     after = unravel(e, shape[along + 1 :])
                     out[(*before, place, *after)] = updates[(*before, *at, *after)]
@@ -159,19 +158,19 @@ class ScatterElementsUpdate(LoopOp):
 
 
 @loops
-def _filled(out: Scripted, indices: Scripted, many: Shape, shape: Shape, along: int, value: Scripted) -> None:
+def _filled(out: Scripted, indices: Scripted, many: Scripted, shape: Shape, along: int, value: Scripted) -> None:
     others = many[:along] + many[along + 1 :]
     for o in parallel(volume(others)):
         row = unravel(o, others)
         for j in range(many[along]):
-            place = place_in(indices[(*row[:along], j, *row[along:])], shape[along])
-            if place >= 0 and place < shape[along]:
+            place = wrapped(indices[(*row[:along], j, *row[along:])], shape[along])
+            if inside(place, shape[along]):
                 out[(*row[:along], place, *row[along:])] = value
 
 
 @loops
 def _elements(
-    out: Scripted, count: Scripted, indices: Scripted, many: Shape, updates: Scripted, shape: Shape, along: int,
+    out: Scripted, count: Scripted, indices: Scripted, many: Scripted, updates: Scripted, shape: Shape, along: int,
     how: Combination,
 ) -> None:  # fmt: skip
     others = many[:along] + many[along + 1 :]
@@ -179,8 +178,8 @@ def _elements(
         row = unravel(o, others)
         for j in range(many[along]):
             here = (*row[:along], j, *row[along:])
-            place = place_in(indices[here], shape[along])
-            if place >= 0 and place < shape[along]:
+            place = wrapped(indices[here], shape[along])
+            if inside(place, shape[along]):
                 there = (*row[:along], place, *row[along:])
                 out[there] = combined(how, out[there], updates[here])
                 if how is Combination.MEAN:
@@ -188,13 +187,13 @@ def _elements(
 
 
 @loops
-def _divided(out: Scripted, count: Scripted, indices: Scripted, many: Shape, shape: Shape, along: int) -> None:
+def _divided(out: Scripted, count: Scripted, indices: Scripted, many: Scripted, shape: Shape, along: int) -> None:
     others = many[:along] + many[along + 1 :]
     for o in parallel(volume(others)):
         row = unravel(o, others)
         for j in range(many[along]):
-            place = place_in(indices[(*row[:along], j, *row[along:])], shape[along])
-            if place >= 0 and place < shape[along]:
+            place = wrapped(indices[(*row[:along], j, *row[along:])], shape[along])
+            if inside(place, shape[along]):
                 there = (*row[:along], place, *row[along:])
                 if count[there] > 0:  # each element once
                     terms = cast(count[there], out.dtype.compute)
@@ -246,16 +245,15 @@ class ScatterNDUpdate(LoopOp):
 
 @loops
 def _tuples(
-    out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, many: Shape, depth: int, rank: int,
+    out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, many: Scripted, depth: int, rank: int,
     how: Combination,
 ) -> None:  # fmt: skip
     for t in range(volume(many)):  # in order, because tuples may be equal
         at = unravel(t, many)
-        places = [place_in(indices[(*at, k)], shape[k]) for k in range(depth)]
+        places = [wrapped(indices[(*at, k)], shape[k]) for k in range(depth)]
         valid = var(True, DType.BOOL)
         for place, n in zip(places, shape, strict=False):
-            if place < 0 or place >= n:
-                valid = False
+            valid = valid and inside(place, n)
         if valid:
             for e in range(volume(shape[depth:])):
                 rest = unravel(e, shape[depth:])
@@ -308,13 +306,14 @@ class SliceScatter(ComputeOp):
 
         def element(*index: Expr) -> Expr:
             at, old = list(index), data(*index)
-            for k, (first, _, step) in parts.items():
-                at[k] = (index[k] - first) // step
+            gone = {k: index[k] - first if step > 0 else first - index[k] for k, (first, _, step) in parts.items()}
+            for k, (_, _, step) in parts.items():
+                at[k] = gone[k] // abs(step)
             value = updates(*at)
-            for k, (first, count, step) in parts.items():
+            for k, (_, count, step) in parts.items():
                 value = prim("within", at[k], count, value, old)
                 if abs(step) > 1:
-                    value = select(prim("eq", (index[k] - first) % step, 0), value, old)
+                    value = select(prim("eq", gone[k] % abs(step), 0), value, old)
             return value
 
         return element

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from aot.opset.index_maps import reshaped, whole
 from codegen.loops import Const, Expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+D = TypeVar("D")
 
 
 class Renaming(ViewOp):
@@ -30,7 +33,7 @@ def volume(shape: Iterable[Dim]) -> Dim:
 
 @op("opset1")
 class Reshape(Renaming):
-    """The same elements in another shape. -1 stands for what is left; with `special_zero`, 0 for the input's dimension."""
+    """The same elements in another shape. -1 stands for what is left; with `special_zero`, 0 for the input's size."""
 
     special_zero: bool = False
 
@@ -110,7 +113,7 @@ class Unsqueeze(Renaming):
         return TensorType(x.dtype, tuple(self._shape(x.shape, axes.ints("Unsqueeze: axes"))))
 
     @staticmethod
-    def _shape(shape: Shape, axes: tuple[int, ...]) -> list[Dim]:
+    def _shape(shape: tuple[D, ...], axes: tuple[int, ...]) -> list[D | int]:
         rank = len(shape) + len(set(axes))
         places = {axis_of(a, rank, "Unsqueeze") for a in axes}
         rank = len(shape) + len(places)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from aot.ir.op import Operand, Piece, ViewOp, axis_of, op
@@ -26,7 +24,9 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: int, what: str) 
     if step < 0:
         if (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
             return n - 1, (n + (-step - 1)) // -step
-        raise ShapeError(f"{what}: a negative step over a size known at run time takes all of it, got bounds {start}, {stop}")
+        first = _bound_of_backward(n, FAR if start is None else start)
+        last = _bound_of_backward(n, -FAR if stop is None else stop)
+        return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
     return simplify(low), simplify(count if _known_order(low, high) else prim("max", count, 0))
@@ -47,6 +47,19 @@ def _bound(n: Dim, bound: Dim) -> Dim:
     return bound
 
 
+def _bound_of_backward(n: Dim, bound: Dim) -> Dim:
+    """A bound of a negative step within -1..n - 1."""
+    if not isinstance(bound, int):
+        return prim("min", bound, as_expr(n - 1, DType.I64))
+    if bound <= -FAR:
+        return -1
+    if bound >= FAR:
+        return n - 1
+    if bound < 0:
+        return prim("max", as_expr(n + bound, DType.I64), -1)
+    return prim("min", as_expr(n - 1, DType.I64), bound)
+
+
 def _known_order(low: Dim, high: Dim) -> bool:
     return low == 0 or isinstance(high, int)
 
@@ -61,7 +74,8 @@ class Slice(ViewOp):
         low, high, by = starts.dims("Slice: start"), stops.dims("Slice: stop"), steps.ints("Slice: step")
         where = axes.ints("Slice: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
-            raise ShapeError(f"Slice: as many starts, stops, steps and axes, got {len(low)}, {len(high)}, {len(by)}, {len(where)}")
+            counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
+            raise ShapeError(f"Slice: starts, stops, steps and axes must be as many, got {counts}")
         firsts: list[Dim] = [0] * x.rank
         counts, strides = list(x.shape), [1] * x.rank
         for a, start, stop, step in zip(where, low, high, by, strict=True):
@@ -113,7 +127,9 @@ class StridedSlice(ViewOp):
     def _on(mask: tuple[int, ...], k: int) -> bool:
         return k < len(mask) and bool(mask[k])
 
-    def _plan(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None) -> tuple[list[Dim], list[int], list[Dim], list[int | None]]:
+    def _plan(
+        self, x: Operand, begin: Operand, end: Operand, strides: Operand | None
+    ) -> tuple[list[Dim], list[int], list[Dim], list[int | None]]:
         """First index and step of each dimension; shape of the output, and which dimension each of its axes is."""
         low, high = begin.dims("StridedSlice: begin"), end.dims("StridedSlice: end")
         by = strides.ints("StridedSlice: strides") if strides is not None else (1,) * len(low)
@@ -153,12 +169,15 @@ class StridedSlice(ViewOp):
     def infer(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> TensorType:
         return TensorType(x.dtype, tuple(self._plan(x, begin, end, strides)[2]))
 
-    def pieces(self, outs: tuple[TensorType, ...], x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> tuple[Piece, ...]:
+    def pieces(
+        self, outs: tuple[TensorType, ...], x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
+    ) -> tuple[Piece, ...]:
         firsts, steps, _, axes = self._plan(x, begin, end, strides)
 
         def index(*at: Expr) -> tuple[Expr, ...]:
             places = {d: i for d, i in zip(axes, at, strict=True) if d is not None}
-            return tuple(places[k] * s + f if k in places else as_expr(f, DType.I64) for k, (f, s) in enumerate(zip(firsts, steps, strict=True)))
+            terms = enumerate(zip(firsts, steps, strict=True))
+            return tuple(places[k] * s + f if k in places else as_expr(f, DType.I64) for k, (f, s) in terms)
 
         return (whole(outs[0], index),)
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.op import Input, LoopOp, Operand, Work, axis_of, op
-from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
 from codegen.loops import Buffer, Expr, cast, prim
 from codegen.script import Scripted, loops, parallel, var
@@ -158,12 +158,12 @@ def _order(best: Scripted, k: int) -> None:
 
 @loops
 def _many(
-    values: Buffer, places: Buffer, x: Buffer, shape: Scripted, along: int, k: Scripted, larger: bool, by_index: bool
+    values: Scripted, places: Scripted, x: Buffer, shape: Scripted, along: int, k: Dim, larger: bool, by_index: bool
 ) -> None:
     others = shape[:along] + shape[along + 1 :]
     for o in parallel(volume(others)):
         best = _Best(values, places, unravel(o, others), along, larger)
-        size = min(k, shape[along])
+        size: Scripted = min(k, shape[along])
         for j in range(size):
             values[best.at(j)] = x[best.at(j)]
             places[best.at(j)] = j

@@ -48,7 +48,9 @@ class Addresses:
         self.depth: dict[Var, int] = dict.fromkeys(sizes, 0)
         self.scopes = [Scope(function.block, {**sizes})]
         self.pointers = pointers
-        self.here: dict[object, Value] = {}  # terms that read memory, in the current straight-line code
+        # Terms that read memory, in the current straight-line code: what they are depends on the `within` around.
+        self.here: dict[str, dict[object, Value]] = {}
+        self.guard = ""
         self.evaluate: Callable[[Expr], Value] = self._no_loads
 
     def _no_loads(self, atom: Expr) -> Value:
@@ -100,7 +102,8 @@ class Addresses:
         return step.times(stride) if isinstance(stride, int) else normal(step.expr() * self.normal(stride).expr(), {})
 
     def align(self, a: Access) -> int:
-        size = a.buffer.dtype.bytes
+        dtype = a.buffer.dtype
+        size = dtype.compute.bytes if dtype.bits < 8 else dtype.bytes
         known = gcd(a.offset.const, *a.offset.terms.values()) * size
         best = gcd(known, max(a.buffer.align, size))
         return best & -best
@@ -122,7 +125,7 @@ class Addresses:
     def scope(self, level: int) -> tuple[dict[object, Value], Block]:
         """Values known at a level and the block for new ones; the level after the last is `here`."""
         if level == len(self.scopes):
-            return self.here, self.f.block
+            return self.here.setdefault(self.guard, {}), self.f.block
         return self.scopes[level].values, self.scopes[level].head
 
     def normal(self, expr: Expr) -> Affine:

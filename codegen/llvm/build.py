@@ -129,7 +129,9 @@ def kernels_text(program: Program, target: Target) -> str:
     """LLVM IR of the kernels alone, for dumps."""
     functions = dict.fromkeys(emit_functions(program, target).values())
     declarations = sorted({d for f in functions for d in f.declarations})
-    return "\n".join([f.text().replace("define internal", "define", 1) for f in functions] + declarations) + "\n"
+    tables = [line for f in functions for line in f.globals]
+    texts = [f.text().replace("define internal", "define", 1) for f in functions]
+    return "\n".join([*tables, *texts, *declarations]) + "\n"
 
 
 def make_manifest(program: Program, functions: dict[str, Function], target: Target, level: int | None) -> Manifest:

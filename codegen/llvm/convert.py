@@ -6,7 +6,8 @@ from codegen.llvm.text import Function, Value, integer, number, scalar_of, suffi
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-REGISTER = {
+PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4)  # one element a byte in memory
+REGISTER = dict.fromkeys(PACKED, "i8") | {
     DType.F64: "double", DType.F32: "float", DType.F16: "float", DType.BF16: "float", DType.BOOL: "i1",
     DType.I64: "i64", DType.I32: "i32", DType.I16: "i16", DType.I8: "i8",
     DType.U64: "i64", DType.U32: "i32", DType.U16: "i16", DType.U8: "i8",

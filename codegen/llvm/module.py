@@ -38,6 +38,7 @@ _REGION_FIELD = {Region.INPUT: "inputs", Region.OUTPUT: "outputs", Region.ARENA:
 class Function(Protocol):
     """An emitted kernel; see `codegen.llvm.emit`."""
 
+    globals: list[str]
     declarations: set[str]
     scratch_bytes: int
 
@@ -57,6 +58,7 @@ def module_text(
     parts = [
         _pool(target),  # before all else: types are defined before they are used
         _drivers(program, tag, _rounded(scratch)),
+        *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
         *(_thunk(i, call, names[call.kernel], program, tag) for i, call in enumerate(program.calls)),
         _call_table(program),

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from codegen.expressions import variables, walk
 from codegen.index import Affine, normal
 from codegen.llvm.convert import REGISTER
 from codegen.llvm.text import Function, Value, vector
-from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Stmt, Store, Var, While, variables, walk
+from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Stmt, Store, Var, While
 from runtime.abi import DType
 
 Cell = tuple[int, int]

@@ -8,10 +8,12 @@ Rules, each in one place:
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from codegen.index import Affine, decide, depends_on, is_index, normal
-from codegen.llvm.address import Access, Addresses, fixed
+from codegen.llvm.address import Access, Addresses, fixed, reads_memory
 from codegen.llvm.convert import MEMORY, REGISTER, bits, cast, constant, from_memory
 from codegen.llvm.registers import Cells
 from codegen.llvm.scalar import SCALAR
@@ -36,13 +38,23 @@ class Values:
         self.loaded: dict[str, dict[object, Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
         self.memo: dict[Key, Value] = {}  # of one statement
-        self.inside: Value | None = None
+        self.condition: Value | None = None
         self.zeros: Value | None = None
         addresses.evaluate = self.expr
 
     def forget(self) -> None:
         """Another block begins: nothing computed in the last one may be used."""
         self.loaded, self.splats, self.at.here, self.memo = {}, {}, {}, {}
+
+    @property
+    def inside(self) -> Value | None:
+        """Where it does not hold no memory may be read, and what is read has no meaning."""
+        return self.condition
+
+    @inside.setter
+    def inside(self, condition: Value | None) -> None:
+        self.condition = condition
+        self.at.guard = condition.name if condition is not None else ""
 
     @property
     def width(self) -> int:
@@ -129,16 +141,23 @@ class Values:
         in_memory = a.buffer.name not in self.registers and a.buffer.space is not Space.TABLE
         scalar = MEMORY[a.buffer.dtype] if in_memory else REGISTER[a.buffer.dtype]
         value = Value(vector(scalar, self.width), "poison")
-        lane, inside, memo = self.at.lane, self.inside, self.memo
-        parts = [self.at.in_lane(a, i) for i in range(self.width)]
-        for i, part in enumerate(parts):
-            self.at.lane, self.inside, self.memo = None, self.f.extract(inside, i) if inside else None, {}
-            one = self.raw(part, 1, self.inside) if in_memory else self.read(part, 1)
+        for i, part in enumerate([self.at.in_lane(a, i) for i in range(self.width)]):
+            with self.one_lane(i):
+                one = self.raw(part, 1, self.inside) if in_memory else self.read(part, 1)
             value = self.f.insert(value, one, i)
-        self.at.lane, self.inside, self.memo = lane, inside, memo
         value = from_memory(self.f, a.buffer.dtype, value, self.half) if in_memory else value
         self.loaded.setdefault(a.buffer.name, {})[key] = value
         return value
+
+    @contextmanager
+    def one_lane(self, i: int) -> Generator[None]:
+        """Scalar code for one lane of the vector."""
+        lane, inside, memo = self.at.lane, self.inside, self.memo
+        self.at.lane, self.memo = None, {}
+        if inside is not None and lanes_of(inside.type) > 1:
+            self.inside = self.f.extract(inside, i)
+        yield
+        self.at.lane, self.inside, self.memo = lane, inside, memo
 
     # ---- values
 
@@ -200,10 +219,11 @@ class Values:
         a, lane = self.at.normal(expr), self.at.lane
         if lane is None:
             return self.at.linear(a)
-        if depends_on(a, lane):
+        if depends_on(a, lane) or any(map(reads_memory, a.terms)):
             value = Value(vector("i64", self.width), "poison")
-            for i in range(self.width):
-                value = self.f.insert(value, self.at.linear(normal(a.expr(), {lane: Affine({}, i)})), i)
+            for i, part in enumerate([normal(a.expr(), {lane: Affine({}, i)}) for i in range(self.width)]):
+                with self.one_lane(i):
+                    value = self.f.insert(value, self.at.linear(part), i)
             return value
         step = a.terms.get(lane, 0)
         if not step:

@@ -54,4 +54,5 @@ def _carries(g: Group) -> bool:
     """Does a point of the shared axes read what another one has written?"""
     outside = {b.name for b in writes(g)}
     targets = {d.out.name: tuple(normal(i, {}).key for i in d.target) for d in members(g)}
-    return any(x.buffer.name in outside and tuple(normal(i, {}).key for i in x.index) != targets[x.buffer.name] for x in reads(g))
+    found = (x for x in reads(g) if x.buffer.name in outside)
+    return any(tuple(normal(i, {}).key for i in x.index) != targets[x.buffer.name] for x in found)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from codegen.access import Access, known, reads, store
 from codegen.define import Definition
-from codegen.loops import Var
+from codegen.loops import Expr, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
 
@@ -40,7 +40,8 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
         if len(outer) > 1 and all(isinstance(a.extent, int) for a in outer) and not shared:
             parallel = fresh("p", d)
             fuse.append((parallel, tuple(a.name for a in outer)))
-    head = [parallel] if outer and (len(outer) == 1 or parallel not in (a.name for a in outer)) else [a.name for a in outer]
+    names = [a.name for a in outer]
+    head = [parallel] if outer and (len(outer) == 1 or parallel not in names) else names
     width = min(lanes, _power(extent))
     wide = width * max(1, min(UNROLL, extent // max(width, 1)))
     return Schedule(
@@ -99,21 +100,21 @@ def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> b
     return True
 
 
-def packs(accesses: tuple[Access, ...], axis: Var, constants: frozenset[str], lanes: int, order: tuple[Var, ...] = ()) -> tuple[Pack, ...]:
+def packs(
+    accesses: tuple[Access, ...], axis: Var, constants: frozenset[str], lanes: int, order: tuple[Var, ...] = ()
+) -> tuple[Pack, ...]:
     """Constants that do not move by one element along the lanes are blocked by the lanes.
 
     `order`: the loops inside, outermost first; dimensions that no loop walks plainly come before them.
     """
     found: dict[str, Pack] = {}
+    place: dict[Expr, int] = {a: n for n, a in enumerate(order)}
     for x in accesses:
         if x.load is None or x.buffer.name not in constants or axis not in x.load.index:
             continue
         at = x.load.index.index(axis)
         if not isinstance(x.buffer.shape[at], int) or (x.steps.get(axis) == 1 and not order):
             continue
-        place = {a: n for n, a in enumerate(order)}
-        others = [k for k in range(len(x.load.index)) if k != at]
-        index = x.load.index
-        others.sort(key=lambda k: place.get(index[k], -1) if isinstance(index[k], Var) else -1)  # noqa: B023
-        found[x.buffer.name] = Pack(x.buffer.name, tuple(others), at, lanes)
+        others = sorted((place.get(i, -1), k) for k, i in enumerate(x.load.index) if k != at)
+        found[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in others), at, lanes)
     return tuple(found.values())

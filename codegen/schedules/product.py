@@ -2,9 +2,9 @@
 
     y[i, j] = add[k](a[i, k] * b[k, j])     order[j i k] tile[i:6 j:16/cut] lanes[j:8] pack[b.1:16]
 
-The lanes run along the axis where every load is equal, moves by one element, or is a constant that can be packed. The other
-output axes are rows: those that all operands move with stay loops of their own, the rest is flattened where its tiles come
-out better, and the register tile is the one that costs least for these extents on this target.
+The lanes run along the axis where every load is equal, moves by one element, or is a constant that can be packed. The
+other output axes are rows: those that all operands move with stay loops of their own, the rest is flattened where its
+tiles come out better, and the register tile is the one that costs least for these extents on this target.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from math import prod
 
 from codegen.access import Access, known, reads, store
 from codegen.define import Definition
-from codegen.loops import Var, variables
+from codegen.expressions import variables
+from codegen.loops import Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.target import Target
@@ -40,7 +41,9 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
     if form is None:
         return None
     lanes = lane_count(d, target)
-    return _window(d, form, lanes, constants, shared) if form.window else _matrix(d, form, lanes, target, constants, shared)
+    if form.window:
+        return _window(d, form, lanes, constants, shared)
+    return _matrix(d, form, lanes, target, constants, shared)
 
 
 def extent(a: Var) -> int:
@@ -87,7 +90,8 @@ def _packable(x: Access, a: Var) -> bool:
 def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
     """Reduction axes with the largest steps outermost, so that the innermost runs along memory."""
     assert d.reduction is not None
-    return tuple(sorted(d.reduction.axes, key=lambda a: -max((abs(x.steps[a] or 0) for x in body if x.steps[a]), default=0)))
+    steps = {a: max((abs(x.steps[a] or 0) for x in body), default=0) for a in d.reduction.axes}
+    return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
 
 
 def _window(d: Definition, form: _Form, lanes: int, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
@@ -120,7 +124,9 @@ def _pixels(n: int, most: int) -> int:
     return -(-n // -(-n // most))
 
 
-def _matrix(d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+def _matrix(
+    d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule:
     width = _width(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     rows, row_loops = _rows(d, form, width, target, fuse)
@@ -151,7 +157,9 @@ def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) ->
     return packs(reads(d, body=True), form.lane, constants, width, form.sums)
 
 
-def _rows(d: Definition, form: _Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]]) -> tuple[str, list[str]]:
+def _rows(
+    d: Definition, form: _Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]]
+) -> tuple[str, list[str]]:
     """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles."""
     if not form.rows:
         return "", []
@@ -178,7 +186,7 @@ def _count(form: _Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> i
 def tile_of(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
     """Rows and vectors of the register tile that cost least for these extents.
 
-    A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least the latency of one chain.
+    A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     """
     best: tuple[float, int, int, int] | None = None
     free = target.registers - 1
@@ -199,7 +207,7 @@ def tile_of(rows: int, columns: int, width: int, target: Target) -> tuple[int, i
 
 
 def _step(height: int, vectors: int, target: Target) -> float:
-    """Half cycles of one step: two multiply-adds or two loads a cycle, and a latency of four cycles that chains must fill."""
+    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill."""
     loads = height + vectors
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 

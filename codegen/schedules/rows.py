@@ -33,5 +33,6 @@ def _along(d: Definition) -> Var | None:
     """The reduction axis along which the loads move by 0 or 1."""
     assert d.reduction is not None
     accesses = reads(d, body=True)
-    fitting = [a for a in d.reduction.axes if all(x.steps.get(a) in (0, 1) for x in accesses) and any(x.steps.get(a) == 1 for x in accesses)]
+    steps = {a: {x.steps.get(a) for x in accesses} for a in d.reduction.axes}
+    fitting = [a for a in d.reduction.axes if 1 in steps[a] <= {0, 1}]
     return max(fitting, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)

@@ -1,10 +1,11 @@
-"""Convolution 3x3 with stride 1 as F(m x m, 3 x 3): a group of definitions over rows of tiles (Winograd 1980; Lavin, Gray 2015).
+"""Convolution 3x3 with stride 1 as F(m x m, 3 x 3): definitions over rows of tiles (Winograd 1980; Lavin, Gray 2015).
 
     V = transform(x)      (m+2)^2 products  M = V U      y = end(transform(M))      U = transform(w), at compile time
 
 Each one-dimensional transform is two constant matrices, so that the even and odd parts are shared by being definitions
-themselves:   v = Combine (Split d).   A zero in a matrix is structural: the term does not exist. The points of F(4x4) are
-0, +-3/4, +-3/2 and infinity: exact in binary, and twice the error of a plain convolution where 0, +-1, +-2 have four times.
+themselves:   v = Combine (Split d).   A zero in a matrix is structural: the term does not exist. The points of F(4x4)
+are 0, +-3/4, +-3/2 and infinity: exact in binary, and twice the error of a plain convolution where 0, +-1, +-2 have
+four times.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 
 from codegen.access import known
 from codegen.define import Definition, Group
+from codegen.expressions import rewrite
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, rewrite
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
 from codegen.target import Target
@@ -94,9 +96,11 @@ def f2() -> tuple[Transform, Transform]:
     """Points 0, +-1, infinity: nothing to share."""
     identity = tuple(tuple(float(i == j) for j in range(4)) for i in range(4))
     return (
-        Transform(identity, ((1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0))),
+        Transform(identity, (
+            (1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0),
+        )),
         Transform(identity, ((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0))),
-    )
+    )  # fmt: skip
 
 
 def transforms(m: int) -> tuple[Transform, Transform]:
@@ -111,7 +115,7 @@ def weight_matrix(m: int) -> NDArray[np.float64]:
     n = m + 2
     system = np.einsum("kx,xi->kix", a, b).reshape(m * n, n)
     wanted = np.array([[float(i == k + j) for j in range(3)] for k in range(m) for i in range(n)])
-    return np.linalg.lstsq(system, wanted, rcond=None)[0]
+    return np.linalg.pinv(system) @ wanted
 
 
 def transformed(weights: NDArray[np.generic], form: Form, m: int) -> NDArray[np.float32]:
@@ -135,13 +139,15 @@ def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
         x = guarded
         while isinstance(x, Prim) and x.fn == "within" and (len(x.args) == 3 or x.args[3] == Const(0.0, DType.F32)):
             x = x.args[2]
-        if isinstance(w, Load) and isinstance(x, Load) and w.buffer.name in constants and x.buffer.name not in constants:
+        if not isinstance(w, Load) or not isinstance(x, Load):
+            continue
+        if w.buffer.name in constants and x.buffer.name not in constants:
             return _matched(d, r, x, w, guarded)
     return None
 
 
 def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form | None:
-    if not all(isinstance(i, Var | Const) for i in (*w.index, *d.target)) or x.buffer.dtype is not DType.F32:
+    if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
         return None
     windows: list[tuple[Var, Var]] = []
     plain: list[Var] = []
@@ -153,7 +159,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
         sums, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
         if len(sums) == len(outs) == 1 and sums[0].extent == 3:
             windows.append((outs[0], sums[0]))
-        elif len(found) == 1 and at.const == 0:
+        elif len(found) == 1:
             plain.append(found[0])
         elif found:
             return None
@@ -204,11 +210,16 @@ def winograd(d: Definition, form: Form, m: int, target: Target) -> Winograd:
         assert d.reduction is not None
         ragged = [(a, b) for a, b in ((at[form.h], height), (at[form.w_axis], width)) if b % m]
         value = rewrite(d.value, {**at, d.reduction: total})
-        return Definition(d.out, (*form.n, ty, tx, oc, o, p), value, tuple(rewrite(i, at) for i in d.target), tuple(ragged))
+        target = tuple(rewrite(i, at) for i in d.target)
+        return Definition(d.out, (*form.n, ty, tx, oc, o, p), value, target, tuple(ragged))
 
     xn = Var("xn", n * n)
     products = Definition(mm, (xn, ty, tx, oc), Reduce("add", (ic,), v[xn, ty, tx, ic] * u[xn, ic, oc]))
-    forward = _transform("input", (*form.n, ty, tx, ic), into, n, read, lambda i, j, e: Definition(v, (*form.n, ty, tx, ic, j, i), e, (i * n + j, ty, tx, ic)))
+
+    def fill(i: Var, j: Var, e: Expr) -> Definition:
+        return Definition(v, (*form.n, ty, tx, ic, j, i), e, (i * n + j, ty, tx, ic))
+
+    forward = _transform("input", (*form.n, ty, tx, ic), into, n, read, fill)
     backward = _transform("output", (*form.n, ty, tx, oc), back, n, lambda i, j: mm[i * n + j, ty, tx, oc], write)
     group = Group("winograd", (*form.n, ty), (v, mm), (forward, products, backward))
     rows = max(1, min(round(TILES / tiles_x), known(ty.extent or 1)))
@@ -276,5 +287,9 @@ def _plan(group: Group, weights: str, m: int, rows: int, ragged: bool, target: T
         tile=(Tile("ty", rows, Tail.CUT),),
         pitch=(("v", 16), ("m", 16)),
         parallel=group.axes[0].name if len(group.axes) == 1 or known(group.axes[0].extent or 1) > 1 else "ty",
-        members=(transform(forward.axes[-1], n, False), replace(plan, parallel=None), transform(backward.axes[-1], k, True)),
+        members=(
+            transform(forward.axes[-1], n, False),
+            replace(plan, parallel=None),
+            transform(backward.axes[-1], k, True),
+        ),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from aot.ir.op import Work
 from aot.ir.types import Array, numpy_dtype
 from codegen.define import Definition, Group, identity
-from codegen.loops import Alloc, Buffer, Const, Expr, For, If, Let, Load, Prim, Reduce, Size, Stmt, Store, Var, While
+from codegen.loops import Alloc, Buffer, Const, Expr, For, If, Let, Load, Prim, Reduce, Size, Space, Stmt, Store, Var, While
 from runtime.abi import DType
 from tests.evaluate import FLOAT, INTEGER, REDUCE, converted
 
@@ -101,6 +101,9 @@ class Interpreter:
                 return np.asarray(self.env[e] if e in self.env else self.sizes[e.name])
             case Load(buffer, index):
                 at = tuple(int(self.value(i)) for i in index)
+                if buffer.space is Space.TABLE:
+                    place = sum(i * int(n) for i, n in zip(at, buffer.strides, strict=True))  # type: ignore[arg-type]
+                    return np.asarray(buffer.values[place]).astype(numpy_dtype(buffer.dtype.compute))
                 return np.asarray(self.memory[buffer.name][at]).astype(numpy_dtype(buffer.dtype.compute))
             case Reduce():
                 return self.reduce(e)

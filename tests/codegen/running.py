@@ -9,11 +9,12 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.expressions import rewrite
 from codegen.index import decide, normal
 from codegen.llvm.emit import emit
 from codegen.llvm.optimize import compile_module
 from codegen.llvm.text import Function, global_name
-from codegen.loops import Const, Expr, Kernel, Prim, Size, rewrite
+from codegen.loops import Const, Expr, Kernel, Prim, Size
 from codegen.nest import units
 from codegen.target import Target
 

@@ -1,0 +1,66 @@
+"""Dimensions that only run time knows, in their shortest form: equal ones should be equal expressions.
+
+    ((h + 1) // 2 + 1) // 2  ->  (h + 3) // 4          max(n, max(min(n, 9), n))  ->  n
+"""
+
+from __future__ import annotations
+
+from codegen.index import Affine, normal
+from codegen.loops import Const, Expr, Prim, prim
+from runtime.abi import DType
+
+
+def shortest(dim: Expr) -> Expr:
+    """The normal form, with nested quotients merged and extremes that say nothing removed."""
+    return _shortest(dim, {})
+
+
+def _shortest(e: Expr, memo: dict[Expr, Expr]) -> Expr:
+    if e not in memo:
+        memo[e] = _once(e, memo)
+    return memo[e]
+
+
+def _once(e: Expr, memo: dict[Expr, Expr]) -> Expr:
+    if not isinstance(e, Prim) or e.dtype is not DType.I64:
+        return e
+    args = tuple(_shortest(a, memo) for a in e.args)
+    match e.fn, args:
+        case "floordiv", (a, Const(n)) if n > 0:
+            return _quotient(normal(a, {}), int(n))
+        case "mod", (a, Const(n)) if n > 0:
+            return normal(a - _quotient(normal(a, {}), int(n)) * int(n), {}).expr()
+        case ("min" | "max"), _:
+            return _extreme(e.fn, args)
+        case _:
+            return normal(prim(e.fn, *args, dtype=e.dtype), {}).expr()
+
+
+def _quotient(a: Affine, n: int) -> Expr:
+    """(x // m + c) // n = (x + c * m) // (m * n), for integers c."""
+    while True:
+        inner = [t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv" and _number(t.args[1]) > 0]
+        if not inner:
+            return normal(a.expr() // n, {}).expr()
+        x, m = inner[0].args[0], _number(inner[0].args[1])
+        rest = a.plus(Affine({inner[0]: 1}), -1)
+        a, n = normal(x, {}).plus(rest.times(m)), n * m
+
+
+def _number(e: Expr) -> int:
+    return int(e.value) if isinstance(e, Const) else 0
+
+
+def _extreme(fn: str, args: tuple[Expr, ...]) -> Expr:
+    """Each argument once; max(a, min(a, b)) = a."""
+    other = "min" if fn == "max" else "max"
+    parts = dict.fromkeys(p for a in args for p in _flat(fn, a))
+    kept = [p for p in parts if not (isinstance(p, Prim) and p.fn == other and any(q in parts for q in _flat(other, p)))]
+    total = kept[0]
+    for p in sorted(kept[1:], key=repr):
+        total = normal(prim(fn, total, p), {}).expr()
+    return total
+
+
+def _flat(fn: str, e: Expr) -> tuple[Expr, ...]:
+    return tuple(p for a in e.args for p in _flat(fn, a)) if isinstance(e, Prim) and e.fn == fn else (e,)

@@ -1,0 +1,199 @@
+"""Discrete Fourier transforms over axes, of complex and of real signals. Complex numbers: a last dimension of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, Shape, TensorType
+from aot.opset.fourier import Transforms, indices
+from codegen.loops import Buffer, Const, Expr, Var, as_expr, cast, prim, select
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+def _complex(array: Array) -> Array:
+    wide = array.astype(np.float64)
+    return wide[..., 0] + 1j * wide[..., 1]
+
+
+def _parts(array: Array, dtype: np.dtype[np.generic]) -> Array:
+    return np.stack([array.real, array.imag], -1).astype(dtype)
+
+
+def fitted(x: Input, wanted: Shape, real: bool) -> tuple[Expr, tuple[Var, ...], tuple[Expr, ...]]:
+    """x[.., (2)] cut or padded with zeros to wanted + (2,) as complex numbers: the value, its axes, the index."""
+    axes, index = indices(wanted)
+    c = Var("c", 2)
+    at = index if real else (*index, c)
+    value = cast(x(*at), DType.F32)
+    for i, n, full in zip(index, x.shape, wanted, strict=False):
+        if not (isinstance(n, int) and isinstance(full, int) and full <= n) and n != full:
+            value = prim("within", i, as_expr(n, DType.I64), value, 0.0)
+    if real:
+        value = select(prim("eq", c, 0), value, 0.0)
+    return value, (*axes, c), (*index, c)
+
+
+@dataclass(frozen=True)
+class FourierTransform(LoopOp):
+    """Inputs: signal, axes, and perhaps the lengths along these axes (-1: as they are)."""
+
+    def axes(self, x: Operand, axes: Operand, complex_input: bool) -> tuple[int, ...]:
+        rank = x.rank - complex_input
+        if rank < 1 or (complex_input and x.shape[-1] != 2):
+            raise ShapeError(f"{self.type}: the last of at least two dimensions must be 2, got {x.type}")
+        found = axes.ints(f"{self.type}: axes")
+        if any(not -rank <= a < rank for a in found) or len({a % rank for a in found}) != len(found) or not found:
+            raise ShapeError(f"{self.type}: axes must be different ones of {rank} dimensions, got {list(found)}")
+        return tuple(a % rank for a in found)
+
+    def lengths(self, size: Operand | None, count: int) -> tuple[int, ...]:
+        found = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")
+        if len(found) != count or any(n < 1 and n != -1 for n in found):
+            raise ShapeError(f"{self.type}: a positive length or -1 for each of {count} axes, got {list(found)}")
+        return found
+
+    def resized(self, shape: Shape, axes: tuple[int, ...], size: Operand | None) -> Shape:
+        """Dimensions of the signal that is transformed."""
+        dims = list(shape)
+        for a, n in zip(axes, self.lengths(size, len(axes)), strict=True):
+            dims[a] = dims[a] if n == -1 else n
+        return tuple(dims)
+
+    def static(self, dims: Shape, axes: tuple[int, ...]) -> None:
+        TensorType(DType.F32, tuple(dims[a] for a in axes)).static_shape  # noqa: B018  raises if one is not known
+
+
+def _operands(*inputs: Input | None) -> list[Operand | None]:
+    return [None if i is None else i.operand() for i in inputs]
+
+
+@dataclass(frozen=True)
+class ComplexTransform(FourierTransform):
+    """Complex to complex."""
+
+    def infer(self, x: Operand, axes: Operand, size: Operand | None = None) -> TensorType:
+        return TensorType(x.dtype, (*self.resized(x.shape[:-1], self.axes(x, axes, True), size), 2))
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
+        along = self.axes(x.operand(), axes.operand(), True)
+        dims = outs[0].shape[:-1]
+        self.static(dims, along)
+        made = Transforms()
+        value, over, index = fitted(x, dims, False)
+        work = made.define(made.buffer(*dims, 2), value, over, index)
+        for a in along:
+            work = made.transform(work, a, isinstance(self, IDFT))
+        made.define(outs[0], work[index], over, index)
+        return tuple(made.works)
+
+    def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
+        along = tuple(int(a) % (x.ndim - 1) for a in axes.reshape(-1))
+        lengths = [x.shape[a] for a in along]
+        if size is not None:
+            lengths = [n if s == -1 else int(s) for n, s in zip(lengths, size.reshape(-1), strict=True)]
+        return _parts((np.fft.ifftn if isinstance(self, IDFT) else np.fft.fftn)(_complex(x), lengths, along), x.dtype)
+
+
+@op("opset7")
+class DFT(ComplexTransform):
+    """X[k] = sum over t of x[t] exp(-2 pi i k t / n), along each of the axes."""
+
+
+@op("opset7")
+class IDFT(ComplexTransform):
+    """x[t] = 1/n sum over k of X[k] exp(2 pi i k t / n), along each of the axes."""
+
+
+@op("opset9")
+class RDFT(FourierTransform):
+    """The transform of a real signal: along the last of the axes only its first n // 2 + 1 numbers."""
+
+    def infer(self, x: Operand, axes: Operand, size: Operand | None = None) -> TensorType:
+        along = self.axes(x, axes, False)
+        dims = list(self.resized(x.shape, along, size))
+        dims[along[-1]] = dims[along[-1]] // 2 + 1
+        return TensorType(x.dtype, (*dims, 2))
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
+        along = self.axes(x.operand(), axes.operand(), False)
+        dims = self.resized(x.shape, along, None if size is None else size.operand())
+        self.static(dims, along)
+        made = Transforms()
+        value, over, index = fitted(x, dims, True)
+        work = made.define(made.buffer(*dims, 2), value, over, index)
+        work = half(made, made.transform(work, along[-1], False), along[-1])
+        for a in along[:-1]:
+            work = made.transform(work, a, False)
+        over, index = indices(work.shape)
+        made.define(outs[0], work[index], over, index)
+        return tuple(made.works)
+
+    def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
+        along = tuple(int(a) % x.ndim for a in axes.reshape(-1))
+        lengths = [x.shape[a] for a in along]
+        if size is not None:
+            lengths = [n if s == -1 else int(s) for n, s in zip(lengths, size.reshape(-1), strict=True)]
+        return _parts(np.fft.rfftn(x.astype(np.float64), lengths, along), x.dtype)
+
+
+def half(made: Transforms, x: Buffer, axis: int) -> Buffer:
+    """The first n // 2 + 1 elements along an axis."""
+    n: Dim = x.shape[axis]
+    shape = (*x.shape[:axis], n // 2 + 1, *x.shape[axis + 1 :])
+    axes, index = indices(shape)
+    return made.define(made.buffer(*shape), x[index], axes, index)
+
+
+def mirrored(made: Transforms, x: Buffer, axis: int, n: int) -> Buffer:
+    """All n numbers of a spectrum whose first n // 2 + 1 are given: X[n - k] is the conjugate of X[k]."""
+    shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+    axes, index = indices(shape)
+    k, c = index[axis], index[-1]
+    later = prim("gt", k, n // 2)
+    at = (*index[:axis], select(later, n - k, k), *index[axis + 1 :])
+    sign = select(prim("and", later, prim("eq", c, 1)), -1.0, Const(1.0, DType.F32))
+    return made.define(made.buffer(*shape), x[at] * sign, axes, index)
+
+
+@op("opset9")
+class IRDFT(FourierTransform):
+    """The real signal that has this half of a spectrum along the last of the axes."""
+
+    def real_dims(self, x: Operand, along: tuple[int, ...], size: Operand | None) -> Shape:
+        dims = list(self.resized(x.shape[:-1], along, size))
+        if self.lengths(size, len(along))[-1] == -1:
+            dims[along[-1]] = 2 * (dims[along[-1]] - 1)
+        return tuple(dims)
+
+    def infer(self, x: Operand, axes: Operand, size: Operand | None = None) -> TensorType:
+        return TensorType(x.dtype, self.real_dims(x, self.axes(x, axes, True), size))
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
+        along = self.axes(x.operand(), axes.operand(), True)
+        dims = self.real_dims(x.operand(), along, None if size is None else size.operand())
+        self.static(dims, along)
+        last, made = along[-1], Transforms()
+        n = dims[last]
+        assert isinstance(n, int)
+        value, over, index = fitted(x, (*dims[:last], n // 2 + 1, *dims[last + 1 :]), False)
+        work = made.define(made.buffer(*dims[:last], n // 2 + 1, *dims[last + 1 :], 2), value, over, index)
+        for a in along[:-1]:
+            work = made.transform(work, a, True)
+        work = made.transform(mirrored(made, work, last, n), last, True)
+        over, index = indices(dims)
+        made.define(outs[0], work[(*index, Const(0))], over, index)
+        return tuple(made.works)
+
+    def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
+        along = tuple(int(a) % (x.ndim - 1) for a in axes.reshape(-1))
+        lengths = [x.shape[a] for a in along[:-1]] + [2 * (x.shape[along[-1]] - 1)]
+        if size is not None:
+            lengths = [n if s == -1 else int(s) for n, s in zip(lengths, size.reshape(-1), strict=True)]
+        return np.fft.irfftn(_complex(x), lengths, along).astype(x.dtype)
+
+
+__all__ = ["DFT", "IDFT", "IRDFT", "RDFT", "half", "mirrored"]

@@ -1,0 +1,168 @@
+"""Makes small networks of the usual kinds, with random weights: `python -m benchmarks.models FOLDER [NAMES...]`.
+
+    resnet       7x7 stem, four stages of bottleneck blocks          [1, 3, 224, 224]
+    mobilenet    inverted residuals with depthwise convolutions      [1, 3, 224, 224]
+    transformer  four encoder layers, 8 heads                        [1, 128, 512]
+    mlp          three layers                                        [1, 784]
+    lstm         two layers over time                                [1, 100, 80]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+from openvino import opset1
+from openvino import opset13 as ops
+
+SEED = 0
+
+
+class Net:
+    """Layers with seeded weights, scaled so that values neither grow nor vanish."""
+
+    def __init__(self) -> None:
+        self.noise = np.random.default_rng(SEED)
+
+    def weights(self, *shape: int, fan: int) -> ov.Node:
+        return ops.constant((self.noise.standard_normal(shape) * (1.5 / fan) ** 0.5).astype(np.float32))
+
+    def conv(self, x: ov.Node, channels: int, size: int = 1, stride: int = 1) -> ov.Node:
+        """Convolution and bias."""
+        depth, pad = x.get_output_shape(0)[1], size // 2
+        w = self.weights(channels, depth, size, size, fan=depth * size * size)
+        y = ops.convolution(x, w, [stride, stride], [pad, pad], [pad, pad], [1, 1])
+        return ops.add(y, self.weights(1, channels, 1, 1, fan=100))
+
+    def depthwise(self, x: ov.Node, stride: int = 1) -> ov.Node:
+        channels = x.get_output_shape(0)[1]
+        w = self.weights(channels, 1, 1, 3, 3, fan=9)
+        y = ops.group_convolution(x, w, [stride, stride], [1, 1], [1, 1], [1, 1])
+        return ops.clamp(ops.add(y, self.weights(1, channels, 1, 1, fan=100)), 0.0, 6.0)
+
+    def linear(self, x: ov.Node, width: int) -> ov.Node:
+        depth = x.get_output_shape(0)[-1]
+        return ops.add(ops.matmul(x, self.weights(width, depth, fan=depth), False, True), self.weights(width, fan=100))
+
+    def head(self, x: ov.Node, classes: int) -> ov.Node:
+        """Global average pooling and a linear layer."""
+        pooled = ops.reduce_mean(x, ops.constant(np.array([2, 3], np.int64)), False)
+        return self.linear(pooled, classes)
+
+    def norm(self, x: ov.Node) -> ov.Node:
+        width = x.get_output_shape(0)[-1]
+        y = ops.mvn(x, ops.constant(np.array([-1], np.int64)), True, 1e-5, "inside_sqrt")
+        return ops.add(ops.multiply(y, ops.constant(np.ones(width, np.float32))), self.weights(width, fan=100))
+
+
+def resnet() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 224, 224], np.float32, "x")
+    y = ops.relu(net.conv(x, 64, 7, 2))
+    y = opset1.max_pool(y, [2, 2], [1, 1], [1, 1], [3, 3])
+    for stage, (width, blocks) in enumerate([(64, 2), (128, 2), (256, 2), (512, 2)]):
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            inner = ops.relu(net.conv(y, width))
+            inner = net.conv(ops.relu(net.conv(inner, width, 3, stride)), width * 4)
+            shortcut = y if block else net.conv(y, width * 4, 1, stride)
+            y = ops.relu(ops.add(inner, shortcut))
+    return ov.Model([net.head(y, 1000)], [x], "resnet")
+
+
+def mobilenet() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 224, 224], np.float32, "x")
+    y = ops.clamp(net.conv(x, 32, 3, 2), 0.0, 6.0)
+    channels = (16, 24, 24, 32, 32, 64, 64, 96, 160, 160)
+    for width, stride in zip(channels, (1, 2, 1, 2, 1, 2, 1, 1, 2, 1), strict=True):
+        depth = y.get_output_shape(0)[1]
+        inner = net.depthwise(ops.clamp(net.conv(y, depth * 6), 0.0, 6.0), stride)
+        inner = net.conv(inner, width)
+        y = ops.add(inner, y) if stride == 1 and depth == width else inner
+    return ov.Model([net.head(ops.clamp(net.conv(y, 1280), 0.0, 6.0), 1000)], [x], "mobilenet")
+
+
+def transformer(layers: int = 4, width: int = 512, heads: int = 8, length: int = 128) -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, length, width], np.float32, "x")
+    y: ov.Node = x
+    for _ in range(layers):
+        y = net.norm(ops.add(y, _attention(net, y, heads)))
+        y = net.norm(ops.add(y, net.linear(ops.gelu(net.linear(y, 4 * width), "erf"), width)))
+    return ov.Model([y], [x], "transformer")
+
+
+def _attention(net: Net, x: ov.Node, heads: int) -> ov.Node:
+    _, length, width = x.get_output_shape(0)
+    split = ops.constant(np.array([1, length, heads, width // heads], np.int64))
+    swap = ops.constant(np.array([0, 2, 1, 3], np.int64))
+    q, k, v = (ops.transpose(ops.reshape(net.linear(x, width), split, False), swap) for _ in range(3))
+    scale = ops.constant(np.float32((width // heads) ** -0.5))
+    weights = ops.softmax(ops.multiply(ops.matmul(q, k, False, True), scale), -1)
+    mixed = ops.transpose(ops.matmul(weights, v, False, False), swap)
+    return net.linear(ops.reshape(mixed, ops.constant(np.array([1, length, width], np.int64)), False), width)
+
+
+def mlp() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 784], np.float32, "x")
+    y = ops.relu(net.linear(ops.relu(net.linear(x, 512)), 512))
+    return ov.Model([ops.softmax(net.linear(y, 10), -1)], [x], "mlp")
+
+
+def lstm(hidden: int = 512, length: int = 100) -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, length, 80], np.float32, "x")
+    y: ov.Node = x
+    for _ in range(2):
+        depth = y.get_output_shape(0)[-1]
+        zero = ops.constant(np.zeros((1, 1, hidden), np.float32))
+        lengths = ops.constant(np.array([length], np.int32))
+        w, r = net.weights(1, 4 * hidden, depth, fan=depth), net.weights(1, 4 * hidden, hidden, fan=hidden)
+        bias = net.weights(1, 4 * hidden, fan=100)
+        cell = ops.lstm_sequence(y, zero, zero, lengths, w, r, bias, hidden, "forward")
+        y = ops.squeeze(cell.output(0), ops.constant(np.array([1], np.int64)))
+    return ov.Model([net.linear(y, 40)], [x], "lstm")
+
+
+MODELS: dict[str, Callable[[], ov.Model]] = {
+    "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
+}
+
+
+def make(name: str, folder: Path) -> Path:
+    """Writes model.xml, model.bin, inputs, OpenVINO's outputs in f32 and meta.json into folder/name."""
+    model, path = MODELS[name](), folder / name
+    path.mkdir(parents=True, exist_ok=True)
+    ov.save_model(model, path / "model.xml", compress_to_fp16=False)
+    noise = np.random.default_rng(SEED)
+    arrays = {
+        port.get_node().get_friendly_name(): noise.standard_normal(port.get_shape()).astype(np.float32)
+        for port in model.inputs
+    }
+    for key, array in arrays.items():
+        np.save(path / f"in_{key}.npy", array)
+    results = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(list(arrays.values()))
+    for i, array in enumerate(results.values()):
+        np.save(path / f"out_{i}.npy", array)
+    meta = {"source": "benchmarks.models, random weights", "reference": f"OpenVINO {ov.__version__}, f32"}
+    (path / "meta.json").write_text(json.dumps(meta | {"inputs": [{"name": key} for key in arrays]}) + "\n")
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(MODELS)}; all of them without any")
+    args = parser.parse_args()
+    for name in args.names or MODELS:
+        print(make(name, args.folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""What this machine can do at most: multiply-adds and memory bandwidth, measured by two loops made for its target.
+
+    multiply   as many independent fused multiply-adds as there are registers for
+    stream     sums a block of memory; the block decides which cache it comes from
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from codegen.llvm.optimize import compile_module
+from codegen.target import Target
+from runtime.abi import MAX_THREADS
+from runtime.roofline import Roofline
+from runtime.tensors import aligned_empty
+
+_MULTIPLY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+_STREAM = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_STREAMS = 8
+
+
+class PeakLoops:
+    """The compiled loops; each thread runs its own copy on its own block."""
+
+    def __init__(self, target: Target) -> None:
+        lanes = target.lanes_bytes // 4
+        self._accumulators = 24 if target.registers >= 32 else 12
+        self._per_turn = 2 * lanes * self._accumulators
+        self._step = target.lanes_bytes * _STREAMS
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        code = compile_module(_text(lanes, self._accumulators), target)
+        jit = llvm.create_lljit_compiler(use_jit_link=True)
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        tracker = library.export_symbol("multiply").export_symbol("stream").link(jit, "peak")
+        self._keep = (jit, tracker)
+        self._multiply = _MULTIPLY(tracker["multiply"])
+        self._stream = _STREAM(tracker["stream"])
+        self._sink = [aligned_empty((lanes,), np.dtype(np.float32), 64) for _ in range(MAX_THREADS)]
+        for array, _ in self._sink:
+            array[:] = 0  # numbers below the normal range are slow
+
+    def multiply(self, turns: int, threads: int = 1) -> float:
+        """Runs the multiply-adds; gives how many floating-point operations that was."""
+        self._on(threads, lambda i: self._multiply(turns, self._sink[i][1]))
+        return float(self._per_turn * turns * threads)
+
+    def flops(self, seconds: float = 0.1, threads: int = 1) -> float:
+        """FLOP/s; the best of a few runs that take about `seconds` together."""
+        work, spent = self.multiply(20_000, threads), 1e-9
+        turns = 20_000
+        while spent < seconds / 10:
+            turns *= 2
+            work, spent = _timed(partial(self.multiply, turns, threads))
+        runs = [_timed(partial(self.multiply, turns, threads)) for _ in range(8)]
+        return max(w / s for w, s in [*runs, (work, spent)])
+
+    def bandwidth(self, size: int, seconds: float = 0.05, threads: int = 1) -> float:
+        """Bytes/s read by all threads together, each from a block of its own; `size` bytes in all blocks."""
+        part = max(self._step, size // threads // self._step * self._step)
+        blocks = [aligned_empty((part // 4,), np.dtype(np.float32), 64) for _ in range(threads)]
+        for array, _ in blocks:
+            array[:] = 0
+        rounds = max(1, (4 << 20) // part)
+
+        def run(i: int) -> None:
+            for _ in range(rounds):
+                self._stream(part // self._step, blocks[i][1], self._sink[i][1])
+
+        best, end = 1e9, time.perf_counter() + seconds
+        while time.perf_counter() < end or best == 1e9:
+            best = min(best, _timed(lambda: self._on(threads, run))[1])
+        return part * threads * rounds / best
+
+    def roofline(self, target: Target, threads: int = 1) -> Roofline:
+        """Everything, in about half a second."""
+        sizes = [target.l2 * threads // 2, target.l3 // 2, max(128 << 20, 4 * target.l3)]
+        limits = [target.l2 * threads, target.l3, 1 << 62]
+        speeds = [self.bandwidth(size, threads=threads) for size in sizes]
+        return Roofline(self.flops(threads=threads), tuple(zip(limits, speeds, strict=True)))
+
+    def _on(self, threads: int, run: Callable[[int], None]) -> None:
+        if threads == 1:
+            run(0)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, range(threads)))
+
+
+def _timed(run: Callable[[], object]) -> tuple[float, float]:
+    begin = time.perf_counter()
+    result = run()
+    return (result if isinstance(result, float) else 0.0), time.perf_counter() - begin
+
+
+def _text(lanes: int, accumulators: int) -> str:
+    vector = f"<{lanes} x float>"
+    bytes_ = lanes * 4
+    sums = range(accumulators)
+    lines = [
+        f"declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})",
+        "define void @multiply(i64 %turns, ptr %out) nounwind {", "entry:",
+        # values loaded from memory: constants would be folded
+        f"  %m = load {vector}, ptr %out, align {bytes_}", "  br label %loop", "loop:",
+        "  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]",
+        *(f"  %s{k} = phi {vector} [ %m, %entry ], [ %t{k}, %loop ]" for k in sums),
+        *(f"  %t{k} = call {vector} @llvm.fmuladd.v{lanes}f32({vector} %m, {vector} %m, {vector} %s{k})" for k in sums),
+        "  %i.next = add i64 %i, 1", "  %more = icmp slt i64 %i.next, %turns",
+        "  br i1 %more, label %loop, label %done", "done:",
+        # the loops store what they made into memory, or they would be dropped
+        *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in sums), "  ret void", "}",
+        "define void @stream(i64 %turns, ptr %data, ptr %out) nounwind {", "entry:",
+        f"  %m = load {vector}, ptr %out, align {bytes_}", "  br label %loop", "loop:",
+        "  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]",
+    ]
+    lines += [f"  %s{k} = phi {vector} [ %m, %entry ], [ %t{k}, %loop ]" for k in range(_STREAMS)]
+    lines.append(f"  %base = mul i64 %i, {_STREAMS}")
+    for k in range(_STREAMS):
+        lines += [
+            f"  %o{k} = add i64 %base, {k}", f"  %p{k} = getelementptr {vector}, ptr %data, i64 %o{k}",
+            f"  %v{k} = load {vector}, ptr %p{k}, align {bytes_}", f"  %t{k} = fadd {vector} %s{k}, %v{k}",
+        ]
+    lines += [
+        "  %i.next = add i64 %i, 1", "  %more = icmp slt i64 %i.next, %turns",
+        "  br i1 %more, label %loop, label %done", "done:",
+        *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in range(_STREAMS)), "  ret void", "}",
+    ]
+    return "\n".join(lines) + "\n"

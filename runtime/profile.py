@@ -1,0 +1,158 @@
+"""Where the time of an inference goes: each call's time, arithmetic and memory traffic against the machine's limits.
+
+      %    sum     us  median  GFLOP/s    MB   GB/s  roof  kernel    layers
+    12.3   12.3  510.2   511.0    98.1  0.31    0.6   91c  k4        Conv_12, Relu_13
+                                                        c: arithmetic limits it, m: memory does
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+
+from runtime.manifest import Dim, Manifest, TensorInfo
+from runtime.model import CompiledModel
+from runtime.roofline import Roofline
+from runtime.tensors import Array, numpy_dtype
+
+LEAST_RUNS = 5
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CallProfile:
+    """A call of the model. `work` in FLOP and `traffic` in bytes are None where sizes vary; times are in seconds.
+
+    `percent` of the time of all calls, `roof` percent of the machine's limit, `bound` what sets that: see Roofline.
+    """
+
+    index: int
+    kernel: str
+    layers: tuple[str, ...]
+    least: float
+    median: float
+    percent: float
+    work: int | None
+    traffic: int | None
+    roof: float | None
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """Seconds of whole inferences through Python, without the clock of `calls`; `calls` by time, longest first."""
+
+    least: float
+    median: float
+    runs: int
+    work: int | None
+    calls: tuple[CallProfile, ...]
+
+
+def example_inputs(infos: tuple[TensorInfo, ...], seed: int = 0) -> dict[str, Array]:
+    """Noise for floats, zeros for everything else; dimensions that vary are as small as they may be."""
+    noise = np.random.default_rng(seed)
+    made: dict[str, Array] = {}
+    for info in infos:
+        shape = tuple(max(1, d.low) if isinstance(d, Dim) else d for d in info.shape)
+        dtype = numpy_dtype(info)
+        made[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
+    return made
+
+
+def measure(
+    model: CompiledModel, inputs: Mapping[str, Array], seconds: float = 1.0, roofline: Roofline | None = None
+) -> ModelProfile:
+    """Infer for about `seconds`, half of it with the times of the calls taken; UsageError for wrong inputs."""
+    request = model.create_infer_request()
+    given = dict(inputs)
+    request.infer(given)
+    whole = np.array(_repeat(lambda: _timed(lambda: request.infer(given)), seconds / 2))
+    request.enable_profiling()
+
+    def calls() -> list[float]:
+        request.infer(given)
+        return [call.seconds for call in request.get_profiling_info()]
+
+    times = np.array(_repeat(calls, seconds / 2)).reshape(-1, len(model.manifest.calls))
+    rows = call_profiles(model.manifest, times, roofline)
+    work = [row.work for row in rows]
+    total = None if None in work else sum(w for w in work if w)
+    return ModelProfile(float(whole.min()), float(np.median(whole)), len(whole) + len(times), total, tuple(rows))
+
+
+def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -> list[CallProfile]:
+    """Rows from times[inference, call] in seconds; sorted by median, longest first."""
+    facts = cast(list[Mapping[str, object]], manifest.json["calls"])
+    medians, least = np.median(times, axis=0), times.min(axis=0)
+    total = float(medians.sum()) or 1.0
+    footprint = cast(int, manifest.json.get("weights", 0))
+    rows: list[CallProfile] = []
+    for i, call in enumerate(manifest.calls):
+        work, traffic = facts[i].get("work"), facts[i].get("traffic")
+        row = CallProfile(
+            i, call.kernel, call.layers, float(least[i]), float(medians[i]), 100 * float(medians[i]) / total,
+            work if isinstance(work, int) else None, traffic if isinstance(traffic, int) else None, None, "",
+        )
+        rows.append(row if roofline is None else _limited(row, roofline, footprint))
+    return sorted(rows, key=lambda row: -row.median)
+
+
+def table(profile: ModelProfile, top: int | None = None, width: int = 60) -> str:
+    """The calls as text, longest first, the `top` ones; layer names are cut to `width`."""
+    head = "     %    sum        us    median  GFLOP/s      MB   GB/s  roof  kernel             layers"
+    lines, reached = [head], 0.0
+    for row in profile.calls[:top]:
+        reached += row.percent
+        rate = "–" if row.work is None else f"{row.work / max(row.least, 1e-9) / 1e9:.1f}"
+        size = "–" if row.traffic is None else f"{row.traffic / 1e6:.2f}"
+        speed = "–" if row.traffic is None else f"{row.traffic / max(row.least, 1e-9) / 1e9:.1f}"
+        roof = "" if row.roof is None else f"{row.roof:.0f}{row.bound}"
+        times = f"{row.percent:6.1f}{reached:7.1f}{row.least * 1e6:10.1f}{row.median * 1e6:10.1f}"
+        limits = f"{rate:>9}{size:>8}{speed:>7}{roof:>6}"
+        lines.append(f"{times}{limits}  {row.kernel:<18} {_cut(', '.join(row.layers), width)}")
+    hidden = len(profile.calls) - len(profile.calls[:top])
+    return "\n".join([*lines, *([f"  and {hidden} more calls, {100 - reached:.1f} %"] if hidden else [])])
+
+
+def summary(profile: ModelProfile) -> str:
+    """One line."""
+    calls = sum(row.median for row in profile.calls)
+    rate = f", {profile.work / profile.least / 1e9:.1f} GFLOP/s" if profile.work else ""
+    times = f"{profile.least * 1e3:.3f} ms, median {profile.median * 1e3:.3f} ms{rate}"
+    return f"{times}; {len(profile.calls)} calls, medians {calls * 1e3:.3f} ms together; {profile.runs} runs"
+
+
+def as_json(profile: ModelProfile) -> dict[str, object]:
+    """The fields of ModelProfile and CallProfile, seconds as they are."""
+    return asdict(profile)
+
+
+def _limited(row: CallProfile, roofline: Roofline, footprint: int) -> CallProfile:
+    if row.work is None or row.traffic is None:
+        return row
+    ideal, memory = roofline.seconds(row.work, row.traffic, max(footprint, row.traffic))
+    facts = asdict(row) | {"roof": 100 * ideal / max(row.least, 1e-9), "bound": "m" if memory else "c"}
+    return CallProfile(**facts)
+
+
+def _repeat(run: Callable[[], T], seconds: float) -> list[T]:
+    end = time.perf_counter() + seconds
+    results: list[T] = []
+    while len(results) < LEAST_RUNS or time.perf_counter() < end:
+        results.append(run())
+    return results
+
+
+def _timed(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

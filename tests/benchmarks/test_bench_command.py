@@ -1,0 +1,74 @@
+"""`aot bench`: a model's time, and the time of its kernels against the machine's limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import cli
+import runtime
+from codegen.llvm.peak import PeakLoops
+from codegen.target import Target
+from runtime import profile
+from runtime.roofline import Roofline
+from tests.programs import built, chain
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bench") / "chain.so"
+    built(chain(calls=5)).write_shared(path)
+    return path
+
+
+def bench(*arguments: object) -> str:
+    result = CliRunner().invoke(cli.app, ["bench", *map(str, arguments), "--seconds", "0.01", "--threads", "1"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_bench_prints_one_line(library: Path) -> None:
+    out = bench(library)
+    assert len(out.splitlines()) == 1 and "1 threads: " in out and "5 calls" in out
+
+
+def test_bench_takes_inputs(library: Path, tmp_path: Path) -> None:
+    info = runtime.load(library).inputs[0]
+    np.save(tmp_path / "x.npy", profile.example_inputs((info,))[info.name])
+    assert "5 calls" in bench(library, tmp_path / "x.npy")
+
+
+def test_bench_per_kernel_prints_a_row_for_each_call(library: Path) -> None:
+    lines = bench(library, "--per-kernel").splitlines()
+    assert lines[1].startswith("limits: ") and lines[2].split()[-1] == "layers"
+    assert len(lines) == 3 + 5
+    assert "3 more calls" in bench(library, "--per-kernel", "--top", "2")
+
+
+def test_bench_json_holds_every_call(library: Path) -> None:
+    facts = json.loads(bench(library, "--per-kernel", "--json"))
+    assert sorted(call["index"] for call in facts["calls"]) == list(range(5))
+    medians = [call["median"] for call in facts["calls"]]
+    assert medians == sorted(medians, reverse=True)
+    assert sum(call["percent"] for call in facts["calls"]) == pytest.approx(100)
+    assert facts["roofline"]["flops"] > 0 and facts["least"] > 0
+
+
+def test_roofline_is_set_by_arithmetic_or_memory() -> None:
+    roofline = Roofline(flops=100.0, bandwidth=((64, 50.0), (1 << 62, 10.0)))
+    assert roofline.seconds(work=1000, traffic=20, footprint=64) == (10.0, False)
+    assert roofline.seconds(work=10, traffic=50, footprint=64) == (1.0, True)
+    assert roofline.seconds(work=10, traffic=50, footprint=65) == (5.0, True)
+
+
+def test_peak_loops_do_the_work_they_say() -> None:
+    target = Target.parse("native")
+    loops = PeakLoops(target)
+    assert loops.multiply(10, threads=2) == 2 * loops.multiply(10)
+    assert loops.multiply(10) % (2 * target.lanes_bytes // 4) == 0
+    assert loops.flops(seconds=0.001) > 1e8
+    assert loops.bandwidth(1 << 16, seconds=0.001) > 1e7

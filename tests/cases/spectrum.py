@@ -1,0 +1,48 @@
+"""Cases of aot/opset/spectrum.py and short_time.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.opset.short_time import ISTFT, STFT
+from aot.opset.spectrum import DFT, IDFT, IRDFT, RDFT
+from runtime.abi import DType
+from tests.cases import LOOSE, Case
+
+F32, F16 = DType.F32, DType.F16
+HANN = np.hanning(16).astype(np.float32)
+
+
+FRAME, HOP = np.array(16), np.array(4)
+
+
+def ints(*values: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.array(values, np.int64)
+
+
+CASES = [
+    *(Case(kind(), [(F32, (2, n, 2)), ints(1)], LOOSE) for kind in (DFT, IDFT) for n in (1, 2, 12, 17, 24)),
+    Case(DFT(), [(F32, (3, 4, 5, 2)), ints(0, -1)], LOOSE),
+    Case(DFT(), [(F32, (64, 2)), ints(0)], LOOSE),
+    Case(IDFT(), [(F32, (3, 4, 5, 2)), ints(1, 0), ints(6, -1)], LOOSE),
+    Case(DFT(), [(F32, (3, 4, 5, 2)), ints(1, 2), ints(3, 7)], LOOSE),
+    Case(DFT(), [(F16, (3, 8, 2)), ints(1)], LOOSE),
+    Case(RDFT(), [(F32, (3, 7)), ints(-1)], LOOSE),
+    Case(RDFT(), [(F32, (3, 8, 5)), ints(2, 1)], LOOSE),
+    Case(RDFT(), [(F32, (3, 8, 5)), ints(0, 1), ints(4, 6)], LOOSE),
+    Case(RDFT(), [(F32, ("n=3", 64)), ints(1)], LOOSE),
+    Case(IRDFT(), [(F32, (3, 5, 2)), ints(-1)], LOOSE),
+    Case(IRDFT(), [(F32, (3, 5, 6, 2)), ints(0, 2), ints(-1, 9)], LOOSE),
+    Case(IRDFT(), [(F32, (3, 5, 6, 2)), ints(2, 1), ints(8, 4)], LOOSE),
+    Case(STFT(transpose_frames=False), [(F32, (2, 60)), HANN, FRAME, np.array(5)], LOOSE),
+    Case(STFT(transpose_frames=True), [(F32, (60,)), (F32, (11,)), FRAME, HOP], LOOSE),
+    *(
+        Case(ISTFT(center, normalized), [(F32, (2, 9, 7, 2)), HANN + 1, FRAME, HOP], LOOSE)
+        for center in (False, True)
+        for normalized in (False, True)
+    ),
+    *(
+        Case(ISTFT(True, False), [(F32, (9, 7, 2)), HANN[:12] + 1, FRAME, HOP, np.array(n)], LOOSE)
+        for n in (20, 40)
+    ),
+]
