@@ -23,6 +23,7 @@ from aot.lowering.group import group
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
 from aot.lowering.program import ProgramBuilder
+from aot.lowering.recurrence import spread
 from aot.lowering.split import split
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
@@ -87,6 +88,7 @@ class Compilation:
         split(steps)
         use_winograd(steps, self.target)
         lay_out(steps)
+        spread(steps)
         reuse(steps)
         return steps
 

@@ -99,7 +99,8 @@ def progress(row: Row) -> str:
     times = " ".join(f"{e} {number(row, e + '_min_ms'):.3g}" for e in ("ours", "openvino", "onnxruntime"))
     rate = f"{number(row, 'ratio'):.2f} ({number(row, 'ratio_p10'):.2f}..{number(row, 'ratio_p90'):.2f})"
     percent = f"{number(row, 'percent_of_peak'):.0f} % of {number(row, 'peak_gflops'):.0f} GFLOP/s"
-    return f"{row['model']!s:16} {row['threads']}T  {times} ms  ratio {rate}  {percent} {row.get('failed', '')}"
+    cpu = f", by CPU time {number(row, 'cpu_ratio'):.2f}" if "cpu_ratio" in row else ""
+    return f"{row['model']!s:16} {row['threads']}T  {times} ms  ratio {rate}{cpu}  {percent} {row.get('failed', '')}"
 
 
 if __name__ == "__main__":

@@ -67,7 +67,10 @@ def _sum_up(workers: dict[str, Worker], row: Row) -> None:
         }
     peers = [w for e, w in workers.items() if e not in ("ours", "peak")]
     if "ours" in workers and peers:
-        found = ratios(workers["ours"], peers)
+        ours = workers["ours"]
+        found = ratios(ours.rounds, [w.rounds for w in peers])
+        if row["threads"] == 1:  # with more, processor time counts waiting too
+            row["cpu_ratio"] = spread(ratios(ours.cpu, [w.cpu for w in peers]))["median"]
         middle = spread(found)
         row |= {"ratio": middle["median"], "ratio_p10": middle["p10"], "ratio_p90": middle["p90"], "ratios": found}
     if "peak" in workers:

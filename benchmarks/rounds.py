@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +42,9 @@ class Worker:
     facts: dict[str, float] = field(default_factory=dict)
     count: int = 1
     rounds: list[list[float]] = field(default_factory=list)
+    cpu: list[list[float]] = field(default_factory=list)
 
-    def ask(self, line: str) -> list[float] | dict[str, float]:
+    def ask(self, line: str) -> dict[str, Any]:
         """Send a line, wait for the answer; WorkerError if the worker died."""
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
@@ -57,11 +59,10 @@ class Worker:
             raise WorkerError(f"{self.engine}: {lines[-1] if lines else 'ended'}")
         return json.loads(answer)
 
-    def infer(self, count: int) -> list[float]:
-        """Seconds of `count` inferences, after one that is not counted."""
-        times = self.ask(str(count + 1))
-        assert isinstance(times, list)
-        return times[1:]
+    def infer(self, count: int) -> tuple[list[float], list[float]]:
+        """Seconds, and seconds of processor time, of `count` inferences after one that is not counted."""
+        answer = self.ask(str(count + 1))
+        return answer["seconds"][1:], answer["cpu"][1:]
 
     def outputs(self) -> list[Array]:
         """Of its first inference."""
@@ -97,29 +98,29 @@ def start(engine: str, path: Path, folder: Folder, threads: int, cores: list[int
     }
     worker = Worker(engine, process, log, results)
     try:
-        facts = worker.ask(json.dumps(order))
+        worker.facts = worker.ask(json.dumps(order))
     except WorkerError:
         worker.close()
         raise
-    assert isinstance(facts, dict)
-    worker.facts = facts
     return worker
 
 
 def interleave(workers: list[Worker], rounds: int, turn: float = TURN_SECONDS) -> None:
     """Fills `Worker.rounds` with the seconds of every inference; counts are chosen so that a turn takes `turn` s."""
     for worker in workers:
-        seconds = min(worker.infer(2))
+        seconds = min(worker.infer(2)[0])
         worker.count = max(1, min(1000, round(turn / seconds)))
     for index in range(rounds):
         first = index % len(workers)
         for worker in workers[first:] + workers[:first]:
             time.sleep(PAUSE_SECONDS)
-            worker.rounds.append(worker.infer(worker.count))
+            seconds, cpu = worker.infer(worker.count)
+            worker.rounds.append(seconds)
+            worker.cpu.append(cpu)
 
 
-def ratios(ours: Worker, peers: list[Worker]) -> list[float]:
+def ratios(ours: list[list[float]], peers: list[list[list[float]]]) -> list[float]:
     """For each round: the fastest peer of that round over ours, by the medians of their turns."""
-    medians = [list(map(statistics.median, worker.rounds)) for worker in peers]
-    mine = list(map(statistics.median, ours.rounds))
+    medians = [list(map(statistics.median, rounds)) for rounds in peers]
+    mine = list(map(statistics.median, ours))
     return [min(times) / own for own, *times in zip(mine, *medians, strict=True)]

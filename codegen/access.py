@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
 from codegen.define import Definition
 from codegen.expressions import loads, walk
 from codegen.index import Affine, depends_on, normal
-from codegen.loops import Buffer, Expr, Load, Prim, Size, Space, Var
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 
 
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
@@ -65,15 +65,29 @@ def points(d: Definition) -> Size:
 
 
 def known(size: Size) -> int:
-    """A size for estimates: what is known only at run time counts by the bound of its range, or as 64."""
-    if isinstance(size, int):
-        return size
-    if isinstance(size, Var):
-        return size.extent - 1 if isinstance(size.extent, int) else 64
-    if isinstance(size, Prim) and size.fn in ("mul", "add"):
-        parts = [known(a) for a in size.args]
-        return prod(parts) if size.fn == "mul" else sum(parts)
-    return 64
+    """A size for estimates: what is known only at run time counts as typical, within its range."""
+    match size:
+        case int():
+            return size
+        case Const(value):
+            return int(value)
+        case Var(_, extent, low, typical):
+            return max(min(typical, extent - 1), low) if isinstance(extent, int) else max(typical, low)
+        case Prim(fn, (a, b)) if fn in _ESTIMATES:
+            return _ESTIMATES[fn](known(a), known(b))
+        case _:
+            return 64
+
+
+_ESTIMATES: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // max(b, 1),
+    "mod": lambda a, b: a % max(b, 1),
+    "min": min,
+    "max": max,
+}
 
 
 COST = {"exp": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos": 15, "sqrt": 4, "div": 4}

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.loops import Kernel, Size, Var
+from codegen.loops import Expr, Kernel, Size, Var
 from runtime.abi import DType
 
 
@@ -68,6 +68,15 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """Two sizes over the symbols that must be equal at run time; `text` says where and why."""
+
+    one: Size
+    other: Size
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     name: str
     symbols: tuple[Var, ...]
@@ -80,3 +89,5 @@ class Program:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state_bytes: int = 0
+    computed: tuple[tuple[Var, Expr], ...] = ()  # sizes by name, from the symbols and those before; kept behind them
+    rules: tuple[Rule, ...] = ()

@@ -28,36 +28,17 @@ from typing import Any
 
 from codegen.expressions import loads
 from codegen.loops import (
-    Alloc,
-    Buffer,
-    Const,
-    Expr,
-    For,
-    If,
-    Let,
-    Load,
-    LoopKind,
-    Operand,
-    Prim,
-    Reduce,
-    Size,
-    Space,
-    Stmt,
-    Store,
-    Var,
-    While,
-    as_expr,
-    cast,
-    dense,
-    prim,
-    select,
-)
+    Alloc, Buffer, Const, Expr, For, If, Let, Load, LoopKind, Operand, Prim, Reduce, Size, Space, Stmt, Store, Var,
+    While, as_expr, cast, dense, prim, select,
+)  # fmt: skip
+from codegen.index import bounds, normal
 from codegen.script_values import Evaluator, ScriptError, is_expr, match_integers
 from runtime.abi import DType
 
 __all__ = ["Script", "ScriptError", "Scripted", "array", "cast", "loops", "parallel", "select", "unrolled", "var"]
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
+LEAST = -(1 << 62)  # of an index
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 
 
@@ -223,7 +204,7 @@ class _Walk(Evaluator):
                 self.out.emit(lambda body: Alloc(buffer, body))
                 return buffer
             case Load() | Prim() | Reduce() if value.dtype is DType.I64:
-                index = Var(self.out.name(name))
+                index = Var(self.out.name(name), low=_least(value))
                 self.out.emit(lambda body: Let(index, value, body))
                 return index
             case Load() | Prim() if loads(value):  # its memory may change before the name is read
@@ -310,6 +291,8 @@ class _Walk(Evaluator):
         count = _trips(over)
         if isinstance(count, int) and count <= 0:
             return True
+        if is_expr(count) and loads(count):  # read once: memory may change, and a variable is known by its extent
+            count = self._named(f"{target.id}.n", cast(count, DType.I64))
         plain = over.step == 1 and isinstance(over.start, int) and over.start == 0
         counter = Var(self.out.name(target.id if plain else f"{target.id}.t"), count)
         with self.runtime_block() as block:
@@ -374,6 +357,11 @@ class _Walk(Evaluator):
             self.out.emit(If(prim("not", so_far) if stop_at else so_far, self.out.close(block)))
             total = so_far
         return total
+
+
+def _least(index: Expr) -> int:
+    """A lower bound of what a name stands for: 0, if it cannot be negative."""
+    return 0 if bounds(normal(index, {}))[0] >= 0 else LEAST
 
 
 def _as_load(target: ast.expr) -> ast.expr:

@@ -104,6 +104,8 @@ SEAL_BYTES = 32
 #   name, tag, hash           of the model, of its symbols, of its content (hexadecimal SHA-256)
 #   machine, triple, features e_machine of ELF; LLVM's names of what the CPU must have
 #   symbols                   [{"name", "min", "max" or null}], in the order of `Request.symbols`
+#   computed                  how many sizes `shapes` stores behind the symbols
+#   rules                     [{"one", "other", "text"}]: expressions over symbols that `shapes` checks to be equal
 #   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes
 #                             a dimension is an int, {"symbol", "min", "max"} or {"expr": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`

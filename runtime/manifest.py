@@ -46,6 +46,15 @@ class CallInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleInfo:
+    """Two expressions over the symbols that are equal at run time, or `shapes` refuses; `text` says why."""
+
+    one: str
+    other: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """`json` is all of it, as it was read."""
 
@@ -54,6 +63,8 @@ class Manifest:
     machine: int
     features: tuple[str, ...]
     symbols: tuple[str, ...]
+    computed: int  # sizes that follow the symbols in a request
+    rules: tuple[RuleInfo, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     calls: tuple[CallInfo, ...]
@@ -87,6 +98,8 @@ def from_json(tree: object, where: str) -> Manifest:
         machine=root.integer("machine"),
         features=root.texts("features"),
         symbols=tuple(s.text("name") for s in root.objects("symbols")),
+        computed=root.natural("computed"),
+        rules=tuple(RuleInfo(r.text("one"), r.text("other"), r.text("text")) for r in root.objects("rules")),
         inputs=tuple(_tensor(t) for t in root.objects("inputs")),
         outputs=tuple(_tensor(t) for t in root.objects("outputs")),
         calls=tuple(CallInfo(c.text("kernel"), c.texts("layers")) for c in root.objects("calls")),

@@ -121,10 +121,11 @@ def table(profile: ModelProfile, top: int | None = None, width: int = 60) -> str
 
 def summary(profile: ModelProfile) -> str:
     """One line."""
-    calls = sum(row.median for row in profile.calls)
+    least, median = sum(row.least for row in profile.calls), sum(row.median for row in profile.calls)
+    calls = f"{least * 1e3:.3f} ms, medians {median * 1e3:.3f}"
     rate = f", {profile.work / profile.least / 1e9:.1f} GFLOP/s" if profile.work else ""
     times = f"{profile.least * 1e3:.3f} ms, median {profile.median * 1e3:.3f} ms{rate}"
-    return f"{times}; {len(profile.calls)} calls, medians {calls * 1e3:.3f} ms together; {profile.runs} runs"
+    return f"{times}; {len(profile.calls)} calls, together {calls} ms; {profile.runs} runs"
 
 
 def as_json(profile: ModelProfile) -> dict[str, object]:

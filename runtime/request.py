@@ -106,7 +106,7 @@ class InferRequest:
 
         self._input_addresses = (ctypes.c_void_p * inputs)()
         self._output_addresses = (ctypes.c_void_p * outputs)()
-        self._symbols = (ctypes.c_int64 * len(manifest.symbols))()
+        self._symbols = (ctypes.c_int64 * (len(manifest.symbols) + manifest.computed))()
         self._arena = aligned_bytes(0)
         self._state = aligned_bytes(manifest.state_bytes)
         self._state[:] = 0

@@ -13,6 +13,7 @@ import numpy as np
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, ViewOp
 from aot.ir.types import Array, Dim
+from aot.lowering.sizes import Sizes
 from codegen.define import Definition, identity
 from codegen.expressions import rewrite, variables
 from codegen.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense, prim
@@ -22,6 +23,7 @@ from codegen.traverse import Work, move_loads, reads, rewrite_work, writes
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
 
+OWN = "'"
 AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 
@@ -40,6 +42,14 @@ class Value:
         return self.buffer.name
 
 
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """All works `count` times; `shifts`: elements by which a value moves each time."""
+
+    count: int
+    shifts: dict[str, int]
+
+
 @dataclass(slots=True)
 class Step:
     """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it has one."""
@@ -48,6 +58,7 @@ class Step:
     layers: tuple[str, ...]
     kind: str
     schedule: Schedule | None = None
+    repeat: Repeat | None = None
 
     def reads(self) -> tuple[Load, ...]:
         return tuple(dict.fromkeys(x for w in self.works for x in reads(w)))
@@ -71,6 +82,7 @@ class Steps:
     inputs: list[str] = field(default_factory=list[str])
     outputs: list[str] = field(default_factory=list[str])
     symbols: tuple[Var, ...] = ()
+    sizes: Sizes = field(default_factory=Sizes)
 
     def constants(self) -> frozenset[str]:
         """Names of values known at compile time."""
@@ -137,11 +149,12 @@ class _Definer:
     def _input(self, port: OutPort) -> Input:
         if port not in self.buffers:
             self._value(port, Region.CONSTANT, data=_known_array(port))
-        return Input(self.buffers[port].buffer, port.type, port.value)
+        sizes = self.steps.sizes
+        return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.value))
 
     def _value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
         name = self._name(port)
-        buffer = dense(name, *port.shape, dtype=port.type.dtype)
+        buffer = dense(name, *self.steps.sizes.shape(port.shape), dtype=port.type.dtype)
         if region is Region.INPUT:
             buffer = foreign(buffer)
         value = Value(buffer, region, index, data)
@@ -162,13 +175,16 @@ class _Definer:
 
     def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
         axes, index = indices(out.shape)
-        value = op.compute(node.out_port(0).type, *self._inputs(node))(*index)
-        return tidy(Definition(out, axes, value, index), self.steps.values)
+        # The operation names its reduction axes as it likes, so its own are told apart by names that nothing else has.
+        own = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
+        value = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))(*(rewrite(i, own) for i in index))
+        d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
+        return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
     def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
         inputs = self._inputs(node)
         operands = [None if i is None else i.operand() for i in inputs]
-        types = tuple(p.type for p in node.out_ports().values())
+        types = tuple(self.steps.sizes.type(p.type) for p in node.out_ports().values())
         works: list[Work] = []
         for piece in op.pieces(types, *operands):
             if any(n == 0 for n in piece.extent):
@@ -248,7 +264,7 @@ def indices(shape: tuple[Dim, ...]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
 
 def tidy(d: Definition, values: dict[str, Value]) -> Definition:
     """Reduction axes of one point vanish, others have names of their own; constants of one element become numbers."""
-    reduction, taken = d.reduction, {a.name for a in d.axes}
+    reduction, taken = d.reduction, {a.name.removesuffix(OWN) for a in d.axes}
     value = d.value
     if reduction is not None:
         change: dict[Expr, Expr] = {}

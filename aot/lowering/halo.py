@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 from aot.lowering.define import Steps
+from aot.lowering.reach import after, before
 from codegen.define import Definition
 from codegen.expressions import rewrite, walk
-from codegen.index import bounds, normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var
+from codegen.index import normal
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var, as_expr
 from codegen.program import Region
 from codegen.traverse import Work, expressions, rewrite_work
+from runtime.abi import DType
 
 LIMIT = 64  # points on either side; what reaches farther keeps asking
 
@@ -48,7 +49,7 @@ def halos(steps: Steps) -> dict[str, Halo]:
                     continue
                 name = padded.load.buffer.name
                 value = steps.values.get(name)
-                sides = _sides(padded)
+                sides = _sides(padded, steps)
                 if value is None or value.region is not Region.ARENA or sides is None:
                     continue
                 halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
@@ -73,31 +74,28 @@ def _padded(e: Expr) -> _Padded | None:
     return _Padded(e, tuple(asked), fill) if isinstance(e, Load) and fill is not None else None
 
 
-def _sides(p: _Padded) -> list[tuple[int, int]] | None:
+def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
     sides = [(0, 0)] * len(p.load.index)
     for index, bound in p.asked:
         at = next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
         n = None if at is None else p.load.buffer.shape[at]
-        if at is None or not isinstance(n, int) or normal(bound, {}).key != normal(Const(n), {}).key:
+        if at is None or n is None or normal(bound, {}).key != normal(as_expr(n, DType.I64), {}).key:
             return None
-        low, high = bounds(normal(index, {}))
-        if low in (-inf, inf) or high in (-inf, inf):
+        first, last = before(index), after(index, n, steps.sizes, steps.symbols)
+        if first is None or last is None or first > LIMIT or last > LIMIT:
             return None
-        before, after = max(0, -int(low)), max(0, int(high) - n + 1)
-        if before > LIMIT or after > LIMIT:
-            return None
-        sides[at] = (before, after)
+        sides[at] = (first, last)
     return sides
 
 
-def strip(work: Work, halo: dict[str, Halo]) -> Work:
+def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
     """Reads that a halo covers ask no longer."""
 
     def change(e: Expr) -> Expr | None:
         padded = _padded(e)
         if padded is None or padded.load.buffer.name not in halo:
             return None
-        sides = _sides(padded)
+        sides = _sides(padded, steps)
         mine = halo[padded.load.buffer.name]
         covered = sides is not None and mine.fill == padded.fill
         return Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index)) if covered else None

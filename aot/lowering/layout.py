@@ -18,7 +18,7 @@ from aot.lowering.define import Step, Steps, Value
 from aot.lowering.group import streams
 from aot.lowering.halo import Halo, borders, halos, strip
 from codegen.access import all_axes, known, offset, points
-from codegen.define import Definition
+from codegen.define import Definition, Group
 from codegen.expressions import loads, variables
 from codegen.index import depends_on, normal
 from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var
@@ -44,7 +44,7 @@ def lay_out(steps: Steps) -> None:
             steps.values[value.name] = replace(value, buffer=buffer, elements=elements)
     filled: set[str] = set()
     for step in steps.steps:
-        works = tuple(strip(w, halo) for w in step.works)
+        works = tuple(strip(w, halo, steps) for w in step.works)
         step.works = tuple(rewrite_work(w, move_loads(placed), lambda b: placed.get(b.name, b)) for w in works)
         for b in step.writes():
             if b.name in halo and b.name not in filled:
@@ -57,17 +57,20 @@ def copy_padded_inputs(steps: Steps) -> None:
     constants = steps.constants()
     for name in steps.inputs:
         value = steps.values[name]
-        readers = (d for s in steps.steps for w in s.works for d in members(w))
-        if value.buffer.dtype.is_float and any(_windows(d, name, constants) for d in readers):
+        readers = ((d, isinstance(w, Group)) for s in steps.steps for w in s.works for d in members(w))
+        if value.buffer.dtype.is_float and any(_windows(d, name, constants, inside) for d, inside in readers):
             _copy(steps, value)
 
 
-def _windows(d: Definition, name: str, constants: frozenset[str]) -> bool:
-    """Does `d` read `name` through a window, or as rows of a product over a dimension that does not lie innermost?"""
+def _windows(d: Definition, name: str, constants: frozenset[str], inside: bool) -> bool:
+    """Does `d` read `name` through a window, or as rows of a product over a dimension that does not lie innermost?
+
+    `inside` a group the rows are flattened: only what moves with the sum tells.
+    """
     if d.reduction is None or streams(d, constants):
         return False
-    sites = [x for x in loads(d.value) if x.buffer.name == name]
-    return any(not isinstance(i, Var | Const) for x in sites for i in x.index)
+    indices = [i for x in loads(d.value) if x.buffer.name == name for i in x.index if not isinstance(i, Var | Const)]
+    return any(not inside or variables(i) & set(d.reduction.axes) for i in indices)
 
 
 def _copy(steps: Steps, value: Value) -> None:

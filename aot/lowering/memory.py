@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aot.lowering.define import Steps, stored_bytes
+from aot.lowering.sizes import Sizes
 from codegen.access import known
-from codegen.loops import Size
+from codegen.index import normal
+from codegen.loops import Const, Expr, Size, as_expr, prim
 from codegen.program import Region
+from runtime.abi import DType
 
 ALIGN = 64
 
@@ -34,14 +37,15 @@ class Plan:
 
 
 def plan(steps: Steps) -> Plan:
-    """Offsets of all ARENA values; where sizes are known only at run time, values lie one after another."""
+    """Offsets of all ARENA values; where sizes are known only at run time, so are the offsets."""
     lives = lifetimes(steps)
     sizes = {n: _bytes(steps, n) for n in lives}
     if all(isinstance(s, int) for s in sizes.values()):
         fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
-    return _in_line(sizes)
+    guessed = [Life(n, known(s), *lives[n]) for n, s in sizes.items()]
+    return _stacked(guessed, sizes, steps.sizes)
 
 
 def _bytes(steps: Steps, name: str) -> Size:
@@ -83,10 +87,35 @@ def place(lives: list[Life]) -> dict[str, int]:
     return offsets
 
 
-def _in_line(sizes: dict[str, Size]) -> Plan:
+def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
+    """Offsets as sizes computed at run time.
+
+    Estimated sizes place the values; what is kept of it is who lies above whom. Each then starts where the highest of
+    those below it ends, whatever the sizes are.
+    """
+    guess = place(lives)
+    ordered = sorted(lives, key=lambda x: (guess[x.name], x.first, x.name))
     offsets: dict[str, Size] = {}
-    total: Size = 0
-    for name in sorted(sizes, key=lambda n: (-known(sizes[n]), n)):
-        offsets[name] = total
-        total = total + sizes[name]
+    total: Expr = Const(0)
+    ends: dict[str, Expr] = {}
+    for n, life in enumerate(ordered):
+        below = [x for x in ordered[:n] if x.first <= life.last and life.first <= x.last]
+        hidden = {y.name for x in below for y in below if _under(y, x) and guess[y.name] + y.size <= guess[x.name]}
+        at = _highest([ends[x.name] for x in below if x.name not in hidden])
+        offsets[life.name] = int(at.value) if isinstance(at, Const) else names.name(at, "at")
+        ends[life.name] = normal(sizes[life.name] + as_expr(offsets[life.name], DType.I64), {}).expr()
+        total = _highest([total, ends[life.name]])
     return Plan(offsets, total)
+
+
+def _under(y: Life, x: Life) -> bool:
+    """Does `x` start above `y` by itself, because they are alive together?"""
+    return y is not x and y.first <= x.last and x.first <= y.last
+
+
+def _highest(ends: list[Expr]) -> Expr:
+    found = list(dict.fromkeys(ends))
+    total: Expr = found[0] if found else Const(0)
+    for end in found[1:]:
+        total = normal(prim("max", total, end), {}).expr()
+    return total

@@ -10,7 +10,7 @@ import numpy as np
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array, numpy_dtype
-from aot.lowering.define import Step, Steps, Value
+from aot.lowering.define import Repeat, Step, Steps, Value
 from aot.lowering.memory import ALIGN, Plan, plan
 from codegen.access import traffic
 from codegen.access import work as operations
@@ -71,14 +71,16 @@ class ProgramBuilder:
         arena = plan(self.steps)
         for done, step in enumerate(self.steps.steps):
             parts = _together(step.works)
-            for part in parts:
-                self._call(step, part, arena, step.schedule if part is parts[-1] else None)
+            made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
+            if step.repeat is not None:
+                self._repeat(made, step.repeat)
             if progress is not None:
                 progress(done + 1, len(self.steps.steps))
         kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
         self.program = Program(
             self.steps.name, self.steps.symbols, kernels, tuple(self.calls), tuple(self.constants.blocks),
             self.constants.size, arena.size, 0, self._tensors(Region.INPUT), self._tensors(Region.OUTPUT),
+            computed=tuple(self.steps.sizes.meaning.items()),
         )  # fmt: skip
         return self.program
 
@@ -93,7 +95,18 @@ class ProgramBuilder:
             found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape))
         return tuple(found)
 
-    def _call(self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None) -> None:
+    def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
+        """The calls again, on what follows in their buffers."""
+        for n in range(1, repeat.count):
+            for call, names in made:
+                moves = (repeat.shifts.get(name, 0) * n * self.steps.values[name].buffer.dtype.compute.bytes for name in names)
+                args = tuple(replace(a, offset=a.offset + m) for a, m in zip(call.args, moves, strict=True))
+                self.calls.append(replace(call, args=args))
+
+    def _call(
+        self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
+    ) -> tuple[Call, tuple[str, ...]]:
+        """Add a call; returns it with the names of the values it is given."""
         works, roles = _canonical(works, self.steps, given is None)
         fixed = {role: name for name, role in roles.items()}
         constants = frozenset(r for r, n in fixed.items() if self.steps.values[n].region is Region.CONSTANT)
@@ -102,7 +115,7 @@ class ProgramBuilder:
         schedules += () if given is None else (_renamed(given, roles),)
         works, schedules, packs = separated(works, schedules, constants, fixed)
         params = _params(works)
-        sizes = _sizes(works, self.steps.symbols)
+        sizes = _sizes(works, (*self.steps.symbols, *self.steps.sizes.meaning))
         if isinstance(works[0], tuple):
             kernel = Kernel("", sizes, params, works[0])
         else:
@@ -110,8 +123,10 @@ class ProgramBuilder:
         name = self.kernels.get(kernel) or self._name(step, kernel)
         args = tuple(self._place(fixed[b.name], packs.get(b.name), arena) for b in kernel.buffers)
         flops, moved = _cost(works)
-        self.calls.append(Call(name, args, sizes, units(kernel), step.layers, flops, moved))
+        call = Call(name, args, sizes, units(kernel), step.layers, flops, moved)
+        self.calls.append(call)
         self._describe(name, step, works, schedules)
+        return call, tuple(fixed[b.name] for b in kernel.buffers)
 
     def _describe(self, name: str, step: Step, works: tuple[Work, ...], schedules: tuple[Schedule, ...]) -> None:
         self.text.append(f"call {len(self.calls) - 1} {name}: {' + '.join(step.layers)}")

@@ -94,9 +94,9 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     for a in rests:
         assert isinstance(a.extent, int)
         count //= a.extent
-    if len(channels) > 1 or count >= FEW:
+    if len(channels) != 1 or count >= FEW:
         return d
-    j = Var("j", extent)
+    j = Var(channels[0].name, extent)
     change: dict[Expr, Expr] = {}
     rest: Expr = j
     for a in reversed((*channels, *rests)):

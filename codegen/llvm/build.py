@@ -146,6 +146,8 @@ def make_manifest(program: Program, functions: dict[str, Function], target: Targ
         "triple": target.triple,
         "features": list(target.isa_features),
         "symbols": [_symbol(s) for s in program.symbols],
+        "computed": len(program.computed),
+        "rules": [{"one": size_text(r.one), "other": size_text(r.other), "text": r.text} for r in program.rules],
         "inputs": [_tensor(t, _align(program, Region.INPUT, i)) for i, t in enumerate(program.inputs)],
         "outputs": [_tensor(t, _align(program, Region.OUTPUT, i)) for i, t in enumerate(program.outputs)],
         "calls": [

@@ -14,6 +14,7 @@ from string import Template
 from typing import Protocol
 
 from codegen.llvm.sizes import SizeCode
+from codegen.expressions import variables
 from codegen.loops import Const, Expr, Size, Var, prim
 from codegen.program import Call, Place, Program, Region, Tensor
 from codegen.target import Target
@@ -222,6 +223,13 @@ def _shapes(program: Program) -> str:
         code.lines.append(f"%y{i} = getelementptr i64, ptr %symbols, i64 {i}")
         code.lines.append(f"store i64 {code.operand(symbol)}, ptr %y{i}, align 8")
         fit = _within(code, symbol, fit)
+    for i, (size, meaning) in enumerate(program.computed, len(program.symbols)):
+        code.values[size.name] = code.operand(meaning)
+        code.lines.append(f"%y{i} = getelementptr i64, ptr %symbols, i64 {i}")
+        code.lines.append(f"store i64 {code.values[size.name]}, ptr %y{i}, align 8")
+    for rule in program.rules:
+        equal = code.add(f"icmp eq i64 {code.operand(rule.one)}, {code.operand(rule.other)}")
+        same = code.add(f"and i1 {same}, {equal}")
     for i, dim in enumerate(dims):
         equal = code.add(f"icmp eq i64 %d{i}, {code.operand(dim)}")
         same = code.add(f"and i1 {same}, {equal}")
@@ -237,12 +245,19 @@ def _shapes(program: Program) -> str:
 
 def _symbol_code(program: Program, used: Sequence[Size]) -> SizeCode:
     """Code that has the symbols loaded from %symbols, where any of `used` is not a number."""
-    code = SizeCode({s.name: f"%y{i}" for i, s in enumerate(program.symbols)})
-    if not all(isinstance(size, int | Const) for size in used):
-        for i in range(len(program.symbols)):
+    names = [s.name for s in _sizes(program)]
+    code = SizeCode({name: f"%y{i}" for i, name in enumerate(names)})
+    read = {v.name for v in variables(*(size for size in used if isinstance(size, Expr)))}
+    for i, name in enumerate(names):
+        if name in read:
             code.lines.append(f"%y{i}.at = getelementptr i64, ptr %symbols, i64 {i}")
             code.lines.append(f"%y{i} = load i64, ptr %y{i}.at, align 8")
     return code
+
+
+def _sizes(program: Program) -> list[Var]:
+    """What `Request.symbols` holds: the symbols, and what is computed from them."""
+    return [*program.symbols, *(size for size, _ in program.computed)]
 
 
 def _static(size: Size) -> int:
@@ -272,7 +287,7 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
         "inputs": "ptr @inputs",
         "output_count": f"i64 {len(program.outputs)}",
         "outputs": "ptr @outputs",
-        "symbol_count": f"i64 {len(program.symbols)}",
+        "symbol_count": f"i64 {len(_sizes(program))}",
         "call_count": f"i64 {len(program.calls)}",
         "state_bytes": f"i64 {program.state_bytes}",
     }

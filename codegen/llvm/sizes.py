@@ -19,11 +19,11 @@ _INFIX = {
 
 
 class SizeCode:
-    """Appends to `lines` what computes sizes; `values` holds the operand of each symbol by name."""
+    """Appends to `lines` what computes sizes; `values` holds the operand of each symbol by name; more may be added."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.lines: list[str] = []
-        self._values = values
+        self.values = dict(values)
         self._made: dict[Expr, str] = {}
 
     def operand(self, size: Size) -> str:
@@ -34,9 +34,9 @@ class SizeCode:
             case Const(value):
                 return str(int(value))
             case Var(name):
-                if name not in self._values:
+                if name not in self.values:
                     raise InternalError(f"size: every variable is a symbol of the program, got {name!r}")
-                return self._values[name]
+                return self.values[name]
             case Prim(fn, args):
                 if size not in self._made:
                     self._made[size] = self._prim(fn, [self.operand(a) for a in args])

@@ -32,8 +32,12 @@ class Weights:
         empty = not self.exists or path.stat().st_size == 0
         self.data: Bytes = np.zeros(0, np.uint8) if empty else np.asarray(np.memmap(path, np.uint8, mode="r"))
 
-    def constant(self, dtype: DType, shape: tuple[int, ...], offset: int, size: int) -> Array:
+    def constant(
+        self, dtype: DType, shape: tuple[int, ...], offset: int, size: int, lowest_first: bool = False
+    ) -> Array:
         """Elements of `dtype` in `size` bytes from `offset`; a view of the file where it is aligned.
+
+        `lowest_first`: the first of eight u1 elements is the lowest bit of a byte, not the highest.
 
         CorruptError where the bytes are not in the file, or too many or too few.
         """
@@ -49,6 +53,8 @@ class Weights:
         needed = packed_bytes(dtype, count)
         if needed != size and count:
             raise CorruptError(f"{dtype.value}{list(shape)} takes {needed} bytes, got size {size}")
+        if dtype is DType.U1 and lowest_first:
+            return _bits(raw[:needed], 1, False)[:count].reshape(shape)
         return unpack(dtype, raw[:needed], count, offset).reshape(shape)
 
 

@@ -124,7 +124,7 @@ class _Reader:
             dtype = _constant_type(layer)
             offset, size = _number(layer, "offset"), _number(layer, "size")
             try:
-                data = self.weights.constant(dtype, shape, offset, size)
+                data = self.weights.constant(dtype, shape, offset, size, _lowest_first(body, layer))
             except CorruptError as error:
                 raise CorruptError(f"layer {layer.name!r}: {error}") from error
         if cls in (Constant, Parameter) and layer.inputs:
@@ -174,6 +174,12 @@ def _definition(layer: Layer) -> type[Op] | None:
     matched = re.fullmatch(r"opset(\d{1,3})", layer.version.strip().lower())
     number = int(matched.group(1)) if matched else 0
     return find(layer.type, number) if 1 <= number <= LATEST_OPSET else None
+
+
+def _lowest_first(body: _Body, layer: Layer) -> bool:
+    """Bits for a BinaryConvolution are packed the other way round than those of all other constants."""
+    readers = (e.to_layer for e in body.network.edges if e.from_layer == layer.id)
+    return any(getattr(body.classes.get(i), "type", "") == "BinaryConvolution" for i in readers)
 
 
 def _constant_type(layer: Layer) -> DType:

@@ -1,0 +1,242 @@
+"""Means or maxima of bilinear samples in the cells of boxes: ROIAlign, of rotated boxes, of a pyramid's levels.
+
+A box has pooled_h x pooled_w cells, a cell sampling_ratio x sampling_ratio samples (0: one for each pixel it covers). A
+sample up to one pixel outside of the image takes the border's value, one further out is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, TensorType
+from aot.opset.bucketing import unravel
+from codegen.define import Definition
+from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
+from codegen.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+class Pooling(StrEnum):
+    """How the samples of a cell are combined."""
+
+    AVG = "avg"
+    MAX = "max"
+
+
+class Aligned(StrEnum):
+    """Where pixels lie: on whole numbers; half a pixel off after scaling; the same for the box's corners."""
+
+    ASYMMETRIC = "asymmetric"
+    HALF_PIXEL_FOR_NN = "half_pixel_for_nn"
+    HALF_PIXEL = "half_pixel"
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a family member says about boxes and samples."""
+
+    cells: tuple[int, int]
+    ratio: int
+    scale: float
+    pooling: Pooling = Pooling.AVG
+    mode: Aligned = Aligned.ASYMMETRIC
+    rotated: bool = False
+    clockwise: bool = False
+
+    def box(self, roi: Scripted) -> tuple[Scripted, ...]:
+        """Begin and size, (y, x, h, w), of roi(k) as Exprs or arrays."""
+        if self.rotated:
+            width, height = roi(2) * self.scale, roi(3) * self.scale
+            return height * -0.5, width * -0.5, height, width
+        before = 0.5 if self.mode is Aligned.HALF_PIXEL else 0.0
+        after = 0.0 if self.mode is Aligned.ASYMMETRIC else -0.5
+        x0, y0, x1, y1 = ((roi(k) + before) * self.scale + after for k in range(4))
+        return y0, x0, y1 - y0, x1 - x0
+
+    @property
+    def least(self) -> float | None:
+        """Sizes of a box are not below."""
+        return 1.0 if self.mode is Aligned.ASYMMETRIC and not self.rotated else None
+
+
+def _placed(s: Sampling, roi: Scripted, y: Expr, x: Expr, turn: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+    """A sample of the box in the image."""
+    if not s.rotated:
+        return y, x
+    sine, cosine = turn
+    return y * cosine - x * sine + (roi(1) * s.scale - 0.5), y * sine + x * cosine + (roi(0) * s.scale - 0.5)
+
+
+@loops
+def _between(at: Scripted, extent: Dim) -> Scripted:
+    """The pixels left and right of a place, and the share of the right one."""
+    place = max(at, 0.0)
+    low = cast(prim("floor", place), DType.I64)
+    last = low >= extent - 1
+    first = select(last, extent - 1, low)
+    second = select(last, extent - 1, low + 1)
+    share = select(last, 0.0, place - cast(low, DType.F32))
+    return first, second, share
+
+
+@loops
+def _samples(size: Scripted, ratio: int) -> Scripted:
+    return ratio if ratio else max(cast(prim("ceil", size), DType.I64), 0)
+
+
+@loops
+def pooled(acc: Scripted, x: Buffer, rois: Buffer, batches: Buffer | None, shape: Scripted, s: Scripted) -> None:
+    """acc[roi, cell, channel] from all samples of the cell; shape: of the image, then the number of boxes."""
+    _, channels, height, width, boxes = shape
+    cells_h, cells_w = s.cells
+    for item in parallel(boxes * cells_h * cells_w):
+        r, cell_h, cell_w = unravel(item, (boxes, cells_h, cells_w))
+        roi = _Roi(rois, r)
+        batch = 0 if batches is None else cast(batches[r], DType.I64)
+        y0, x0, full_h, full_w = s.box(roi)
+        box_h = var(full_h, DType.F32)
+        box_w = var(full_w, DType.F32)
+        if s.least is not None:
+            box_h = max(box_h, s.least)
+            box_w = max(box_w, s.least)
+        bin_h = box_h / float(cells_h)
+        bin_w = box_w / float(cells_w)
+        count_h = _samples(bin_h, s.ratio)
+        count_w = _samples(bin_w, s.ratio)
+        step_h = bin_h / cast(count_h, DType.F32)
+        step_w = bin_w / cast(count_w, DType.F32)
+        angle = (roi(4) if s.clockwise else 0.0 - roi(4)) if s.rotated else 0.0
+        turn = (0.0 - prim("sin", angle), prim("cos", angle)) if s.rotated else (0.0, 1.0)
+        many = cast(max(count_h * count_w, 1), DType.F32)
+        for c in range(channels):
+            acc[r, cell_h, cell_w, c] = 0.0
+        for i in range(count_h):
+            for j in range(count_w):
+                in_y = y0 + cast(cell_h, DType.F32) * bin_h + step_h * (cast(i, DType.F32) + 0.5)
+                in_x = x0 + cast(cell_w, DType.F32) * bin_w + step_w * (cast(j, DType.F32) + 0.5)
+                y, x_ = _placed(s, roi, in_y, in_x, turn)
+                if y >= -1.0 and y <= cast(height, DType.F32) and x_ >= -1.0 and x_ <= cast(width, DType.F32):
+                    top, bottom, v = _between(y, height)
+                    left, right, u = _between(x_, width)
+                    for c in range(channels):
+                        upper = x[batch, c, top, left] * (1.0 - u) + x[batch, c, top, right] * u
+                        lower = x[batch, c, bottom, left] * (1.0 - u) + x[batch, c, bottom, right] * u
+                        value = upper * (1.0 - v) + lower * v
+                        if s.pooling is Pooling.MAX:
+                            acc[r, cell_h, cell_w, c] = max(acc[r, cell_h, cell_w, c], value)
+                        else:
+                            acc[r, cell_h, cell_w, c] += value / many
+
+
+class _Roi:
+    """One box: roi(k) is its k-th number."""
+
+    def __init__(self, rois: Buffer, r: Expr) -> None:
+        self.rois, self.r = rois, r
+
+    def __call__(self, k: int) -> Expr:
+        return self.rois[self.r, k]
+
+
+def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
+    """The reference, in double precision."""
+    rois, height, width = rois.astype(np.float64), x.shape[2], x.shape[3]
+    out = np.zeros((len(rois), x.shape[1], *s.cells))
+    for r, roi in enumerate(rois):
+        y0, x0, full_h, full_w = s.box(lambda k, roi=roi: roi[k])
+        size = [n if s.least is None else max(n, s.least) for n in (full_h, full_w)]
+        bins = [n / c for n, c in zip(size, s.cells, strict=True)]
+        counts = [s.ratio or max(int(np.ceil(b)), 0) for b in bins]
+        angle = (-1 if s.clockwise else 1) * (roi[4] if s.rotated else 0.0)
+        for ph, pw in np.ndindex(*s.cells):
+            values: list[Array] = []
+            for i, j in np.ndindex(*counts):
+                y = y0 + ph * bins[0] + bins[0] / counts[0] * (i + 0.5)
+                z = x0 + pw * bins[1] + bins[1] / counts[1] * (j + 0.5)
+                if s.rotated:
+                    y, z = y * np.cos(angle) - z * np.sin(angle), y * np.sin(angle) + z * np.cos(angle)
+                    y, z = y + roi[1] * s.scale - 0.5, z + roi[0] * s.scale - 0.5
+                values.append(_sample(x[int(batches[r])], y, z, height, width))
+            if values:
+                found = np.stack(values)
+                out[r, :, ph, pw] = np.maximum(found.max(0), 0) if s.pooling is Pooling.MAX else found.mean(0)
+    return out.astype(x.dtype)
+
+
+def _sample(image: Array, y: float, x: float, height: int, width: int) -> Array:
+    if not (-1 <= y <= height and -1 <= x <= width):
+        return np.zeros(len(image))
+    y, x = min(max(y, 0.0), height - 1), min(max(x, 0.0), width - 1)
+    i, j = int(y), int(x)
+    k, m = min(i + 1, height - 1), min(j + 1, width - 1)
+    wide = image.astype(np.float64)
+    upper = wide[:, i, j] * (1 - x + j) + wide[:, i, m] * (x - j)
+    lower = wide[:, k, j] * (1 - x + j) + wide[:, k, m] * (x - j)
+    return upper * (1 - y + i) + lower * (y - i)
+
+
+def written(out: Buffer, acc: Buffer) -> Definition:
+    """acc[roi, h, w, channel] to out[roi, channel, h, w]."""
+    r, c, h, w = axes = tuple(Var(name, n) for name, n in zip("rchw", out.shape, strict=True))
+    return Definition(out, axes, acc[r, h, w, c])
+
+
+@dataclass(frozen=True)
+class BoxAlign(LoopOp):
+    """Data [N, C, H, W], boxes [R, 4 or 5], batch indices [R]."""
+
+    pooled_h: int = 0
+    pooled_w: int = 0
+    sampling_ratio: int = 0
+    spatial_scale: float = 0.0
+
+    @property
+    def sampling(self) -> Sampling:
+        mode = getattr(self, "aligned_mode", Aligned.ASYMMETRIC)
+        rotated, clockwise = self.type == "ROIAlignRotated", bool(getattr(self, "clockwise_mode", False))
+        cells, how = (self.pooled_h, self.pooled_w), getattr(self, "mode", Pooling.AVG)
+        return Sampling(cells, self.sampling_ratio, self.spatial_scale, how, mode, rotated, clockwise)
+
+    def infer(self, x: Operand, rois: Operand, batches: Operand) -> TensorType:
+        numbers = 5 if self.sampling.rotated else 4
+        if (x.rank, rois.rank, batches.rank) != (4, 2, 1) or rois.shape[1] != numbers:
+            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {x.type}, {rois.type}")
+        if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:
+            raise ShapeError(f"{self.type}: cells must be positive, got {self.pooled_h} x {self.pooled_w}")
+        return TensorType(x.dtype, (rois.shape[0], x.shape[1], self.pooled_h, self.pooled_w))
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, batches: Input) -> tuple[Work, ...]:
+        boxes, channels, height, width = outs[0].shape
+        acc = dense("acc", boxes, height, width, channels, space=Space.ARENA)
+        shape = (*x.shape, boxes)
+        return pooled(acc, x.buffer, rois.buffer, batches.buffer, shape, self.sampling), written(outs[0], acc)
+
+    def reference(self, x: Array, rois: Array, batches: Array) -> Array:
+        return sampled(x, rois, batches, self.sampling)
+
+
+@op("opset3", type="ROIAlign")
+class ROIAlign_3(BoxAlign):
+    """Boxes are at least one pixel; pixels lie on whole numbers."""
+
+    mode: Pooling = Pooling.AVG
+
+
+@op("opset9")
+class ROIAlign(BoxAlign):
+    """Boxes (x0, y0, x1, y1)."""
+
+    mode: Pooling = Pooling.AVG
+    aligned_mode: Aligned = Aligned.ASYMMETRIC
+
+
+@op("opset15")
+class ROIAlignRotated(BoxAlign):
+    """Boxes (centre x, centre y, width, height, angle in radians)."""
+
+    clockwise_mode: bool = False

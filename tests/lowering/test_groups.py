@@ -1,0 +1,142 @@
+"""Groups: row-wise operations become one kernel, in whichever way a model spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from codegen.define import Group
+from tests.lowering.check import calls, compiled, ints, weights
+
+SHAPE = (3, 4, 37)
+Make = Callable[[Builder, OutPort], OutPort]
+
+
+def softmax(b: Builder, x: OutPort) -> OutPort:
+    return b.Softmax(x, axis=-1)
+
+
+def log_softmax(b: Builder, x: OutPort) -> OutPort:
+    return b.LogSoftmax(x, axis=2)
+
+
+def written_softmax(b: Builder, x: OutPort) -> OutPort:
+    powers = b.Exp(b.Subtract(x, b.ReduceMax(x, ints(b, -1), keep_dims=True)))
+    return b.Divide(powers, b.ReduceSum(powers, ints(b, -1), keep_dims=True))
+
+
+def softmax_without_kept_dimensions(b: Builder, x: OutPort) -> OutPort:
+    powers = b.Exp(b.Subtract(x, b.Unsqueeze(b.ReduceMax(x, ints(b, 2)), ints(b, 2))))
+    return b.Divide(powers, b.Reshape(b.ReduceSum(powers, ints(b, 2)), ints(b, 3, 4, 1)))
+
+
+def masked_softmax(b: Builder, x: OutPort) -> OutPort:
+    return b.Softmax(b.Add(b.Multiply(x, 0.125), weights(b, 1, 37)), axis=2)
+
+
+def norm(b: Builder, x: OutPort) -> OutPort:
+    return b.MVN(x, ints(b, 2), eps=1e-5)
+
+
+def _scaled(b: Builder, x: OutPort) -> OutPort:
+    return b.Add(b.Multiply(x, weights(b, 37, seed=1)), weights(b, 37, seed=2))
+
+
+def scaled_norm(b: Builder, x: OutPort) -> OutPort:
+    return _scaled(b, norm(b, x))
+
+
+def written_norm(b: Builder, x: OutPort) -> OutPort:
+    gap = b.Subtract(x, b.ReduceMean(x, ints(b, -1), keep_dims=True))
+    spread = b.ReduceMean(b.Multiply(gap, gap), ints(b, -1), keep_dims=True)
+    return _scaled(b, b.Divide(gap, b.Sqrt(b.Add(spread, 1e-5))))
+
+
+def norm_by_power(b: Builder, x: OutPort) -> OutPort:
+    gap = b.Subtract(x, b.Unsqueeze(b.ReduceMean(x, ints(b, 2)), ints(b, -1)))
+    spread = b.Unsqueeze(b.ReduceMean(b.Power(gap, 2.0), ints(b, 2)), ints(b, -1))
+    return _scaled(b, b.Multiply(gap, b.Power(b.Add(spread, 1e-5), -0.5)))
+
+
+def norm_by_squared_difference(b: Builder, x: OutPort) -> OutPort:
+    mean = b.ReduceMean(x, ints(b, 2), keep_dims=True)
+    spread = b.ReduceMean(b.SquaredDifference(x, mean), ints(b, 2), keep_dims=True)
+    return b.Divide(b.Subtract(x, mean), b.Add(b.Sqrt(spread), 1e-3))
+
+
+def root_mean_square_norm(b: Builder, x: OutPort) -> OutPort:
+    spread = b.ReduceMean(b.Multiply(x, x), ints(b, 2), keep_dims=True)
+    return b.Multiply(b.Divide(x, b.Sqrt(b.Add(spread, 1e-5))), weights(b, 37))
+
+
+def unit_length(b: Builder, x: OutPort) -> OutPort:
+    return b.NormalizeL2(x, ints(b, 2), eps=1e-6)
+
+
+FORMS = [
+    softmax, log_softmax, written_softmax, softmax_without_kept_dimensions, masked_softmax, norm, scaled_norm,
+    written_norm, norm_by_power, norm_by_squared_difference, root_mean_square_norm, unit_length,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", FORMS)
+def test_rows_are_one_group(make: Make) -> None:
+    made = compiled(make, SHAPE)
+    assert calls(made) == 1
+    assert isinstance(made.steps.steps[0].works[0], Group)
+
+
+@pytest.mark.parametrize("make", FORMS)
+def test_rows_of_what_was_computed(make: Make) -> None:
+    assert calls(compiled(lambda b, x: make(b, b.Sin(b.Exp(b.Multiply(x, 0.25)))), SHAPE)) <= 2
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(2, 5, 7), (1, 33, 1), (4, 1, 16)])
+def test_softmax_along_any_axis(axis: int, shape: tuple[int, ...]) -> None:
+    compiled(lambda b, x: b.Softmax(x, axis=axis), shape)
+
+
+def test_norm_over_several_axes() -> None:
+    assert calls(compiled(lambda b, x: b.MVN(x, ints(b, 1, 2, 3)), (2, 3, 4, 5))) == 1
+    compiled(lambda b, x: b.GroupNormalization(x, weights(b, 6), weights(b, 6, seed=1), num_groups=3), (2, 6, 4, 5))
+
+
+def test_attention_is_two_products_and_a_softmax() -> None:
+    def make(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> OutPort:
+        scores = b.Multiply(b.MatMul(q, k, transpose_b=True), 0.25)
+        return b.MatMul(b.Softmax(scores, axis=-1), v)
+
+    assert calls(compiled(make, (2, 3, 9, 16), (2, 3, 11, 16), (2, 3, 11, 8))) == 3
+
+
+def test_residual_before_a_norm_is_kept_for_later() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Add(b.MatMul(x, weights(b, 16, 16)), x)
+        return b.Add(b.MatMul(norm_of(b, y), weights(b, 16, 16, seed=1)), y)
+
+    def norm_of(b: Builder, x: OutPort) -> OutPort:
+        return b.MVN(x, ints(b, 1), eps=1e-5)
+
+    assert calls(compiled(make, (5, 16))) == 3
+
+
+def test_rows_that_are_too_long_for_temporaries() -> None:
+    compiled(lambda b, x: b.Softmax(b.Exp(b.Sin(x)), axis=1), (2, 70_000))
+
+
+def test_two_softmaxes_of_one_value() -> None:
+    compiled(lambda b, x: (b.Softmax(x, axis=0), b.Softmax(x, axis=1)), (6, 9))
+
+
+def test_a_group_that_would_depend_on_itself_is_not_made() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        top = b.ReduceMax(x, ints(b, 1), keep_dims=True)
+        mixed = b.MatMul(top, weights(b, 1, 5))  # needs the rows' maxima, and reads across rows below
+        turned = b.MatMul(mixed, weights(b, 5, 12), transpose_a=False)
+        return b.Softmax(b.Add(b.Subtract(x, top), turned), axis=1)
+
+    compiled(make, (7, 12))

@@ -1,0 +1,55 @@
+"""Results on top of what they are made from, where it is read for the last time."""
+
+from __future__ import annotations
+
+from aot.driver import Compilation
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from codegen.program import Place, Region
+from tests.lowering.check import compiled, weights
+
+
+def places(made: Compilation) -> list[tuple[Place, ...]]:
+    """Where the arguments of each call lie that are no weights."""
+    return [tuple(p for p in c.args if p.region is not Region.CONSTANT) for c in made.program.calls]
+
+
+def test_last_reader_writes_over_its_input() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Tanh(b.Exp(x))
+        z = b.MatMul(y, weights(b, 8, 8))
+        return b.MatMul(b.Subtract(z, b.Sqrt(b.Exp(y))), weights(b, 8, 8, seed=1))
+
+    made = compiled(make, (4, 8))
+    assert len({p for args in places(made) for p in args if p.region is Region.ARENA}) <= 2
+
+
+def test_a_value_that_is_read_again_is_not_written_over() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.MatMul(x, weights(b, 8, 8))
+        z = b.Exp(y)
+        return b.Add(b.MatMul(z, weights(b, 8, 8, seed=1)), b.MatMul(b.Sin(z), y, transpose_b=False))
+
+    compiled(make, (8, 8))
+
+
+def test_a_transposed_reader_does_not_write_over_its_input() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Exp(b.Sin(x))
+        turned = b.Exp(b.Add(y, b.Transpose(y, b.const([1, 0], made_of_integers))))
+        return b.MatMul(turned, weights(b, 8, 8))
+
+    from runtime.abi import DType  # noqa: PLC0415
+
+    made_of_integers = DType.I64
+    compiled(make, (8, 8))
+
+
+def test_inputs_and_weights_stay_as_they_are() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 8, 8)
+        return b.MatMul(b.Exp(b.Add(x, w)), b.Exp(b.Multiply(x, w)))
+
+    made = compiled(make, (8, 8))
+    for call in made.program.calls:
+        assert call.args[-1].region not in (Region.INPUT, Region.CONSTANT) or call.args[0].region is not Region.INPUT

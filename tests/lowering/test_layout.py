@@ -1,0 +1,147 @@
+"""Physical layout: orders, halos, pitches; results do not depend on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from aot.driver import Compilation
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.opset.pooling import Rounding
+from codegen.loops import Buffer, Prim
+from codegen.program import Region
+from codegen.traverse import expressions
+from codegen.expressions import walk
+from tests.lowering.check import calls, compiled, conv, ints, weights
+
+
+def buffers(made: Compilation) -> list[Buffer]:
+    """Of the intermediate values."""
+    return [v.buffer for v in made.steps.values.values() if v.region is Region.ARENA]
+
+
+def asks(made: Compilation) -> bool:
+    """Does anything still ask whether a read is inside?"""
+    works = [w for s in made.steps.steps for w in s.works]
+    return any(isinstance(e, Prim) and e.fn == "within" for w in works for e in walk(*expressions(w)))
+
+
+def test_channels_lie_innermost_between_convolutions() -> None:
+    made = compiled(lambda b, x: conv(b, b.Relu(conv(b, x, 16)), 8), (1, 3, 7, 9))
+    assert all(b.strides[1] == 1 for b in buffers(made))
+
+
+def test_products_keep_their_columns_innermost() -> None:
+    made = compiled(lambda b, x: b.MatMul(b.MatMul(x, weights(b, 6, 20)), weights(b, 20, 10)), (5, 6))
+    assert all(b.strides == (20, 1) for b in buffers(made))
+
+
+@pytest.mark.parametrize(("begin", "end"), [
+    ((0, 0), (0, 0)), ((1, 1), (1, 1)), ((2, 0), (0, 1)), ((0, 3), (2, 0)), ((0, 0), (1, 2)), ((2, 2), (2, 2)),
+])  # fmt: skip
+@pytest.mark.parametrize("stride", [1, 2])
+def test_pads_become_halos(begin: tuple[int, int], end: tuple[int, int], stride: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, 8, 1, begin=(0, 0)))
+        return conv(b, y, 8, 3, stride=stride, begin=begin, end=end, seed=1)
+
+    made = compiled(make, (1, 3, 6, 8))
+    assert not asks(made)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 6, 8), (1, 8, 1, 9), (1, 8, 9, 1), (1, 1, 1, 1), (2, 1, 5, 1), (3, 8, 1, 1)])
+def test_dimensions_of_size_one(shape: tuple[int, ...]) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, 8))
+        return conv(b, b.Concat(y, b.Sigmoid(y), axis=1), 1, seed=1)
+
+    compiled(make, shape)
+
+
+def test_readers_with_different_halos() -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        y = b.Relu(conv(b, x, 8))
+        five = conv(b, y, 8, 5, begin=(2, 2), seed=1)
+        one = conv(b, y, 8, 1, begin=(0, 0), seed=2)
+        return b.Add(b.Add(five, one), conv(b, y, 8, 3, begin=(0, 2), end=(2, 0), seed=3)), b.ReduceSum(y, ints(b, 1))
+
+    assert not asks(compiled(make, (1, 3, 6, 8)))
+
+
+def test_pools_that_want_another_value_outside() -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        y = conv(b, x, 8)
+        sizes = {"strides": (1, 1), "kernel": (3, 3), "pads_begin": (1, 1), "pads_end": (1, 1)}
+        return b.MaxPool(y, **sizes), b.AvgPool(y, **sizes), b.AvgPool(y, exclude_pad=False, **sizes)
+
+    compiled(make, (1, 3, 6, 8))
+
+
+@pytest.mark.parametrize("rounding", list(Rounding))
+def test_max_pool_of_negative_numbers(rounding: Rounding) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Negative(b.Exp(conv(b, x, 8)))
+        sizes = {"strides": (2, 2), "kernel": (3, 3), "pads_begin": (1, 1), "pads_end": (0, 1)}
+        return conv(b, b.MaxPool(y, rounding_type=rounding, **sizes), 4, seed=1)
+
+    compiled(make, (1, 3, 8, 9))
+
+
+def test_rows_that_would_collide_in_the_cache_are_moved_apart() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(b.MatMul(x, weights(b, 4, 1024)), weights(b, 1024, 8))
+
+    (between,) = buffers(compiled(make, (3, 4)))
+    assert between.strides == (1024 + 16, 1)
+
+
+def test_a_pitch_is_not_put_where_the_value_is_reshaped() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Reshape(b.MatMul(x, weights(b, 4, 1024)), ints(b, 3, 2, 512))
+        return b.MatMul(y, weights(b, 512, 8))
+
+    compiled(make, (3, 4))
+
+
+def test_tokens_of_a_picture_need_no_copy() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, 8, 2, stride=2, begin=(0, 0)))
+        tokens = b.Transpose(b.Reshape(y, ints(b, 1, 8, -1)), ints(b, 0, 2, 1))
+        return b.MatMul(tokens, weights(b, 8, 12))
+
+    made = compiled(make, (1, 3, 6, 8))
+    assert calls(made) == 3
+    assert made.steps.steps[1].writes()[0].strides[1] == 1
+
+
+def test_heads_are_index_maps() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        def heads(seed: int) -> OutPort:
+            y = b.MatMul(x, weights(b, 12, 12, seed=seed))
+            return b.Transpose(b.Reshape(y, ints(b, 1, 5, 3, 4)), ints(b, 0, 2, 1, 3))
+
+        scores = b.Softmax(b.MatMul(heads(1), heads(2), transpose_b=True), axis=3)
+        together = b.Transpose(b.MatMul(scores, heads(3)), ints(b, 0, 2, 1, 3))
+        return b.MatMul(b.Reshape(together, ints(b, 1, 5, 12)), weights(b, 12, 12, seed=4))
+
+    assert calls(compiled(make, (1, 5, 12))) <= 8
+
+
+def test_shuffled_channels() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = conv(b, x, 8)
+        grouped = b.Transpose(b.Reshape(y, ints(b, 1, 2, 4, 6, 8)), ints(b, 0, 2, 1, 3, 4))
+        return conv(b, b.Reshape(grouped, ints(b, 1, 8, 6, 8)), 4, seed=1)
+
+    compiled(make, (1, 3, 6, 8))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16])
+def test_depthwise_convolutions(channels: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, channels, 1, begin=(0, 0)))
+        w = weights(b, channels, 1, 1, 3, 3)
+        ends = {"pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+        return conv(b, b.Relu(b.GroupConvolution(y, w, strides=(1, 1), **ends)), 4, 1, begin=(0, 0), seed=1)
+
+    assert not asks(compiled(make, (1, 3, 7, 6)))

@@ -1,0 +1,76 @@
+"""Programs: equal kernels and equal constants once, places, sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.driver import stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.options import CompileOptions
+from codegen.program import Region
+from tests.lowering.check import calls, compiled, conv, weights
+from tests.passes.check import graph_of
+
+
+def layers(count: int, same: bool) -> object:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        for n in range(count):
+            x = b.Tanh(b.MatMul(x, weights(b, 16, 16, seed=0 if same else n)))
+        return x
+
+    return make
+
+
+def test_equal_kernels_are_made_once() -> None:
+    made = compiled(layers(5, same=False), (4, 16))  # type: ignore[arg-type]
+    assert calls(made) == 5
+    assert len(made.program.kernels) == 1
+    assert len(made.program.constants) == 5
+
+
+def test_equal_constants_are_stored_once() -> None:
+    made = compiled(layers(5, same=True), (4, 16))  # type: ignore[arg-type]
+    assert len(made.program.constants) == 1
+    assert made.program.constant_bytes == 16 * 16 * 4
+
+
+def test_convolutions_with_a_residual_share_a_kernel() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        for n in range(3):
+            x = b.Relu(b.Add(conv(b, x, 8, seed=n), b.MatMul(x, weights(b, 5, 5))))
+        return x
+
+    made = compiled(make, (1, 8, 5, 5))
+    assert len(made.program.kernels) < calls(made)
+
+
+def test_constants_lie_apart_and_aligned() -> None:
+    made = compiled(lambda b, x: b.Add(b.MatMul(x, weights(b, 7, 9)), weights(b, 9)), (4, 7))
+    ends = 0
+    for block in sorted(made.program.constants, key=lambda c: c.offset):
+        assert block.offset % 64 == 0 and block.offset >= ends
+        ends = block.offset + block.data.nbytes
+    assert ends <= made.program.constant_bytes
+
+
+def test_calls_name_their_layers_and_work() -> None:
+    made = compiled(lambda b, x: b.Relu(b.MatMul(x, weights(b, 8, 16), name="fc"), name="act"), (4, 8))
+    (call,) = made.program.calls
+    assert {"fc", "act"} <= set(call.layers)
+    assert 2 * 4 * 8 * 16 <= int(call.work) <= 2 * 4 * 8 * 16 + 2 * 4 * 16  # type: ignore[arg-type]
+    assert call.args[0].region in (Region.INPUT, Region.CONSTANT, Region.OUTPUT)
+
+
+def test_names_of_interface() -> None:
+    made = compiled(lambda b, x: b.Relu(x), (2, 3))
+    assert [t.name for t in made.program.inputs] == ["x0"]
+    assert made.program.inputs[0].shape == made.program.outputs[0].shape == (2, 3)
+
+
+def test_lowering_is_deterministic() -> None:
+    def text() -> str:
+        return stages(graph_of(layers(3, same=False), (4, 16)), CompileOptions()).groups  # type: ignore[arg-type]
+
+    assert text() == text()
+    assert np.all([text() == text() for _ in range(3)])
