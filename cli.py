@@ -31,7 +31,8 @@ from aot.driver import Compilation, compile_model, stages
 from aot.frontends import read_model
 from aot.ir.op import FORMS, REGISTRY, Op
 from aot.ir.printer import print_graph
-from aot.options import CompileOptions
+from aot.options import CompileOptions, dims_of, layouts_of, shapes_of
+from codegen.llvm.header import header_text
 from codegen.llvm.peak import PeakLoops
 from codegen.target import Target as TargetMachine
 from runtime import profile
@@ -51,6 +52,14 @@ app = typer.Typer(
 )
 
 
+class Emit(StrEnum):
+    SO, OBJ = "so", "obj"
+
+
+class Weights(StrEnum):
+    EMBEDDED, EXTERNAL = "embedded", "external"
+
+
 class Stage(StrEnum):
     IMPORTED, OPTIMIZED, GROUPS = "imported", "optimized", "groups"
     LOOPS, LLVM, ASM = "loops", "llvm", "asm"
@@ -61,6 +70,8 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
 Target = Annotated[str, typer.Option(help="native, x86-64-v2, x86-64-v3, x86-64-v4, aarch64")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
+Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x640x640, y=n,?,8")]
+Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a dimension that varies")]
 Fast = Annotated[bool, typer.Option("--fast", help="Compile faster: no LLVM passes")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
@@ -165,30 +176,40 @@ def compile(
     output: Output = None,
     target: Target = "native",
     layout: Layout = None,
+    shape: Shapes = None,
+    dim: Dims = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
     print_after: Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
     stop_after: Annotated[Stage | None, typer.Option(help="Print a stage instead of compiling to the end")] = None,
     stop_after_rewrite: Rewrites = None,
+    emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
+    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
+    weights: Annotated[Weights, typer.Option(help="Inside the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     fast: Fast = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compile a model into a shared library."""
-    out = output if output is not None else Path(model.with_suffix(".so").name)
+    """Compile a model into a shared library, or into an object to link."""
+    out = output if output is not None else Path(model.with_suffix(".o" if emit is Emit.OBJ else ".so").name)
     with Watch() as watch:
         options = CompileOptions(
-            target=target, layouts=layouts_of(layout), level=None if fast else 1, save_temps=save_temps, on_event=watch,
+            target=target, layouts=layouts_of(layout), level=None if fast else 1, shapes=shapes_of(shape or ()),
+            dims=dims_of(dim or ()), save_temps=save_temps, on_event=watch,
             print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
+            external_weights=weights is Weights.EXTERNAL,
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
         made = stages(model, options)
         if stop_after is not None:
             typer.echo(stage_text(made, stop_after))
             return
-        write = made.built.write_object if out.suffix == ".o" else made.built.write_shared
+        as_object = out.suffix == ".o" if emit is None else emit is Emit.OBJ
+        write = made.built.write_object if as_object else made.built.write_shared
         watch("link", 0, 1)
         write(out)
+        if header is not None:
+            header.write_text(header_text(made.built), encoding="utf-8")
         watch("link", 1, 1)
     size = out.stat().st_size
     if as_json:
@@ -293,6 +314,8 @@ def dump(
     kernel: Annotated[str | None, typer.Option(help="Only this kernel, of loops, llvm or asm")] = None,
     target: Target = "native",
     layout: Layout = None,
+    shape: Shapes = None,
+    dim: Dims = None,
     stop_after_rewrite: Rewrites = None,
     fast: Fast = False,
     debug: Debug = False,
@@ -301,7 +324,8 @@ def dump(
     if kernel is not None and stage not in (Stage.LOOPS, Stage.LLVM, Stage.ASM):
         raise UsageError(f"dump: --kernel goes with --stage loops, llvm or asm, got {stage.value}")
     options = CompileOptions(
-        target=target, layouts=layouts_of(layout), level=None if fast else 1, stop_after_rewrite=stop_after_rewrite,
+        target=target, layouts=layouts_of(layout), level=None if fast else 1, shapes=shapes_of(shape or ()),
+        dims=dims_of(dim or ()), stop_after_rewrite=stop_after_rewrite,
     )
     typer.echo(stage_text(stages(model, options), stage, kernel))
 
@@ -337,15 +361,6 @@ def is_compiled(path: Path) -> bool:
     """Whether a file is a compiled model, by its first bytes."""
     with path.open("rb") as stream:
         return stream.read(4) == b"\x7fELF"
-
-
-def layouts_of(given: list[str] | None) -> tuple[tuple[str, str], ...]:
-    """`["x=NHWC"]` as pairs; UsageError for other texts."""
-    pairs = [(text.rpartition("=")[0], text.rpartition("=")[2].upper()) for text in given or ()]
-    for name, layout in pairs:
-        if not name or not layout.isalpha():
-            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {layout}")
-    return tuple(pairs)
 
 
 def stage_text(made: Compilation, stage: Stage, kernel: str | None = None) -> str:

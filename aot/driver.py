@@ -27,8 +27,9 @@ from aot.lowering.recurrence import spread
 from aot.lowering.split import split
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
+from aot.passes.front.input_shapes import InputShapes
 from aot.passes.middle.interface_layout import InterfaceLayout
-from aot.passes.pipeline import pipeline
+from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
 from codegen.llvm.build import Built, build, kernels_text
 from codegen.llvm.jit import load as load_in_memory
@@ -66,7 +67,8 @@ class Compilation:
         """The canonical graph; the imported one is changed in place."""
         graph = self.imported
         self._save("00-imported.txt", graph_text(graph))
-        passes = pipeline((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())
+        front: tuple[Pass, ...] = (InputShapes(self.options.shapes, self.options.dims),)
+        passes = pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 
         def observe(done: PassReport, graph: Graph) -> None:
             self._event("optimize", min(len(self._seen) + 1, len(passes)), len(passes))
@@ -129,7 +131,9 @@ class Compilation:
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         self._event("compile", 0, 1)
-        made = build(program, self.target, level=self.options.level)
+        asked = {"target": self.options.target, "layouts": [list(pair) for pair in self.options.layouts]}
+        external = self.options.external_weights
+        made = build(program, self.target, level=self.options.level, options=asked, external=external)
         self._event("compile", 1, 1)
         return made
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from runtime.errors import UsageError
 
 Event = Callable[[str, int, int], None]
 
@@ -13,16 +16,54 @@ Event = Callable[[str, int, int], None]
 class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`.
 
-    `layouts`: pairs of an input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out
-    (compiles faster at nearly equal speed); `print_after`: names of passes, or `all`, whose result goes to `on_dump`;
+    `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
+    least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out
+    (compiles faster at nearly equal speed); `external_weights`: in a file beside the library, instead of inside;
+    `print_after`: names of passes, or `all`, whose result goes to `on_dump`;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text.
     """
 
     target: str = "native"
     layouts: tuple[tuple[str, str], ...] = ()
+    shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
+    dims: tuple[tuple[str, int, int | None], ...] = ()
     level: int | None = 1
+    external_weights: bool = False
     print_after: tuple[str, ...] = ()
     stop_after_rewrite: int | None = None
     save_temps: Path | None = None
     on_event: Event | None = None
     on_dump: Callable[[str, str], None] | None = None
+
+
+def shapes_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
+    """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`. UsageError for other texts."""
+    found: list[tuple[str, tuple[int | str, ...]]] = []
+    for text in given:
+        name, _, shape = text.rpartition("=")
+        parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
+        if not name or not all(re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p) for p in parts if p or len(parts) > 1):
+            raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
+        found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
+    return tuple(found)
+
+
+def dims_of(given: Iterable[str]) -> tuple[tuple[str, int, int | None], ...]:
+    """`batch`, `batch=1..64`, `batch=1..` or `batch=8`. UsageError for other texts."""
+    found: list[tuple[str, int, int | None]] = []
+    for text in given:
+        match = re.fullmatch(r"([A-Za-z_][\w.]*)(?:=(\d{1,15})(?:(\.\.)(\d{1,15})?)?)?", text)
+        if match is None or (match[4] is not None and int(match[4]) < int(match[2])):
+            raise UsageError(f"dim: NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
+        low = int(match[2] or 0)
+        found.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
+    return tuple(found)
+
+
+def layouts_of(given: list[str] | None) -> tuple[tuple[str, str], ...]:
+    """`["x=NHWC"]` as pairs; UsageError for other texts."""
+    pairs = [(text.rpartition("=")[0], text.rpartition("=")[2].upper()) for text in given or ()]
+    for name, layout in pairs:
+        if not name or not layout.isalpha():
+            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {layout}")
+    return tuple(pairs)

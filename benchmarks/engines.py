@@ -57,10 +57,9 @@ def peak(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Ca
     from codegen.target import Target  # noqa: PLC0415
 
     loops = PeakLoops(Target.parse("native"))
-    flops = loops.multiply(PEAK_TURNS, threads)
-    return lambda: loops.multiply(PEAK_TURNS, threads), lambda: [np.array([flops])]
+    turns = loops.turns(threads)
+    flops = loops.multiply(turns, threads)
+    return lambda: loops.multiply(turns, threads), lambda: [np.array([flops])]
 
 
-PEAK_TURNS = 100_000  # half a millisecond: shorter than a turn of the system's scheduler
 ENGINES = {"ours": ours, "openvino": openvino, "onnxruntime": onnxruntime, "peak": peak}
-PEERS = ("openvino", "onnxruntime")

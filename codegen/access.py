@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from codegen.define import Definition
-from codegen.expressions import loads, walk
-from codegen.index import Affine, depends_on, normal
+from codegen.expressions import loads, variables, walk
+from codegen.index import Affine, depends_on, factors, normal
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 
 
@@ -27,6 +27,7 @@ class Access:
     load: Load | None  # None: the store
     buffer: Buffer
     steps: dict[Var, int | None]
+    at: Affine
 
     def step(self, axis: Var) -> int | None:
         return self.steps[axis]
@@ -34,10 +35,54 @@ class Access:
     def moves(self, axis: Var) -> bool:
         return self.steps[axis] != 0
 
+    def reach(self, axis: Var) -> int:
+        """How far apart two points lie, for ordering loops: an estimate where run time tells, 0 where it varies."""
+        step = self.steps.get(axis)
+        if step is not None:
+            return abs(step)
+        step = coefficient(self.at, axis)
+        return 0 if step is None else abs(known(step.expr()))
+
+    def goes_on(self, outer: Var, inner: Var) -> bool:
+        """Does `outer` go on where `inner` ends, at any size? Then the two are one axis here."""
+        one, other = coefficient(self.at, outer), coefficient(self.at, inner)
+        if one is None or other is None or inner.extent is None:
+            return False
+        return one.key == normal(other.expr() * inner.extent, {}).key
+
+
+def coefficient(at: Affine, axis: Var) -> Affine | None:
+    """What `axis` is multiplied by, which sizes known at run time may be part of; None if it is inside of a quotient."""
+    total = Affine({})
+    for term, c in at.terms.items():
+        if axis not in variables(term):
+            continue
+        rest = list(factors(term))
+        if axis not in rest:
+            return None
+        rest.remove(axis)
+        if any(axis in variables(f) for f in rest):
+            return None
+        product: Expr = Const(c)
+        for f in rest:
+            product = f * product
+        total = total.plus(normal(product, {}))
+    return total
+
+
+def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
+    """Is memory walked by `outer` and `inner` as by one axis in every access?"""
+    return all(x.goes_on(outer, inner) for x in accesses)
+
+
+def varies(axes: Iterable[Var]) -> bool:
+    """Is some extent known at run time only?"""
+    return any(not isinstance(a.extent, int) for a in axes)
+
 
 def access(buffer: Buffer, index: tuple[Expr, ...], axes: tuple[Var, ...], load: Load | None = None) -> Access:
     at = offset(buffer, index)
-    return Access(load, buffer, {a: None if depends_on(at, a) else at.terms.get(a, 0) for a in axes})
+    return Access(load, buffer, {a: None if depends_on(at, a) else at.terms.get(a, 0) for a in axes}, at)
 
 
 def all_axes(d: Definition) -> tuple[Var, ...]:

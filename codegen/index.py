@@ -148,12 +148,13 @@ def _product(a: Affine, b: Affine) -> Affine:
     return total
 
 
-def _factors(e: Expr) -> tuple[Expr, ...]:
+def factors(e: Expr) -> tuple[Expr, ...]:
+    """An atom as a product."""
     match e:
         case Const(1):
             return ()
         case Prim("mul", (x, y), DType.I64):
-            return (*_factors(x), *_factors(y))
+            return (*factors(x), *factors(y))
         case _:
             return (e,)
 
@@ -161,7 +162,7 @@ def _factors(e: Expr) -> tuple[Expr, ...]:
 def _times(x: Expr, y: Expr) -> Expr:
     """One spelling for all orders of the factors."""
     total: Expr = Const(1)
-    for f in sorted((*_factors(x), *_factors(y)), key=_rank):
+    for f in sorted((*factors(x), *factors(y)), key=_rank):
         total = prim("mul", total, f)
     return total
 
@@ -193,12 +194,12 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
     if len(b.terms) != 1 or b.const or a.const:
         return atom
     ((size, scale),) = b.terms.items()
-    factors = _factors(size)
+    divisors = factors(size)
     whole, rest = Affine({}), Affine({})
     for x, c in a.terms.items():
-        mine = list(_factors(x))
-        if c % scale == 0 and all(mine.count(f) >= factors.count(f) for f in factors):
-            for f in factors:
+        mine = list(factors(x))
+        if c % scale == 0 and all(mine.count(f) >= divisors.count(f) for f in divisors):
+            for f in divisors:
                 mine.remove(f)
             left: Expr = Const(1)
             for f in mine:

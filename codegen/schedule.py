@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from codegen.loops import Expr, Size, Var, prim, select
+from codegen.index import normal
+from codegen.loops import Const, Expr, Size, Var, prim, select
 from runtime.errors import ScheduleError
 
 __all__ = ["Pack", "Schedule", "ScheduleError", "Segment", "Tail", "Tile", "balance", "segments"]
@@ -95,9 +96,10 @@ def _cut(extent: Expr, size: int) -> tuple[Segment, ...]:
     """Whole tiles, then the rest in powers of two: each of these loops runs at most once."""
     runs = [Segment(0, size, extent // size)]
     rest, part = extent % size, 1 << (size - 1).bit_length() - 1
-    while part:
+    while part and normal(rest, {}).key != normal(Const(0), {}).key:
         runs.append(Segment(extent - rest, part, rest // part))
-        rest, part = rest % part, part // 2
+        rest = extent % part if size & (size - 1) == 0 else rest % part
+        part //= 2
     return tuple(runs)
 
 

@@ -164,7 +164,7 @@ def move_loads(names: dict[str, Buffer]) -> Change:
     """Loads of a buffer named so go to the buffer given for it, at the same index."""
 
     def change(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer.name in names:
+        if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
             move = names[e.buffer.name]
             return Load(move, tuple(rewrite(i, change) for i in e.index))
         return None

@@ -1,8 +1,25 @@
 """Runs compiled models; needs Python's standard library and NumPy only."""
 
-from runtime.errors import AotError
+from runtime.errors import AotError, BusyError, CancelledError
+from runtime.executor import Executor
 from runtime.manifest import Dim, TensorInfo
 from runtime.model import CompiledModel, import_model, load
+from runtime.queue import AsyncInferQueue
 from runtime.request import InferRequest, Outputs
+from runtime.weights import update_weights
 
-__all__ = ["AotError", "CompiledModel", "Dim", "InferRequest", "Outputs", "TensorInfo", "import_model", "load"]
+__all__ = [
+    "AotError",
+    "AsyncInferQueue",
+    "BusyError",
+    "CancelledError",
+    "CompiledModel",
+    "Dim",
+    "Executor",
+    "InferRequest",
+    "Outputs",
+    "TensorInfo",
+    "import_model",
+    "load",
+    "update_weights",
+]

@@ -95,6 +95,8 @@ WEIGHTS_PREFIX = "aot_weights_"
 MANIFEST_PREFIX = "aot_manifest_"
 MANIFEST_SECTION = ".aot.manifest"
 WEIGHTS_SECTION = ".aot.weights"
+RESERVED_SECTION = ".bss.aot_weights"  # where external weights are mapped; a name that linkers put last
+WEIGHTS_PAGE = 64 << 10  # of external weights: no smaller than the pages of any machine
 SEAL_SECTION = ".aot.seal"
 SEAL_PREFIX = "aot_seal_"
 SEAL_BYTES = 32
@@ -110,6 +112,7 @@ SEAL_BYTES = 32
 #                             a dimension is an int, {"symbol", "min", "max"} or {"expr": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
 #   weights, scratch, state   bytes; scratch is for each thread
+#   external                  weights in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`; else not there
 #   options, toolchain        how it was made
 MANIFEST_VERSION = 1
 
@@ -152,6 +155,8 @@ class Table(ctypes.Structure):
     void pool_destroy(ptr pool)                           no request may be running on it
     void pool_resize(ptr pool, i64 threads)
     ptr  error_text(i32 code)                             constant text
+
+    weights is where they are, or where external ones are to be mapped: weights_bytes, whole pages.
     """
 
     _fields_ = (
@@ -173,6 +178,8 @@ class Table(ctypes.Structure):
         ("pool_destroy", ctypes.c_void_p),
         ("pool_resize", ctypes.c_void_p),
         ("error_text", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("weights_bytes", ctypes.c_int64),
     )
 
 

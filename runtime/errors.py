@@ -3,6 +3,7 @@
     AotError
     |- UsageError          the caller's mistake: a wrong argument, dtype or shape                   exit code 2
     |  `- BusyError        the request is running
+    |- CancelledError      an inference was given up                                                exit code 1
     |- ModelError          the model is wrong: a rule of an operation or of the graph is broken     exit code 4
     |  |- ShapeError       an operation's inputs do not fit it
     |  `- CorruptError     a file is damaged, truncated or hostile
@@ -29,6 +30,10 @@ class UsageError(AotError, ValueError):
 
 class BusyError(UsageError):
     """The request is running."""
+
+
+class CancelledError(AotError):
+    """The inference was given up by `cancel()`."""
 
 
 class ModelError(AotError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import tempfile
 import weakref
 from _ctypes import dlclose
 from collections.abc import Callable
@@ -21,14 +20,15 @@ from runtime.abi import (
     MANIFEST_SECTION,
     MAX_THREADS,
     QUERY_PREFIX,
-    SEAL_SECTION,
-    WEIGHTS_SECTION,
     Table,
 )
+from runtime.atomic import replacing
 from runtime.elf import SHARED_OBJECT, ElfFile
 from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
 from runtime.machine import machine_name, missing_features
 from runtime.manifest import Manifest, from_json, parse
+from runtime.seal import is_whole
+from runtime.weights import beside, check, info_in, map_into
 
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 _INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -52,6 +52,7 @@ class Library:
             least = ctypes.sizeof(Table)
             raise CorruptError(f"load: {manifest.name}: the table has {least} bytes or more, got {table.bytes}")
         self.manifest = manifest
+        self.weights = table.weights
         self.infer = _INFER(table.infer)
         self.shapes = _SHAPES(table.shapes)
         self.arena_size = _ARENA_SIZE(table.arena_size)
@@ -114,40 +115,55 @@ def read_manifest(path: Path) -> Manifest:
         return _read_manifest(stream, str(path))
 
 
-def open_library(path: Path) -> Library:
+def open_library(path: Path, weights: Path | None = None) -> Library:
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
+    `weights`: the file of external weights; None: `m.weights` beside `m.so`.
     """
     with path.open("rb") as stream:
-        return _open(stream, str(path))
+        return _open(stream, str(path), weights if weights is not None else beside(path))
 
 
-def open_bytes(data: BinaryIO, name: str = "memory") -> Library:
+def open_bytes(data: BinaryIO, name: str = "memory", weights: Path | None = None) -> Library:
     """As `open_library`, from a stream."""
     with os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b") as stream:
         shutil.copyfileobj(data, stream)
         stream.flush()
-        return _open(stream, name)
+        return _open(stream, name, weights)
 
 
-def _open(stream: BinaryIO, name: str) -> Library:
+def _open(stream: BinaryIO, name: str, weights: Path | None) -> Library:
     manifest = _read_manifest(stream, name)
     _check_machine(manifest, name)
     file = ElfFile(stream, name)
-    if file.section(SEAL_SECTION) != file.digest(without=(SEAL_SECTION, WEIGHTS_SECTION)):
+    if not is_whole(file):
         raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
-    descriptor = os.dup(stream.fileno())
+    info = info_in(manifest.json, name)
+    if info is None:
+        return _loaded(stream.fileno(), None, manifest, name)
+    if weights is None:
+        raise UsageError(f"load: {name}: its weights are a file of their own, got no path of it")
+    with weights.open("rb") as side:
+        check(side, info, str(weights))
+        library = _loaded(stream.fileno(), side.fileno(), manifest, name)
+        map_into(side, library.weights, info.bytes)
+    return library
+
+
+def _loaded(source: int, side: int | None, manifest: Manifest, name: str) -> Library:
+    """The library behind a descriptor, and its weights' behind `side`: both are kept for export."""
+    kept = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = ctypes.CDLL(_fresh_path(descriptor), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        handle = ctypes.CDLL(_fresh_path(kept[0]), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         query = ctypes.cast(getattr(handle, QUERY_PREFIX + manifest.tag), ctypes.c_void_p).value
     except (OSError, AttributeError) as error:
-        os.close(descriptor)
+        _close(kept)
         raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
     if query is None:
         raise InternalError(f"load: {name}: the query function has an address, got null")
-    library = Library(manifest, query, handle, lambda path: _copy(descriptor, path))
-    weakref.finalize(library, _unload, handle._handle, descriptor).atexit = False
+    library = Library(manifest, query, handle, lambda path: _save(kept, path))
+    weakref.finalize(library, _unload, handle._handle, kept).atexit = False
     return library
 
 
@@ -167,24 +183,22 @@ def _fresh_path(descriptor: int) -> str:
     return f"/proc/self/fd{spelling}/{descriptor}"
 
 
-def _unload(handle: int, descriptor: int) -> None:
+def _unload(handle: int, kept: list[int]) -> None:
     dlclose(handle)
-    os.close(descriptor)
+    _close(kept)
 
 
-def _copy(descriptor: int, path: Path) -> None:
-    """Write the file behind `descriptor` to `path`, at once or not at all."""
-    source_file = os.fdopen(os.dup(descriptor), "rb")
-    with source_file as source, tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as made:
-        try:
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _save(kept: list[int], path: Path) -> None:
+    """Write the files behind the descriptors, library and weights, to `path` and beside it; each at once or not."""
+    for descriptor, target in reversed(list(zip(kept, (path, beside(path)), strict=False))):
+        with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as made, made.open("wb") as stream:
             source.seek(0)
-            shutil.copyfileobj(source, made)
-            made.flush()
-            Path(made.name).chmod(0o644)
-            Path(made.name).replace(path)
-        except BaseException:
-            Path(made.name).unlink(missing_ok=True)
-            raise
+            shutil.copyfileobj(source, stream)
 
 
 def _read_manifest(stream: BinaryIO, name: str) -> Manifest:

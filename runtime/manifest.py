@@ -69,6 +69,7 @@ class Manifest:
     outputs: tuple[TensorInfo, ...]
     calls: tuple[CallInfo, ...]
     state_bytes: int
+    options: Json
     json: Json
 
 
@@ -104,6 +105,7 @@ def from_json(tree: object, where: str) -> Manifest:
         outputs=tuple(_tensor(t) for t in root.objects("outputs")),
         calls=tuple(CallInfo(c.text("kernel"), c.texts("layers")) for c in root.objects("calls")),
         state_bytes=root.natural("state"),
+        options=root.object(root.json.get("options")).json,
         json=root.json,
     )
 

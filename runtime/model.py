@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from runtime.errors import UsageError
+from runtime.errors import CorruptError, UsageError
+from runtime.executor import Executor
 from runtime.library import Library, Pool, open_bytes, open_library
 from runtime.machine import default_threads
 from runtime.manifest import Manifest, TensorInfo
+from runtime.properties import SUPPORTED, change, property_of
 from runtime.request import InferRequest, Outputs, find
-
-THREADS = "INFERENCE_NUM_THREADS"
-_READ_ONLY = (
-    "MODEL_NAME", "NETWORK_NAME", "EXECUTION_DEVICES", "OPTIMAL_NUMBER_OF_INFER_REQUESTS", "SUPPORTED_PROPERTIES",
-)  # fmt: skip
-
 
 class CompiledModel:
     """Code and weights of a model, with the threads that run it; may be called from any number of threads."""
 
-    def __init__(self, library: Library, threads: int | None = None, pool: Pool | None = None) -> None:
-        """`threads` None: as many as this process may use. With the `pool` of another model, both share its threads."""
+    def __init__(
+        self, library: Library, threads: int | None = None, pool: Pool | None = None, path: Path | None = None
+    ) -> None:
+        """`threads` None: as many as this process may use. With the `pool` of another model, both share its threads.
+
+        `path`: the file it was loaded from.
+        """
         if pool is not None and threads is not None:
             raise UsageError(f"threads: those of the pool that is given, got {threads}")
         self._library = library
         self._pool = pool if pool is not None else library.pool(default_threads() if threads is None else threads)
+        self._path = path
         self._own = threading.local()
+        self._requests: weakref.WeakSet[InferRequest] = weakref.WeakSet()
+        self._executor = Executor(self._pool.threads)  # of requests that run asynchronously
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
         """Results for `inputs`: arrays in order, one sequence or mapping of them, or by name.
@@ -84,45 +90,56 @@ class CompiledModel:
     def threads(self, count: int) -> None:
         self._pool.resize(count)
 
-    def create_infer_request(self) -> InferRequest:
-        """A request with an arena and a state of its own; all requests share the model's threads."""
-        return InferRequest(self._library, self._pool)
+    def create_infer_request(self, executor: Executor | None = None) -> InferRequest:
+        """A request with an arena and a state of its own; all requests share the model's threads.
+
+        `executor` runs what `start_async` starts; None: one that all requests of the model share.
+        """
+        request = InferRequest(self._library, self._pool, executor if executor is not None else self._executor)
+        self._requests.add(request)
+        return request
 
     def export_model(self, target: str | PathLike[str] | BinaryIO) -> None:
         """Write the model as a shared library; OSError, or PlatformError if that needs a linker and there is none."""
         if isinstance(target, str | PathLike):
             self._library.save(Path(target))
             return
+        if "external" in self.manifest.json:
+            raise UsageError("export: a model with external weights is two files: to a path, got a stream")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.so"
             self._library.save(path)
             with path.open("rb") as stream:
                 shutil.copyfileobj(stream, target)
 
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of code, weights and options, hexadecimal: equal for equal models."""
+        return str(self.manifest.json.get("hash", ""))
+
+    @property
+    def supported_properties(self) -> tuple[str, ...]:
+        return tuple(SUPPORTED)
+
     def get_property(self, name: str) -> object:
         """A property in OpenVINO's spelling; UsageError names those there are."""
-        match name:
-            case "INFERENCE_NUM_THREADS":
-                return self.threads
-            case "MODEL_NAME" | "NETWORK_NAME":
-                return self.name
-            case "EXECUTION_DEVICES":
-                return ["CPU"]
-            case "OPTIMAL_NUMBER_OF_INFER_REQUESTS":
-                return 1
-            case "SUPPORTED_PROPERTIES":
-                return [THREADS, *_READ_ONLY]
-            case _:
-                raise UsageError(f"property: one of {', '.join((THREADS, *_READ_ONLY))}, got {name}")
+        return property_of(self, name)
 
     def set_property(self, properties: Mapping[str, object]) -> None:
         """Change properties; UsageError for one that is unknown, read-only or gets a wrong value."""
         for name, value in properties.items():
-            if name != THREADS:
-                raise UsageError(f"property: can be set: {THREADS}, got {name}")
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise UsageError(f"property: {THREADS} is an integer, got {value!r}")
-            self.threads = value
+            change(self, name, value)
+
+    def release_memory(self) -> None:
+        """Give back the arenas of all requests that are idle; they take new ones with their next inference."""
+        for request in list(self._requests):
+            request.release_memory()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as path and content hash: whoever unpickles needs the same file at the same place."""
+        if self._path is None:
+            raise UsageError("pickle: a model that was loaded from a file, got one in memory; see export_model")
+        return _unpickled, (str(self._path), self.content_hash, self.threads)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{info.name}: {info}" for info in self.inputs)
@@ -130,13 +147,28 @@ class CompiledModel:
         return f"CompiledModel({self.name}: ({inputs}) -> ({outputs}))"
 
 
-def load(path: str | PathLike[str], threads: int | None = None, pool: Pool | None = None) -> CompiledModel:
-    """The model in the shared library `path`; CorruptError, PlatformError if it is not for this machine, OSError."""
-    return CompiledModel(open_library(Path(path)), threads, pool)
+def load(
+    path: str | PathLike[str], threads: int | None = None, pool: Pool | None = None,
+    weights: str | PathLike[str] | None = None,
+) -> CompiledModel:  # fmt: skip
+    """The model in the shared library `path`; CorruptError, PlatformError if it is not for this machine, OSError.
+
+    `weights`: the file of external weights; None: `m.weights` beside `m.so`.
+    """
+    library = open_library(Path(path), None if weights is None else Path(weights))
+    return CompiledModel(library, threads, pool, Path(path).resolve() if weights is None else None)
 
 
-def import_model(source: BinaryIO | str | PathLike[str], threads: int | None = None) -> CompiledModel:
-    """As `load`, from a stream that `export_model` wrote, or from a file."""
+def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | None = None) -> CompiledModel:
+    """As `load`, from a stream or bytes that `export_model` wrote, or from a file."""
     if isinstance(source, str | PathLike):
         return load(source, threads)
-    return CompiledModel(open_bytes(source), threads)
+    stream = io.BytesIO(source) if isinstance(source, bytes) else source
+    return CompiledModel(open_bytes(stream), threads)
+
+
+def _unpickled(path: str, content_hash: str, threads: int) -> CompiledModel:
+    model = load(path, threads)
+    if model.content_hash != content_hash:
+        raise CorruptError(f"pickle: {path}: is the model with hash {content_hash}, got {model.content_hash}")
+    return model

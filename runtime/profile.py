@@ -1,15 +1,17 @@
 """Where the time of an inference goes: each call's time, arithmetic and memory traffic against the machine's limits.
 
-      %    sum     us  median  GFLOP/s    MB   GB/s  roof  kernel    layers
-    12.3   12.3  510.2   511.0    98.1  0.31    0.6   91c  k4        Conv_12, Relu_13
-                                                        c: arithmetic limits it, m: memory does
+         %    sum   n        us    median  GFLOP/s      MB   GB/s  roof  kernel             layers
+      12.3   12.3   2     510.2     511.0     98.1    0.31    0.6   91c  k4_convolution     Conv_12, Relu_13
+
+c: arithmetic is the limit, m: memory is. With several threads the caller's clock is read: a call that others finish
+while the caller is not running looks short to it, so medians count, not least times.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
@@ -103,20 +105,36 @@ def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -
 
 
 def table(profile: ModelProfile, top: int | None = None, width: int = 60) -> str:
-    """The calls as text, longest first, the `top` ones; layer names are cut to `width`."""
-    head = "     %    sum        us    median  GFLOP/s      MB   GB/s  roof  kernel             layers"
+    """Kernels as text, longest first, the `top` ones; calls of one kernel together, `n` of them, with their sums.
+
+    Layers are those of the first call, cut to `width`.
+    """
+    kernels: dict[str, list[CallProfile]] = {}
+    for row in profile.calls:
+        kernels.setdefault(row.kernel, []).append(row)
+    order = sorted(kernels.values(), key=lambda rows: -sum(row.median for row in rows))
+    head = "     %    sum   n        us    median  GFLOP/s      MB   GB/s  roof  kernel             layers"
     lines, reached = [head], 0.0
-    for row in profile.calls[:top]:
-        reached += row.percent
-        rate = "–" if row.work is None else f"{row.work / max(row.least, 1e-9) / 1e9:.1f}"
-        size = "–" if row.traffic is None else f"{row.traffic / 1e6:.2f}"
-        speed = "–" if row.traffic is None else f"{row.traffic / max(row.least, 1e-9) / 1e9:.1f}"
-        roof = "" if row.roof is None else f"{row.roof:.0f}{row.bound}"
-        times = f"{row.percent:6.1f}{reached:7.1f}{row.least * 1e6:10.1f}{row.median * 1e6:10.1f}"
-        limits = f"{rate:>9}{size:>8}{speed:>7}{roof:>6}"
-        lines.append(f"{times}{limits}  {row.kernel:<18} {_cut(', '.join(row.layers), width)}")
-    hidden = len(profile.calls) - len(profile.calls[:top])
-    return "\n".join([*lines, *([f"  and {hidden} more calls, {100 - reached:.1f} %"] if hidden else [])])
+    for rows in order[:top]:
+        share = sum(row.percent for row in rows)
+        reached += share
+        lines.append(f"{share:6.1f}{reached:7.1f}{_kernel_line(rows, width)}")
+    hidden = len(order) - len(order[:top])
+    return "\n".join([*lines, *([f"  and {hidden} more kernels, {100 - reached:.1f} %"] if hidden else [])])
+
+
+def _kernel_line(rows: list[CallProfile], width: int) -> str:
+    least, median = sum(row.least for row in rows), sum(row.median for row in rows)
+    work, traffic = [row.work for row in rows], [row.traffic for row in rows]
+    spent = max(least, 1e-9)
+    rate = "–" if None in work else f"{sum(w for w in work if w) / spent / 1e9:.1f}"
+    moved = None if None in traffic else sum(t for t in traffic if t)
+    size, speed = ("–", "–") if moved is None else (f"{moved / 1e6:.2f}", f"{moved / spent / 1e9:.1f}")
+    ideal = sum((row.roof or 0.0) * row.least for row in rows)
+    roof = "" if rows[0].roof is None else f"{ideal / spent:.0f}{rows[0].bound}"
+    names = ", ".join(rows[0].layers)
+    times = f"{len(rows):>4}{least * 1e6:10.1f}{median * 1e6:10.1f}"
+    return f"{times}{rate:>9}{size:>8}{speed:>7}{roof:>6}  {rows[0].kernel:<18} {_cut(names, width)}"
 
 
 def summary(profile: ModelProfile) -> str:
@@ -137,8 +155,7 @@ def _limited(row: CallProfile, roofline: Roofline, footprint: int) -> CallProfil
     if row.work is None or row.traffic is None:
         return row
     ideal, memory = roofline.seconds(row.work, row.traffic, max(footprint, row.traffic))
-    facts = asdict(row) | {"roof": 100 * ideal / max(row.least, 1e-9), "bound": "m" if memory else "c"}
-    return CallProfile(**facts)
+    return replace(row, roof=100 * ideal / max(row.least, 1e-9), bound="m" if memory else "c")
 
 
 def _repeat(run: Callable[[], T], seconds: float) -> list[T]:

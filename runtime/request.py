@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import ItemsView, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from runtime.abi import ARENA_ALIGN, Request
 from runtime.errors import BusyError, InternalError, UsageError
+from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.manifest import TensorInfo
+from runtime.started import Started
 from runtime.tensors import (
     Array,
     Shape,
@@ -86,10 +89,14 @@ def find(kind: str, infos: Sequence[TensorInfo], key: str | TensorInfo) -> int:
 class InferRequest:
     """One inference at a time. It owns its arena and its state: any number of requests of a model run at once."""
 
-    def __init__(self, library: Library, pool: Pool) -> None:
+    def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
+        """`executor` runs what `start_async` starts; None: one of its own."""
         manifest = library.manifest
         self._library = library
         self._pool = pool
+        self._executor = executor if executor is not None else Executor()
+        self._started: Started | None = None
+        self._callback: Callable[[], object] | None = None
         self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
         self._busy = threading.Lock()
         inputs, outputs = len(manifest.inputs), len(manifest.outputs)
@@ -127,13 +134,61 @@ class InferRequest:
         UsageError for a wrong name, type or shape; BusyError while it runs in another thread.
         """
         if not self._busy.acquire(blocking=False):
-            raise BusyError("request: one inference at a time, got another one while it runs")
+            raise _busy()
         try:
             if inputs is not None:
                 self._bind_all(inputs)
             return self._run()
         finally:
             self._busy.release()
+
+    def start_async(self, inputs: Inputs = None, share_inputs: bool = False) -> None:
+        """As `infer`, but on the executor: `wait` says when it is done, then `results` are there.
+
+        `inputs` are copied unless `share_inputs`: then they must stay as they are until it is done.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise _busy()
+        try:
+            if inputs is not None:
+                self._bind_all(inputs)
+                if not share_inputs:
+                    self._copy_inputs()
+        except BaseException:
+            self._busy.release()
+            raise
+        self._started = Started(self._run, self._finished)
+        self._executor.submit(self._started)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether what was started is done within `timeout` seconds; raises its error, or that of the callback."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while (started := self._started) is not None:
+            if not started.wait(None if end is None else max(0.0, end - time.monotonic())):
+                return False
+            if started is self._started:  # the callback has started no other one
+                break
+        return True
+
+    def wait_for(self, milliseconds: float) -> bool:
+        """As `wait`, in OpenVINO's unit."""
+        return self.wait(milliseconds / 1e3)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Of what was started last, once it ran; None if it succeeded. For callbacks, which run after failures too."""
+        return None if self._started is None else self._started.error
+
+    def cancel(self) -> None:
+        """Give up what was started: `wait` raises CancelledError; a kernel that runs already is not interrupted."""
+        started = self._started
+        if started is not None and not started.done:
+            started.cancel()
+
+    def set_callback(self, callback: Callable[[Any], object] | None, userdata: object = None) -> None:
+        """Call `callback(userdata)` after each inference of `start_async`, failed ones too; it may start the next."""
+        self._refuse_if_busy()
+        self._callback = None if callback is None else lambda: callback(userdata)
 
     def set_tensor(self, name: str | int, value: object) -> None:
         """Bind an input, or an array that an output is written to, which must be dense and aligned."""
@@ -144,11 +199,28 @@ class InferRequest:
         return self.set_output_tensor(find("output", self._outputs_info, name), value)
 
     def set_input_tensor(self, index: int, value: object) -> None:
+        self._refuse_if_busy()
+        self._set_input(index, value)
+
+    def get_input_tensor(self, index: int = 0) -> Array:
+        """The array that input `index` is read from; of an input of fixed size that was not set, a new one of zeros."""
         _check_index("input", index, self._inputs_info)
-        self._bind(index, value)
+        info = self._inputs_info[index]
+        if self._bound[index] is None and (shape := static_shape([info])) is not None:
+            array, _ = aligned_empty(shape[0], self._input_types[index], ARENA_ALIGN)
+            array[...] = 0
+            self.set_input_tensor(index, array)
+        return self._input(index)
+
+    def get_output_tensor(self, index: int = 0) -> Array:
+        """The array that was set for output `index`, else the one of the last inference."""
+        _check_index("output", index, self._outputs_info)
+        given = self._given[index]
+        return given if given is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
         """Let output `index` be written into the array `value`; None: into new arrays again."""
+        self._refuse_if_busy()
         _check_index("output", index, self._outputs_info)
         if value is None:
             self._given[index] = None
@@ -175,7 +247,18 @@ class InferRequest:
 
     def reset_state(self) -> None:
         """Forget what earlier inferences left: the state is zero again."""
+        self._refuse_if_busy()
         self._state[:] = 0
+
+    def release_memory(self) -> None:
+        """Give back the arena and copies of inputs, unless it runs; the next inference takes a new arena."""
+        if not self._busy.acquire(blocking=False):
+            return
+        self._arena = aligned_bytes(0)
+        self._request.threads = 0  # no number of threads: so the next inference places the arena
+        self._shapes = ()
+        self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
+        self._busy.release()
 
     def enable_profiling(self, on: bool = True) -> None:
         """Take times in the inferences to come."""
@@ -193,13 +276,32 @@ class InferRequest:
         infos = self._inputs_info
         if isinstance(inputs, Mapping):
             for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
-                self.set_input_tensor(key if isinstance(key, int) else find("input", infos, key), value)
+                self._set_input(key if isinstance(key, int) else find("input", infos, key), value)
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
         if len(values) != len(infos):
             raise UsageError(f"inputs: the model has {len(infos)}, got {len(values)}")
         for index, value in enumerate(values):
             self._bind(index, value)
+
+    def _set_input(self, index: int, value: object) -> None:
+        _check_index("input", index, self._inputs_info)
+        self._bind(index, value)
+
+    def _refuse_if_busy(self) -> None:
+        if self._busy.locked():
+            raise _busy()
+
+    def _finished(self) -> None:
+        self._busy.release()
+        if self._callback is not None:
+            self._callback()
+
+    def _copy_inputs(self) -> None:
+        for index, array in enumerate(self._bound):
+            if array is not None and array is not self._staging[index]:
+                self._bound[index] = staged = self._staged(index, array)
+                self._input_addresses[index] = address(staged)
 
     def _bind(self, index: int, value: object) -> None:
         info = self._inputs_info[index]
@@ -283,6 +385,10 @@ class InferRequest:
             raise UsageError(f"inputs: dimensions agree as in {expected}, got {got}")
         ends = list(accumulate(ranks, initial=0))
         return tuple(tuple(made[a:b]) for a, b in pairwise(ends))
+
+
+def _busy() -> BusyError:
+    return BusyError("request: one inference at a time, got another call while it runs")
 
 
 def _check_index(kind: str, index: int, infos: Sequence[TensorInfo]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from aot.ir.op import ComputeOp, Input, Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from codegen.define import identity
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, dense
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from runtime.abi import DType
 
 _ERF = np.frompyfunc(math.erf, 1, 1)
@@ -93,7 +93,8 @@ class _Evaluation:
 
     def load(self, buffer: Buffer, index: tuple[Expr, ...]) -> Array:
         assert all(i.dtype is DType.I64 for i in index), buffer.name
-        array, at = self.memory[buffer.name], tuple(self.value(i) for i in index)
+        table = np.array(buffer.values).reshape(buffer.shape) if buffer.space is Space.TABLE else None
+        array, at = self.memory[buffer.name] if table is None else table, tuple(self.value(i) for i in index)
         found = array[tuple(np.clip(i, 0, n - 1) for i, n in zip(at, array.shape, strict=True)) if self.guards else at]
         return np.asarray(found).astype(numpy_dtype(buffer.dtype.compute))
 

@@ -39,7 +39,8 @@ def _once(e: Expr, memo: dict[Expr, Expr]) -> Expr:
 def _quotient(a: Affine, n: int) -> Expr:
     """(x // m + c) // n = (x + c * m) // (m * n), for integers c."""
     while True:
-        inner = [t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv" and _number(t.args[1]) > 0]
+        whole = (t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv")
+        inner = [t for t in whole if _number(t.args[1]) > 0]
         if not inner:
             return normal(a.expr() // n, {}).expr()
         x, m = inner[0].args[0], _number(inner[0].args[1])
@@ -55,7 +56,8 @@ def _extreme(fn: str, args: tuple[Expr, ...]) -> Expr:
     """Each argument once; max(a, min(a, b)) = a."""
     other = "min" if fn == "max" else "max"
     parts = dict.fromkeys(p for a in args for p in _flat(fn, a))
-    kept = [p for p in parts if not (isinstance(p, Prim) and p.fn == other and any(q in parts for q in _flat(other, p)))]
+    nested = {p for p in parts if isinstance(p, Prim) and p.fn == other}
+    kept = [p for p in parts if p not in nested or not any(q in parts for q in _flat(other, p))]
     total = kept[0]
     for p in sorted(kept[1:], key=repr):
         total = normal(prim(fn, total, p), {}).expr()

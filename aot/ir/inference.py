@@ -36,6 +36,9 @@ def infer_outputs(
         if "argument" not in str(error):
             raise InternalError(f"{name}: inference failed: {error!r}") from error
         raise ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})") from error
+    except (IndexError, ValueError) as error:  # a dimension that is not there, or as many as nobody expects
+        given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
+        raise ShapeError(f"{name}: ranks and sizes of the inputs do not fit it, got {given}") from error
     except Exception as error:
         raise InternalError(f"{name}: inference failed: {error!r}") from error
 

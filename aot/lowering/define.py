@@ -14,12 +14,12 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, ViewOp
 from aot.ir.types import Array, Dim
 from aot.lowering.sizes import Sizes
-from codegen.define import Definition, identity
+from codegen.define import Definition, Group, identity
 from codegen.expressions import rewrite, variables
 from codegen.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense, prim
 from codegen.program import Region
 from codegen.schedule import Schedule
-from codegen.traverse import Work, move_loads, reads, rewrite_work, writes
+from codegen.traverse import Work, local, move_loads, reads, rewrite_work, writes
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
 
@@ -177,7 +177,8 @@ class _Definer:
         axes, index = indices(out.shape)
         # The operation names its reduction axes as it likes, so its own are told apart by names that nothing else has.
         own = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
-        value = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))(*(rewrite(i, own) for i in index))
+        element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
+        value = element(*(rewrite(i, own) for i in index))
         d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
@@ -199,7 +200,7 @@ class _Definer:
 
     def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
         """A hand-written nest; buffers that it keeps between its works get names of their own."""
-        works = tuple(op.nest(tuple(outs), *self._inputs(node)))
+        works = tuple(map(_apart, op.nest(tuple(outs), *self._inputs(node))))
         found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
         for b in sorted(found, key=lambda b: b.name):
@@ -232,6 +233,14 @@ class _Definer:
         self.steps.steps = kept[::-1]
         used = needed | {b.name for s in kept for b in s.writes()} | set(self.steps.inputs)
         self.steps.values = {n: v for n, v in self.steps.values.items() if n in used}
+
+
+def _apart(work: Work) -> Work:
+    """Buffers inside of statements get names that no value in memory has."""
+    if isinstance(work, Definition | Group):
+        return work
+    inner = {b.name: replace(b, name=f"{b.name}{OWN}") for b in local(work)}
+    return rewrite_work(work, move_loads(inner), lambda b: inner.get(b.name, b))
 
 
 def _empty(work: Work) -> bool:

@@ -15,7 +15,7 @@ from aot.lowering.define import Step, Steps
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Var
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.program import Region
 from codegen.traverse import Change, Work, rewrite_work
 
@@ -245,9 +245,14 @@ def _append(made: Definition, d: Definition) -> Definition | None:
     return Definition(d.out, made.axes, value, tuple(rewrite(i, change) for i in d.target))
 
 
+def memory_loads(value: Expr) -> list[Load]:
+    """Loads of values, not of tables that the compiler knows."""
+    return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
+
+
 def is_cheap(d: Definition, steps: Steps) -> bool:
     """Costs no more than reading its result: one load that is no constant at most, and a few simple operations."""
-    inner = [x for x in loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
+    inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
     indices = {e for x in loads(d.value) for e in walk(*x.index)}
     prims = [e for e in walk(d.value) if isinstance(e, Prim) and e not in indices]
     return len(inner) <= 1 and len(prims) <= 2 and not any(p.fn in HEAVY for p in prims)

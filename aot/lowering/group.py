@@ -18,7 +18,7 @@ from aot.lowering.order import Makers, sort
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Space, Var, dense
+from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var, dense
 from codegen.program import Region
 
 ROW_BYTES = 1 << 17  # of all temporaries of one row
@@ -28,7 +28,7 @@ ROW_BYTES = 1 << 17  # of all temporaries of one row
 class _Cluster:
     """`rows[id(step)]`: the axes of that step which are the shared rows. `dims[name]`: their dimensions in a value."""
 
-    extents: tuple[int, ...]
+    extents: tuple[Size, ...]
     steps: list[Step] = field(default_factory=list[Step])
     rows: dict[int, tuple[Var, ...]] = field(default_factory=dict[int, tuple[Var, ...]])
     dims: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
@@ -63,11 +63,11 @@ class _Clusters:
             cluster = self.of.get(id(self.makers.get(name)))
             if cluster is not None and self._joins(cluster, step, d):
                 return
-        if d.reduction is not None and streams(d, self.constants) and all(isinstance(a.extent, int) for a in d.axes):
+        if d.reduction is not None and streams(d, self.constants):
             self._start(step, d)
 
     def _start(self, step: Step, d: Definition) -> None:
-        cluster = _Cluster(tuple(int(a.extent) for a in d.axes if isinstance(a.extent, int)))
+        cluster = _Cluster(tuple(a.extent for a in d.axes if a.extent is not None))
         self._add(cluster, step, d, d.axes)
         self.made.append(cluster)
         self._absorb(cluster, d)
@@ -160,14 +160,16 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
     """One step with one group in place of the cluster's steps."""
     inside = {id(s) for s in cluster.steps}
     read_outside = {x.buffer.name for s in steps.steps if id(s) not in inside for x in s.reads()}
-    r = (Var("r", prod(cluster.extents)),) if cluster.extents else ()
+    r = (Var("r", volume(cluster.extents)),) if cluster.extents else ()
     temps: dict[str, Buffer] = {}
     for step in cluster.steps:
         d = step.definition
         assert d is not None
         name = d.out.name
         if name not in read_outside and steps.values[name].region is Region.ARENA and name in cluster.dims:
-            temps[name] = _temp(d.out, cluster.dims[name], r)
+            temp = _temp(d.out, cluster.dims[name], r)
+            if all(isinstance(n, int) for n in temp.shape[len(r) :]):  # a row of unknown length stays in the arena
+                temps[name] = temp
     if _row_bytes(temps.values()) > ROW_BYTES:
         return
     made = tuple(_on_row(s, cluster, r, temps) for s in cluster.steps)
@@ -177,6 +179,14 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
     steps.steps = [s for s in steps.steps if id(s) not in inside]
     for name in temps:
         del steps.values[name]
+
+
+def volume(extents: Iterable[Size]) -> Size:
+    """Their product."""
+    total: Size = 1
+    for n in extents:
+        total = n * total if isinstance(n, int) else total * n
+    return total
 
 
 def _layers(cluster: _Cluster) -> tuple[str, ...]:
@@ -216,7 +226,7 @@ def _parts(rows: tuple[Var, ...], r: tuple[Var, ...]) -> dict[Expr, Expr]:
     if r:
         rest: Expr = r[0]
         for axis in reversed(rows[1:]):
-            assert isinstance(axis.extent, int)
+            assert axis.extent is not None
             change[axis] = rest % axis.extent
             rest = rest // axis.extent
         change[rows[0]] = rest

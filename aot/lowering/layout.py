@@ -23,7 +23,7 @@ from codegen.expressions import loads, variables
 from codegen.index import depends_on, normal
 from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var
 from codegen.program import Region
-from codegen.traverse import members, move_loads, rewrite_work
+from codegen.traverse import Work, members, move_loads, rewrite_work
 
 PAGE = 4096
 LINE = 64
@@ -37,9 +37,11 @@ def lay_out(steps: Steps) -> None:
     wanted = _votes(steps)
     halo = halos(steps)
     placed: dict[str, Buffer] = {}
+    sites, constants = _sites(steps), steps.constants()
     for value in list(steps.values.values()):
         if value.region is Region.ARENA:
-            buffer, elements = _place(value, wanted.get(value.name, {}), halo.get(value.name), steps)
+            touched = sites.get(value.name, [])
+            buffer, elements = _place(value, wanted.get(value.name, {}), halo.get(value.name), touched, constants)
             placed[value.name] = buffer
             steps.values[value.name] = replace(value, buffer=buffer, elements=elements)
     filled: set[str] = set()
@@ -55,22 +57,23 @@ def lay_out(steps: Steps) -> None:
 def copy_padded_inputs(steps: Steps) -> None:
     """An input that a window reads again and again is first copied into a layout of our own."""
     constants = steps.constants()
+    wanted = {n for s in steps.steps for w in s.works for d in members(w) for n in _windows(d, constants, w)}
     for name in steps.inputs:
         value = steps.values[name]
-        readers = ((d, isinstance(w, Group)) for s in steps.steps for w in s.works for d in members(w))
-        if value.buffer.dtype.is_float and any(_windows(d, name, constants, inside) for d, inside in readers):
+        if value.buffer.dtype.is_float and name in wanted:
             _copy(steps, value)
 
 
-def _windows(d: Definition, name: str, constants: frozenset[str], inside: bool) -> bool:
-    """Does `d` read `name` through a window, or as rows of a product over a dimension that does not lie innermost?
+def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
+    """What `d` reads through a window, or as rows of a product over a dimension that does not lie innermost.
 
-    `inside` a group the rows are flattened: only what moves with the sum tells.
+    Inside of a group the rows are flattened: only what moves with the sum tells.
     """
     if d.reduction is None or streams(d, constants):
-        return False
-    indices = [i for x in loads(d.value) if x.buffer.name == name for i in x.index if not isinstance(i, Var | Const)]
-    return any(not inside or variables(i) & set(d.reduction.axes) for i in indices)
+        return set()
+    axes = set(d.reduction.axes)
+    indices = [(x.buffer.name, i) for x in loads(d.value) for i in x.index if not isinstance(i, Var | Const)]
+    return {name for name, i in indices if not isinstance(work, Group) or variables(i) & axes}
 
 
 def _copy(steps: Steps, value: Value) -> None:
@@ -194,42 +197,51 @@ def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
 # ---- placement
 
 
-def _place(value: Value, votes: dict[int, float], halo: Halo | None, steps: Steps) -> tuple[Buffer, Size]:
+Site = tuple[Definition, tuple[Expr, ...]]
+
+
+def _place(
+    value: Value, votes: dict[int, float], halo: Halo | None, sites: list[Site], constants: frozenset[str]
+) -> tuple[Buffer, Size]:
     b = value.buffer
     dims = [k for k, n in enumerate(b.shape) if n != 1 or (halo is not None and halo.sides[k] != (0, 0))]
     last = max(votes, key=lambda k: (votes[k], k)) if votes else (dims[-1] if dims else None)
     if last is not None and last not in dims:
         last = dims[-1] if dims else None
     orders = [tuple(k for k in dims if k != last) + ((last,) if last is not None else ())]
-    if len(dims) <= 4 and _is_reshaped(b, steps):
+    if len(dims) <= 4 and _is_reshaped(sites):
         orders += [p for p in permutations(dims) if p != orders[0]]
 
         def cost(p: tuple[int, ...]) -> float:
-            return _unevenness(_strided(b, p, None, 0)[0], steps) + (0 if p[-1] == last else votes.get(last or 0, 0.0))
+            return _unevenness(_strided(b, p, None, 0)[0], sites) + (0 if p[-1] == last else votes.get(last or 0, 0.0))
 
         order = min(orders, key=cost)
     else:
         order = orders[0]
-    return _strided(b, order, halo, _pitch(b, order, steps))
+    return _strided(b, order, halo, _pitch(b, order, sites, constants))
 
 
-def _is_reshaped(b: Buffer, steps: Steps) -> bool:
-    return any(not isinstance(i, Var | Const) for _, index in _sites(b, steps) for i in index)
-def _sites(b: Buffer, steps: Steps) -> list[tuple[Definition, tuple[Expr, ...]]]:
-    found: list[tuple[Definition, tuple[Expr, ...]]] = []
+def _is_reshaped(sites: list[Site]) -> bool:
+    """Does some access divide an index into dimensions, or gather?"""
+    return any(not isinstance(atom, Var) for _, index in sites for i in index for atom in normal(i, {}).terms)
+
+
+def _sites(steps: Steps) -> dict[str, list[Site]]:
+    """Where each value is read and written, by its name."""
+    found: dict[str, list[Site]] = {}
     for step in steps.steps:
         for work in step.works:
             for d in members(work):
-                found += [(d, x.index) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
-                if d.out.name == b.name:
-                    found.append((d, d.target))
+                for x in loads(d.value, *d.index):
+                    found.setdefault(x.buffer.name, []).append((d, x.index))
+                found.setdefault(d.out.name, []).append((d, d.target))
     return found
 
 
-def _unevenness(b: Buffer, steps: Steps) -> float:
+def _unevenness(b: Buffer, sites: list[Site]) -> float:
     """Points of all accesses that do not move evenly, in the layout of `b`."""
     total = 0.0
-    for d, index in _sites(b, steps):
+    for d, index in sites:
         at = offset(b, index)
         total += known(points(d)) * sum(depends_on(at, a) for a in all_axes(d))
     return total
@@ -250,11 +262,10 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
     return replace(b, strides=tuple(strides), origin=origin), step
 
 
-def _pitch(b: Buffer, order: tuple[int, ...], steps: Steps) -> int:
-    """Rows of a product that lie a multiple of 4 KiB apart would fall into the same lines of the cache."""
-    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.compute.bytes % PAGE:
+def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:
+    """Rows of a product that lie a multiple of 4 KiB apart, every other one perhaps, would share lines of the cache."""
+    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.compute.bytes % (PAGE // 2):
         return 0
-    products = (d for d, _ in _sites(b, steps) if d.reduction is not None and d.out.name != b.name)
-    rows = [d for d in products if not streams(d, steps.constants())]
-    reshaped = any(not isinstance(i, Var | Const) for _, index in _sites(b, steps) for i in index)
-    return LINE // b.dtype.compute.bytes if rows and not reshaped else 0
+    products = (d for d, _ in sites if d.reduction is not None and d.out.name != b.name)
+    rows = [d for d in products if not streams(d, constants)]
+    return LINE // b.dtype.compute.bytes if rows and not _is_reshaped(sites) else 0

@@ -25,7 +25,7 @@ from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
 from codegen.schedule import Pack, Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
-from codegen.traverse import Work, local, members, move_loads, reads, rewrite_work, writes
+from codegen.traverse import Work, expressions, local, members, move_loads, reads, rewrite_work, writes
 
 Progress = Callable[[int, int], None]
 
@@ -99,7 +99,8 @@ class ProgramBuilder:
         """The calls again, on what follows in their buffers."""
         for n in range(1, repeat.count):
             for call, names in made:
-                moves = (repeat.shifts.get(name, 0) * n * self.steps.values[name].buffer.dtype.compute.bytes for name in names)
+                sizes = (self.steps.values[name].buffer.dtype.compute.bytes for name in names)
+                moves = (repeat.shifts.get(name, 0) * n * size for name, size in zip(names, sizes, strict=True))
                 args = tuple(replace(a, offset=a.offset + m) for a, m in zip(call.args, moves, strict=True))
                 self.calls.append(replace(call, args=args))
 
@@ -255,6 +256,7 @@ def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]
         for d in members(work):
             extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]
             found |= variables(*(s for s in extents if isinstance(s, Expr)))
+        found |= variables(*expressions(work))
         if isinstance(work, tuple):
             found |= free(work)
         for b in (*writes(work), *local(work), *(x.buffer for x in reads(work))):

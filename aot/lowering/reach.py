@@ -58,7 +58,8 @@ def _end(atom: Expr, top: bool, sizes: frozenset[Var]) -> Expr | None:
 def _most(a: Affine) -> int | None:
     """An upper bound, by c * (x // m) <= c / g * (x // (m / g)) with g = gcd(c, m), for positive c."""
     while True:
-        found = next(((t, c) for t, c in a.terms.items() if c > 0 and _divisor(t) > 1 and gcd(c, _divisor(t)) > 1), None)
+        terms = ((t, c) for t, c in a.terms.items() if c > 0 and _divisor(t) > 1)
+        found = next(((t, c) for t, c in terms if gcd(c, _divisor(t)) > 1), None)
         if found is None:
             break
         term, c = found

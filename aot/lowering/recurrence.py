@@ -1,6 +1,6 @@
 """Recurrences with large weights: each step of time becomes calls of their own, which all threads share.
 
-    group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }    ->    for t: call g; call c; call h     the same kernels
+    group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   for t: call g; call c; call h
 
 What moves with t moves where a buffer begins, so that one kernel serves all steps.
 """

@@ -94,9 +94,10 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     for a in rests:
         assert isinstance(a.extent, int)
         count //= a.extent
-    if len(channels) != 1 or count >= FEW:
+    if len(channels) > 1 or count >= FEW:
         return d
-    j = Var(channels[0].name, extent)
+    taken = {a.name for a in d.axes if a not in channels}
+    j = Var(next(n for n in ("c", "j", "channel") if n not in taken), extent)
     change: dict[Expr, Expr] = {}
     rest: Expr = j
     for a in reversed((*channels, *rests)):

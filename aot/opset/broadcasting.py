@@ -10,7 +10,7 @@ from aot.ir.op import Operand, Piece, ViewOp, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.families import broadcast, pdpd_shape
 from aot.opset.index_maps import whole
-from codegen.loops import Const, Expr
+from codegen.loops import Const, Expr, prim
 from runtime.errors import ShapeError
 
 
@@ -62,9 +62,17 @@ class Broadcast(ViewOp):
         places = self._places(x.rank, rank, mapping)
 
         def index(*at: Expr) -> tuple[Expr, ...]:
-            return tuple(Const(0) if n == 1 else at[places[k]] for k, n in enumerate(x.shape))
+            dims = zip(places, x.shape, strict=True)
+            return tuple(self._place(at[place], n, outs[0].shape[place]) for place, n in dims)
 
         return (whole(outs[0], index),)
+
+    @staticmethod
+    def _place(i: Expr, n: Dim, wanted: Dim) -> Expr:
+        """Index into a dimension of n, which is 1 or `wanted`; run time may be the first to know which."""
+        if n == 1:
+            return Const(0)
+        return i if n == wanted or isinstance(n, int) else prim("min", i, n - 1)
 
     def _places(self, own: int, rank: int, mapping: Operand | None) -> list[int]:
         """The output dimension of each input dimension."""

@@ -51,11 +51,13 @@ class FromPlanes(ComputeOp):
         if len(given) not in (1, self.planes):
             raise ShapeError(f"{self.type}: 1 or {self.planes} planes, got {len(given)}")
         if any(p.rank != 4 or p.dtype is not y.dtype for p in given) or y.shape[3] != 1:
-            raise ShapeError(f"{self.type}: planes have rank 4 and one type, got {', '.join(str(p.type) for p in given)}")
+            types = ", ".join(str(p.type) for p in given)
+            raise ShapeError(f"{self.type}: planes have rank 4 and one type, got {types}")
         height = y.shape[1] if len(given) > 1 else _even(self.type, y.shape[1], 3) * 2 // 3
         height, width = simplify(_even(self.type, simplify(height), 2)), _even(self.type, y.shape[2], 2)
         for p in given[1:]:
-            wanted = (y.shape[0], simplify(height // 2), simplify(width // 2), 4 - self.planes if self.planes == 2 else 1)
+            channels = 4 - self.planes if self.planes == 2 else 1
+            wanted = (y.shape[0], simplify(height // 2), simplify(width // 2), channels)
             if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(p.shape, wanted, strict=True)):
                 raise ShapeError(f"{self.type}: planes do not fit: {y.type} and {p.type}")
         return TensorType(y.dtype, (y.shape[0], height, width, 3))

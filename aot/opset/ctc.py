@@ -15,7 +15,7 @@ from runtime.errors import ShapeError
 
 
 @loops
-def _best(x: Buffer, at: Scripted, classes: Scripted) -> Scripted:
+def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
     """The class with the largest score; the first one of equals."""
     place = var(0, DType.I64)
     score = var(x[at(0)], DType.F32)
@@ -28,7 +28,7 @@ def _best(x: Buffer, at: Scripted, classes: Scripted) -> Scripted:
 
 @op("opset1")
 class CTCGreedyDecoder(LoopOp):
-    """Scores [T, N, C] and mask [T, N] to classes [N, T, 1, 1]: no blanks (C - 1), no repetitions, -1 behind the end."""
+    """Scores [T, N, C], mask [T, N] to classes [N, T, 1, 1]: no blanks (C - 1), no repetitions, -1 behind the end."""
 
     ctc_merge_repeated: bool = True
 
@@ -57,7 +57,7 @@ def _decoded(x: Array, blank: int, merge: bool) -> list[int]:
 
 
 @loops
-def _greedy_masked(out: Scripted, x: Buffer, mask: Scripted, shape: Scripted, merge: bool) -> None:
+def _greedy_masked(out: Scripted, x: Scripted, mask: Scripted, shape: Scripted, merge: bool) -> None:
     times, batch, classes = shape
     for n in parallel(batch):
         for t in range(times):
@@ -94,7 +94,7 @@ class CTCGreedyDecoderSeqLen(LoopOp):
 
     def infer(self, x: Operand, lengths: Operand, blank: Operand | None = None) -> tuple[TensorType, TensorType]:
         if x.rank != 3 or lengths.rank != 1:
-            raise ShapeError(f"CTCGreedyDecoderSeqLen: scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}")
+            raise ShapeError(f"{self.type}: scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}")
         found = TensorType(self.classes_index_type, x.shape[:2])
         return found, TensorType(self.sequence_length_type, x.shape[:1])
 
@@ -115,13 +115,13 @@ class CTCGreedyDecoderSeqLen(LoopOp):
 
 
 @loops
-def _blank(held: Buffer | None, classes: Scripted) -> Scripted:
+def _blank(held: Scripted, classes: Scripted) -> Scripted:
     return classes - 1 if held is None else cast(held[(0,) * len(held.shape)], DType.I64)
 
 
 @loops
 def _greedy_lengths(
-    out: Scripted, counts: Scripted, x: Buffer, lengths: Scripted, held: Buffer | None, shape: Scripted, merge: bool
+    out: Scripted, counts: Scripted, x: Scripted, lengths: Scripted, held: Scripted, shape: Scripted, merge: bool
 ) -> None:
     batch, times, classes = shape
     for n in parallel(batch):
@@ -141,7 +141,7 @@ def _greedy_lengths(
 
 @op("opset4")
 class CTCLoss(LoopOp):
-    """-log of the probability that logits [N, T, C] read as labels [N, T], over all alignments, by the forward algorithm.
+    """-log of the probability that logits [N, T, C] read as labels [N, T], over all alignments: the forward algorithm.
 
     `ctc_merge_repeated`: equal neighbours of a path are one label; `preprocess_collapse_repeated` and `unique`: equal
     labels in a row, or all equal ones, are dropped from the labels first.
@@ -156,7 +156,8 @@ class CTCLoss(LoopOp):
         blank: Operand | None = None,
     ) -> TensorType:  # fmt: skip
         if (logits.rank, logit_lengths.rank, labels.rank, label_lengths.rank) != (3, 1, 2, 1):
-            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {logits.type}, {labels.type}")
+            found = f"{logits.type}, {labels.type}"
+            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {found}")
         return TensorType(logits.dtype, logits.shape[:1])
 
     def nest(
@@ -180,7 +181,8 @@ class CTCLoss(LoopOp):
         for n in range(len(logits)):
             kept: list[int] = []
             for label in labels[n, : int(label_lengths[n])]:
-                dropped = int(label) in kept if self.unique else kept[-1:] == [int(label)] and self.preprocess_collapse_repeated
+                again = self.preprocess_collapse_repeated and kept[-1:] == [int(label)]
+                dropped = int(label) in kept if self.unique else again
                 kept += [] if dropped else [int(label)]
             out[n] = -self._path(scores[n, : int(logit_lengths[n])], kept, none)
         return out.astype(logits.dtype)
@@ -204,7 +206,7 @@ class CTCLoss(LoopOp):
 
 
 @loops
-def _kept_labels(kept: Buffer, labels: Buffer, n: Scripted, length: Scripted, op: Scripted) -> Scripted:
+def _kept_labels(kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, op: Scripted) -> Scripted:
     """The labels that count, in front of `kept`; how many."""
     count = var(0, DType.I64)
     for j in range(length):
@@ -214,9 +216,8 @@ def _kept_labels(kept: Buffer, labels: Buffer, n: Scripted, length: Scripted, op
             for k in range(count):
                 if kept[n, k] == label:
                     dropped = 1
-        elif op.preprocess_collapse_repeated:
-            if count > 0 and kept[n, count - 1] == label:
-                dropped = 1
+        elif op.preprocess_collapse_repeated and count > 0 and kept[n, count - 1] == label:
+            dropped = 1
         if dropped == 0:
             kept[n, count] = label
             count += 1
@@ -231,8 +232,20 @@ def _either(a: Expr, b: Expr) -> Expr:
 
 
 @loops
+def _scale(logits: Scripted, n: Scripted, t: Scripted, classes: Scripted) -> Scripted:
+    """log of the sum of the exponentials of all scores at a time."""
+    top = var(logits[n, t, 0], DType.F32)
+    for c in range(1, classes):
+        top = max(top, logits[n, t, c])
+    total = var(0.0, DType.F32)
+    for c in range(classes):
+        total += prim("exp", logits[n, t, c] - top)
+    return top + prim("log", total)
+
+
+@loops
 def _loss(
-    out: Scripted, inputs: Scripted, held: Buffer | None, kept: Buffer, forward: Scripted, shape: Scripted, op: Scripted
+    out: Scripted, inputs: Scripted, held: Scripted, kept: Scripted, forward: Scripted, shape: Scripted, op: Scripted
 ) -> None:
     logits, logit_lengths, labels, label_lengths = inputs
     batch, _, classes = shape
@@ -245,13 +258,7 @@ def _loss(
         forward[n, 0, 0] = 0.0
         times = cast(logit_lengths[n], DType.I64)
         for t in range(times):
-            top = var(logits[n, t, 0], DType.F32)
-            for c in range(1, classes):
-                top = max(top, logits[n, t, c])
-            total = var(0.0, DType.F32)
-            for c in range(classes):
-                total += prim("exp", logits[n, t, c] - top)
-            scale = top + prim("log", total)
+            scale = _scale(logits, n, t, classes)
             now = t % 2
             for s in range(states):
                 sum = var(-math.inf, DType.F32)

@@ -79,11 +79,11 @@ class EmbeddingBagPacked(PackedBags):
 
 @loops
 def _one_bag(
-    out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, bounds: Scripted,
-    default: Scripted, row: Scripted, mean: bool,
+    out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
+    row: Scripted, mean: bool,
 ) -> None:  # fmt: skip
-    """out[bag] from the entries first..last - 1, or row `default` where there are none and it is not negative."""
-    first, last = bounds
+    """`bag`: its number, first entry and last + 1. Row `default` where there are none and it is not negative."""
+    bag, first, last = bag
     for e in range(volume(row)):
         at = unravel(e, row)
         total = var(0, out.dtype.compute)
@@ -109,7 +109,7 @@ def _offset_bags(
         if b + 1 < bags:
             last = cast(offsets[b + 1], DType.I64)
         spare = Const(-1) if default is None else cast(default[(0,) * len(default.shape)], DType.I64)
-        _one_bag(out, table, indices, weights, b, (first, last), spare, row, mean)
+        _one_bag(out, table, indices, weights, (b, first, last), spare, row, mean)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _segment_bags(
         first = first_not_below(ids, count, s)
         last = first_not_below(ids, count, s + 1)
         spare = Const(-1) if default is None else cast(default[(0,) * len(default.shape)], DType.I64)
-        _one_bag(out, table, indices, weights, s, (first, last), spare, row, False)
+        _one_bag(out, table, indices, weights, (s, first, last), spare, row, False)
 
 
 @op("opset3")

@@ -10,7 +10,8 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
-from codegen.loops import Expr, Operand as ExprLike, Reduce, Var, as_expr
+from codegen.index import bounds, normal
+from codegen.loops import Expr, Operand as ExprLike, Prim, Reduce, Var, as_expr, prim
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -36,9 +37,34 @@ def _common(dims: Iterable[Dim], what: str) -> Dim:
             continue
         elif isinstance(found, int) and isinstance(d, int):
             raise ShapeError(f"{what}: shapes do not broadcast: {found} and {d}")
-        else:
-            found = found if isinstance(found, int) else d  # the other must be equal at run time: checked by the caller
+        elif isinstance(found, int) or isinstance(d, int):
+            found = found if isinstance(found, int) else d  # the other is equal or 1 at run time, which a rule checks
+        elif isinstance(found, Var) or isinstance(d, Var):
+            found = simplify(prim("max", found, d))  # either may be 1
     return found
+
+
+def may_stretch(n: Dim, m: Dim) -> bool:
+    """Can a dimension `n` be 1 at run time, so that it stretches to `m`? One computed from another is taken to equal it."""
+    if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
+        return False
+    return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_max(m))
+
+
+def parts_of_max(m: Expr) -> frozenset[Expr]:
+    """The arguments of a maximum."""
+    if isinstance(m, Prim) and m.fn == "max":
+        return frozenset(p for a in m.args for p in parts_of_max(a))
+    return frozenset((m,))
+
+
+def stretched(index: ExprLike, n: Dim) -> ExprLike:
+    """Index into a dimension `n`, which stretches to the extent of `index`; 0 where it is 1."""
+    if n == 1:
+        return 0
+    if not isinstance(n, Expr) or not isinstance(index, Var) or index.extent == n or bounds(normal(n, {}))[0] > 1:
+        return index
+    return index * prim("min", n - 1, 1)
 
 
 def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
@@ -96,7 +122,7 @@ def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
 def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:
     """Element of `x`, broadcast to the rank of `index`."""
     own = index[len(index) - x.rank :]
-    return x(*(0 if n == 1 else i for i, n in zip(own, x.shape, strict=True)))
+    return x(*(stretched(i, n) for i, n in zip(own, x.shape, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.ir.op import ComputeOp, Element, Input, Operand, op
 from aot.ir.types import Array, Shape, TensorType, dim_text
 from aot.opset.decomposition import wide
-from aot.opset.families import axis, broadcast
+from aot.opset.families import axis, broadcast, stretched
 from codegen.loops import Expr, Reduce
 from runtime.errors import ShapeError
 
@@ -50,7 +50,7 @@ class MatMul(ComputeOp):
     def _read(x: Input, batch: list[Expr], last: tuple[Expr, ...]) -> Expr:
         outer = x.shape[: x.rank - len(last)]
         at = batch[len(batch) - len(outer) :] if outer else []
-        return x(*(0 if n == 1 else i for i, n in zip(at, outer, strict=True)), *last)
+        return x(*(stretched(i, n) for i, n in zip(at, outer, strict=True)), *last)
 
     def reference(self, a: Array, b: Array) -> Array:
         left = a.swapaxes(-1, -2) if self.transpose_a and a.ndim > 1 else a

@@ -22,7 +22,7 @@ class PadMode(StrEnum):
 
 @op("opset1", "opset12")
 class Pad(ComputeOp):
-    """out[i] = x[i - begin]; outside: a value, the edge, or the data mirrored (reflect: the edge itself is not repeated)."""
+    """out[i] = x[i - begin]; outside: a value, the edge, or the data mirrored (reflect does not repeat the edge)."""
 
     pad_mode: PadMode = PadMode.CONSTANT
 

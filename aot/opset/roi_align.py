@@ -47,6 +47,7 @@ class Sampling:
     mode: Aligned = Aligned.ASYMMETRIC
     rotated: bool = False
     clockwise: bool = False
+    least: float | None = None  # sizes of a box are not below
 
     def box(self, roi: Scripted) -> tuple[Scripted, ...]:
         """Begin and size, (y, x, h, w), of roi(k) as Exprs or arrays."""
@@ -58,13 +59,8 @@ class Sampling:
         x0, y0, x1, y1 = ((roi(k) + before) * self.scale + after for k in range(4))
         return y0, x0, y1 - y0, x1 - x0
 
-    @property
-    def least(self) -> float | None:
-        """Sizes of a box are not below."""
-        return 1.0 if self.mode is Aligned.ASYMMETRIC and not self.rotated else None
 
-
-def _placed(s: Sampling, roi: Scripted, y: Expr, x: Expr, turn: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+def _placed(s: Sampling, roi: Scripted, y: Expr, x: Expr, turn: Scripted) -> tuple[Scripted, Scripted]:
     """A sample of the box in the image."""
     if not s.rotated:
         return y, x
@@ -73,7 +69,7 @@ def _placed(s: Sampling, roi: Scripted, y: Expr, x: Expr, turn: tuple[Expr, Expr
 
 
 @loops
-def _between(at: Scripted, extent: Dim) -> Scripted:
+def _between(at: Scripted, extent: Scripted) -> Scripted:
     """The pixels left and right of a place, and the share of the right one."""
     place = max(at, 0.0)
     low = cast(prim("floor", place), DType.I64)
@@ -90,7 +86,7 @@ def _samples(size: Scripted, ratio: int) -> Scripted:
 
 
 @loops
-def pooled(acc: Scripted, x: Buffer, rois: Buffer, batches: Buffer | None, shape: Scripted, s: Scripted) -> None:
+def pooled(acc: Scripted, x: Scripted, rois: Scripted, batches: Scripted, shape: Scripted, s: Scripted) -> None:
     """acc[roi, cell, channel] from all samples of the cell; shape: of the image, then the number of boxes."""
     _, channels, height, width, boxes = shape
     cells_h, cells_w = s.cells
@@ -98,7 +94,7 @@ def pooled(acc: Scripted, x: Buffer, rois: Buffer, batches: Buffer | None, shape
         r, cell_h, cell_w = unravel(item, (boxes, cells_h, cells_w))
         roi = _Roi(rois, r)
         batch = 0 if batches is None else cast(batches[r], DType.I64)
-        y0, x0, full_h, full_w = s.box(roi)
+        begin_y, begin_x, full_h, full_w = s.box(roi)
         box_h = var(full_h, DType.F32)
         box_w = var(full_w, DType.F32)
         if s.least is not None:
@@ -117,8 +113,8 @@ def pooled(acc: Scripted, x: Buffer, rois: Buffer, batches: Buffer | None, shape
             acc[r, cell_h, cell_w, c] = 0.0
         for i in range(count_h):
             for j in range(count_w):
-                in_y = y0 + cast(cell_h, DType.F32) * bin_h + step_h * (cast(i, DType.F32) + 0.5)
-                in_x = x0 + cast(cell_w, DType.F32) * bin_w + step_w * (cast(j, DType.F32) + 0.5)
+                in_y = begin_y + cast(cell_h, DType.F32) * bin_h + step_h * (cast(i, DType.F32) + 0.5)
+                in_x = begin_x + cast(cell_w, DType.F32) * bin_w + step_w * (cast(j, DType.F32) + 0.5)
                 y, x_ = _placed(s, roi, in_y, in_x, turn)
                 if y >= -1.0 and y <= cast(height, DType.F32) and x_ >= -1.0 and x_ <= cast(width, DType.F32):
                     top, bottom, v = _between(y, height)
@@ -200,12 +196,14 @@ class BoxAlign(LoopOp):
         mode = getattr(self, "aligned_mode", Aligned.ASYMMETRIC)
         rotated, clockwise = self.type == "ROIAlignRotated", bool(getattr(self, "clockwise_mode", False))
         cells, how = (self.pooled_h, self.pooled_w), getattr(self, "mode", Pooling.AVG)
-        return Sampling(cells, self.sampling_ratio, self.spatial_scale, how, mode, rotated, clockwise)
+        least = 1.0 if mode is Aligned.ASYMMETRIC and not rotated else None
+        return Sampling(cells, self.sampling_ratio, self.spatial_scale, how, mode, rotated, clockwise, least)
 
     def infer(self, x: Operand, rois: Operand, batches: Operand) -> TensorType:
         numbers = 5 if self.sampling.rotated else 4
         if (x.rank, rois.rank, batches.rank) != (4, 2, 1) or rois.shape[1] != numbers:
-            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {x.type}, {rois.type}")
+            found = f"{x.type}, {rois.type}"
+            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {found}")
         if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:
             raise ShapeError(f"{self.type}: cells must be positive, got {self.pooled_h} x {self.pooled_w}")
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], self.pooled_h, self.pooled_w))

@@ -95,7 +95,8 @@ class GroupedMatMul(LoopOp):
 
     def infer(self, a: Operand, b: Operand, offsets: Operand | None = None) -> TensorType:
         if b.rank != 3 or a.rank != (3 if offsets is None else 2) or a.dtype is not b.dtype:
-            raise ShapeError(f"GroupedMatMul: [T, K] with offsets or [G, M, K], and [G, N, K], got {a.type} and {b.type}")
+            found = f"{a.type} and {b.type}"
+            raise ShapeError(f"GroupedMatMul: [T, K] with offsets or [G, M, K], and [G, N, K], got {found}")
         if isinstance(a.shape[-1], int) and isinstance(b.shape[2], int) and a.shape[-1] != b.shape[2]:
             raise ShapeError(f"GroupedMatMul: inner dimensions differ: {a.shape[-1]} and {b.shape[2]}")
         return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))

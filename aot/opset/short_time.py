@@ -78,7 +78,7 @@ class STFT(LoopOp):
 
     def reference(self, x: Array, window: Array, size: Array, step: Array) -> Array:
         frame, hop = int(size.reshape(-1)[0]), int(step.reshape(-1)[0])
-        starts = np.arange((x.shape[-1] - frame) // hop + 1) * hop
+        starts: Array = np.arange((x.shape[-1] - frame) // hop + 1) * hop
         framed = x.astype(np.float64)[..., starts[:, None] + np.arange(frame)]
         found = np.fft.rfft(framed * _padded(window, frame))
         found = found.swapaxes(-1, -2) if self.transpose_frames else found

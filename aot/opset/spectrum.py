@@ -20,7 +20,7 @@ def _complex(array: Array) -> Array:
 
 
 def _parts(array: Array, dtype: np.dtype[np.generic]) -> Array:
-    return np.stack([array.real, array.imag], -1).astype(dtype)
+    return np.stack([np.real(array), np.imag(array)], -1).astype(dtype)
 
 
 def fitted(x: Input, wanted: Shape, real: bool) -> tuple[Expr, tuple[Var, ...], tuple[Expr, ...]]:
@@ -66,9 +66,6 @@ class FourierTransform(LoopOp):
     def static(self, dims: Shape, axes: tuple[int, ...]) -> None:
         TensorType(DType.F32, tuple(dims[a] for a in axes)).static_shape  # noqa: B018  raises if one is not known
 
-
-def _operands(*inputs: Input | None) -> list[Operand | None]:
-    return [None if i is None else i.operand() for i in inputs]
 
 
 @dataclass(frozen=True)

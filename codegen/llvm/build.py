@@ -11,8 +11,8 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import llvmlite
@@ -21,17 +21,21 @@ import numpy as np
 
 from codegen.llvm.elf import PAGE, Data, write_data_object
 from codegen.llvm.emit import emit
-from codegen.llvm.link import Linker, find_linker, link, merge
+from codegen.llvm.link import Linker, find_linker, link
 from codegen.llvm.module import arch_of, module_text
 from codegen.llvm.optimize import compile_module
+from codegen.llvm.relocatable import add_sections
 from codegen.llvm.sizes import size_text
 from codegen.llvm.text import Function
 from codegen.loops import Const, Kernel, Size, Var
 from codegen.program import ConstantBlock, Program, Region, Tensor
 from codegen.target import Target
 from runtime import abi
-from runtime.elf import ElfFile
+from runtime.atomic import replacing
 from runtime.errors import InternalError, UnsupportedError
+from runtime.seal import seal
+from runtime.weights import WeightsInfo, beside, content_hash, padded
+from runtime.weights import write as write_weights
 
 Manifest = dict[str, object]
 Progress = Callable[[str], None]
@@ -43,7 +47,8 @@ _MOST_WEIGHTS = (2 << 30) - (64 << 20)  # code reaches its tables behind them wi
 class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
-    `write_...` raise UnsupportedError for more weights than a file can hold; memory holds any.
+    `write_...` raise UnsupportedError for more weights than a library can hold; memory and a file beside it hold any.
+    `external`: the weights go into that file.
     """
 
     tag: str
@@ -52,65 +57,91 @@ class Built:
     manifest: Manifest = field(repr=False)
     constants: tuple[ConstantBlock, ...] = field(repr=False)
     constant_bytes: int
+    external: WeightsInfo | None = None
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
-        """Write the shared library, at once or not at all; PlatformError without a linker."""
+        """Write the shared library, and external weights beside it; each at once or not at all.
+
+        PlatformError without a linker.
+        """
         chosen = linker if linker is not None else find_linker(self.arch)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             folder_path = Path(folder)
             made = folder_path / "model.so"
             link(self._objects(folder_path), made, chosen, abi.MACHINES[self.arch])
-            _seal(made)
+            seal(made)
+            self._write_external(path)
             made.replace(path)
 
-    def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
-        """Write one relocatable object for static linking; its only visible symbol is the query function."""
-        chosen = linker if linker is not None else find_linker(self.arch)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
-            merge(self._objects(Path(folder)), path, chosen)
+    def write_object(self, path: Path) -> None:
+        """Write one relocatable object for static linking, without a linker; its only visible symbol is the query."""
+        with replacing(path) as made, made.open("wb") as stream:
+            add_sections(stream, self.code, self._sections())
+        self._write_external(path)
 
     def manifest_bytes(self) -> bytes:
         return manifest_bytes(self.manifest)
 
+    def _write_external(self, path: Path) -> None:
+        if self.external is not None:
+            write_weights(beside(path), self.external, parts_of(self.constants, self.constant_bytes))
+
     def _objects(self, folder: Path) -> list[Path]:
-        if self.constant_bytes > _MOST_WEIGHTS:
-            raise UnsupportedError(f"write: weights of at most {_MOST_WEIGHTS} bytes, got {self.constant_bytes}")
         code, data = folder / "code.o", folder / "data.o"
         code.write_bytes(self.code)
-        manifest = self.manifest_bytes()
-        sections = (
-            Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))]),
-            Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(manifest), 8, [(0, manifest)]),
+        seal = Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
+        with data.open("wb") as stream:
+            write_data_object(stream, abi.MACHINES[self.arch], (seal, *self._sections()))
+        return [code, data]
+
+    def _sections(self) -> tuple[Data, ...]:
+        data = self.manifest_bytes()
+        manifest = Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
+        name = abi.WEIGHTS_PREFIX + self.tag
+        if self.external is not None:
+            size = padded(self.constant_bytes)
+            return manifest, Data(abi.RESERVED_SECTION, name, size, abi.WEIGHTS_PAGE, [], reserved=True)
+        if self.constant_bytes > _MOST_WEIGHTS:
+            raise UnsupportedError(
+                f"write: weights in the library have at most {_MOST_WEIGHTS} bytes, got {self.constant_bytes}; "
+                "make them external"
+            )
+        return (
+            manifest,
             Data(
                 abi.WEIGHTS_SECTION,
-                abi.WEIGHTS_PREFIX + self.tag,
+                name,
                 max(1, self.constant_bytes),
                 PAGE,
                 ((block.offset, block.data) for block in self.constants),
             ),
         )
-        with data.open("wb") as stream:
-            write_data_object(stream, abi.MACHINES[self.arch], sections)
-        return [code, data]
 
 
-def build(program: Program, target: Target, *, level: int | None = 1, progress: Progress | None = None) -> Built:
-    """Compile `program` for `target`; `level` None runs no LLVM passes. `progress` is told each stage."""
+def build(
+    program: Program, target: Target, *, level: int | None = 1, options: Manifest | None = None,
+    external: bool = False, progress: Progress | None = None,
+) -> Built:  # fmt: skip
+    """Compile `program` for `target`; `level` None runs no LLVM passes. `progress` is told each stage.
+
+    `options` are kept in the manifest: what else the compiler was asked for. `external`: weights in a file of their own.
+    """
     say = progress if progress is not None else _silent
     say(f"emit {len(program.kernels)} kernels")
     functions = emit_functions(program, target)
     constants = tuple(sorted(program.constants, key=lambda block: block.offset))
     _check_constants(program, constants)
-    manifest = make_manifest(program, functions, target, level)
+    manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
 
     draft = module_text(program, functions, "", target, 0)
-    digest = _digest(draft, constants, manifest)
+    info = _external(draft, program, manifest) if external else None
+    digest = _digest(draft, constants, manifest) if info is None else content_hash(info)
     tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
-    manifest |= {"tag": tag, "hash": digest}
+    manifest |= {"tag": tag, "hash": digest} | ({} if info is None else {"external": asdict(info)})
     text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
     say(f"compile {len(text) // 1024} KB of LLVM IR")
     code = compile_module(text, target, level)
-    return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes)
+    return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info)
 
 
 def emit_functions(program: Program, target: Target) -> dict[str, Function]:
@@ -134,7 +165,7 @@ def kernels_text(program: Program, target: Target) -> str:
     return "\n".join([*tables, *texts, *declarations]) + "\n"
 
 
-def make_manifest(program: Program, functions: dict[str, Function], target: Target, level: int | None) -> Manifest:
+def make_manifest(program: Program, functions: dict[str, Function], target: Target, options: Manifest) -> Manifest:
     """Everything a loader must know; the keys are listed in `runtime.abi`."""
     version = ".".join(map(str, llvm.llvm_version_info))
     scratch = max([program.scratch_bytes, *(f.scratch_bytes for f in functions.values())])
@@ -157,7 +188,7 @@ def make_manifest(program: Program, functions: dict[str, Function], target: Targ
         "weights": program.constant_bytes,
         "scratch": scratch,
         "state": program.state_bytes,
-        "options": {"level": level},
+        "options": options,
         "toolchain": {"llvmlite": llvmlite.__version__, "llvm": version},
     }
 
@@ -228,13 +259,31 @@ def _digest(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest
     return digest.hexdigest()
 
 
-def _seal(path: Path) -> None:
-    """Put the digest of the file into it, so that the loader notices damage before the system maps it."""
-    with path.open("r+b") as stream:
-        file = ElfFile(stream, path.name)
-        seal = file.digest(without=(abi.SEAL_SECTION, abi.WEIGHTS_SECTION))
-        stream.seek(file.find(abi.SEAL_SECTION).offset)
-        stream.write(seal)
+def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes | memoryview]:
+    """The `size` bytes of weights in order; gaps are zero."""
+    position = 0
+    for block in constants:
+        yield from zeros(block.offset - position)
+        yield np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data
+        position = block.offset + block.data.nbytes
+    yield from zeros(size - position)
+
+
+def zeros(count: int) -> Iterator[bytes]:
+    """So many, a piece at a time."""
+    piece = bytes(1 << 20)
+    yield from (piece for _ in range(count >> 20))
+    yield piece[: count & (1 << 20) - 1]
+
+
+def _external(draft: str, program: Program, manifest: Manifest) -> WeightsInfo:
+    constants = tuple(sorted(program.constants, key=lambda block: block.offset))
+    places = ",".join(f"{b.offset}:{b.data.dtype.str}:{b.data.nbytes}" for b in constants)
+    layout = hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
+    digest = hashlib.sha256()
+    for part in parts_of(constants, program.constant_bytes):
+        digest.update(part)
+    return WeightsInfo(program.constant_bytes, layout, digest.hexdigest())
 
 
 def _identifier(name: str) -> str:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from runtime.errors import InternalError
 
 PAGE = 4096
-_SHF_ALLOC = 2
-_PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_GLOBAL_OBJECT, _GLOBAL_FUNCTION, _SECTION_SYMBOL, _HIDDEN = 0x11, 0x12, 0x03, 2
+SHF_WRITE, SHF_ALLOC = 1, 2
+PROGBITS, SYMTAB, STRTAB, NOBITS = 1, 2, 3, 8
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
+GLOBAL_OBJECT, GLOBAL_FUNCTION, SECTION_SYMBOL, HIDDEN = 0x11, 0x12, 0x03, 2
 _PADDING = bytes(PAGE)
 
 
@@ -30,7 +30,8 @@ class Data:
     """A read-only section with one hidden global symbol at its start.
 
     `blocks` are pairs of offset and bytes, ascending, without overlap; gaps are zero. `functions` are names that the
-    section defines too, for others to call: a stand-in for a library that is not there.
+    section defines too, for others to call: a stand-in for a library that is not there. One that is `reserved` is
+    writable memory that the file does not hold: for something that will be mapped there.
     """
 
     section: str
@@ -39,50 +40,54 @@ class Data:
     align: int
     blocks: Iterable[tuple[int, bytes | NDArray[np.generic]]]
     functions: tuple[str, ...] = ()
+    reserved: bool = False
+
+    def header(self, name: int, position: int) -> list[int]:
+        """The section header, as the fields of SECTION."""
+        kind, flags = (NOBITS, SHF_ALLOC | SHF_WRITE) if self.reserved else (PROGBITS, SHF_ALLOC)
+        return [name, kind, flags, 0, position, self.size, 0, 0, self.align, 0]
+
+    @property
+    def file_bytes(self) -> int:
+        return 0 if self.reserved else self.size
 
 
 def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data]) -> None:
     """Write a relocatable object for the e_machine `machine`; the stream need not seek."""
     names, strings = _Strings(), _Strings()
-    headers = [_SECTION.pack(*[0] * 10)]
-    symbols = [_SYMBOL.pack(0, 0, 0, 0, 0, 0)]
-    symbols += [_SYMBOL.pack(0, _SECTION_SYMBOL, 0, i, 0, 0) for i in range(1, len(sections) + 1)]
+    headers = [SECTION.pack(*[0] * 10)]
+    symbols = [SYMBOL.pack(0, 0, 0, 0, 0, 0)]
+    symbols += [SYMBOL.pack(0, SECTION_SYMBOL, 0, i, 0, 0) for i in range(1, len(sections) + 1)]
     local = len(symbols)
-    position = _HEADER.size
+    position = HEADER.size
     for i, data in enumerate(sections, 1):
-        position = _aligned(position, data.align)
-        headers.append(
-            _SECTION.pack(names.add(data.section), _PROGBITS, _SHF_ALLOC, 0, position, data.size, 0, 0, data.align, 0)
-        )
-        symbols.append(_SYMBOL.pack(strings.add(data.symbol), _GLOBAL_OBJECT, _HIDDEN, i, 0, data.size))
-        symbols += [_SYMBOL.pack(strings.add(name), _GLOBAL_FUNCTION, 0, i, 0, data.size) for name in data.functions]
-        position += data.size
+        position = aligned(position, data.align)
+        headers.append(SECTION.pack(*data.header(names.add(data.section), position)))
+        symbols.append(SYMBOL.pack(strings.add(data.symbol), GLOBAL_OBJECT, HIDDEN, i, 0, data.size))
+        symbols += [SYMBOL.pack(strings.add(name), GLOBAL_FUNCTION, 0, i, 0, data.size) for name in data.functions]
+        position += data.file_bytes
 
     symbol_bytes = b"".join(symbols)
     count = len(sections) + 5
     symtab, strtab, shstrtab, stack = (names.add(n) for n in (".symtab", ".strtab", ".shstrtab", ".note.GNU-stack"))
-    at_symbols = _aligned(position, 8)
+    at_symbols = aligned(position, 8)
     at_strings = at_symbols + len(symbol_bytes)
     at_names = at_strings + len(strings.data)
-    at_headers = _aligned(at_names + len(names.data), 8)
+    at_headers = aligned(at_names + len(names.data), 8)
     link = len(sections) + 2
     headers += [
-        _SECTION.pack(symtab, _SYMTAB, 0, 0, at_symbols, len(symbol_bytes), link, local, 8, _SYMBOL.size),
-        _SECTION.pack(strtab, _STRTAB, 0, 0, at_strings, len(strings.data), 0, 0, 1, 0),
-        _SECTION.pack(shstrtab, _STRTAB, 0, 0, at_names, len(names.data), 0, 0, 1, 0),
-        _SECTION.pack(stack, _PROGBITS, 0, 0, at_names, 0, 0, 0, 1, 0),  # no executable stack
+        SECTION.pack(symtab, SYMTAB, 0, 0, at_symbols, len(symbol_bytes), link, local, 8, SYMBOL.size),
+        SECTION.pack(strtab, STRTAB, 0, 0, at_strings, len(strings.data), 0, 0, 1, 0),
+        SECTION.pack(shstrtab, STRTAB, 0, 0, at_names, len(names.data), 0, 0, 1, 0),
+        SECTION.pack(stack, PROGBITS, 0, 0, at_names, 0, 0, 0, 1, 0),  # no executable stack
     ]
 
-    out = _Writer(stream)
+    out = Writer(stream)
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
-    sizes = (_HEADER.size, 0, 0, _SECTION.size, count, link + 1)
-    out.write(_HEADER.pack(ident, 1, machine, 1, 0, 0, at_headers, 0, *sizes))
+    sizes = (HEADER.size, 0, 0, SECTION.size, count, link + 1)
+    out.write(HEADER.pack(ident, 1, machine, 1, 0, 0, at_headers, 0, *sizes))
     for data in sections:
-        start = _aligned(out.position, data.align)
-        for offset, block in data.blocks:
-            out.pad_to(start + offset)
-            out.write(block)
-        out.pad_to(start + data.size)
+        out.data(data)
     out.pad_to(at_symbols)
     out.write(symbol_bytes)
     out.write(bytes(strings.data))
@@ -91,7 +96,8 @@ def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data]) 
     out.write(b"".join(headers))
 
 
-def _aligned(position: int, align: int) -> int:
+def aligned(position: int, align: int) -> int:
+    """The next multiple of `align`."""
     return -(-position // align) * align
 
 
@@ -105,7 +111,9 @@ class _Strings:
         return offset
 
 
-class _Writer:
+class Writer:
+    """Writes in order and knows where it is."""
+
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
         self.position = 0
@@ -114,6 +122,14 @@ class _Writer:
         view = memoryview(data) if isinstance(data, bytes) else _bytes_of(data)
         self.stream.write(view)
         self.position += view.nbytes
+
+    def data(self, data: Data) -> None:
+        """The contents of a section, at its alignment."""
+        start = aligned(self.position, data.align)
+        for offset, block in data.blocks:
+            self.pad_to(start + offset)
+            self.write(block)
+        self.pad_to(start + data.file_bytes)
 
     def pad_to(self, position: int) -> None:
         if position < self.position:

@@ -19,6 +19,7 @@ def header_text(built: Built) -> str:
         title=_plain(manifest.name) or "model",
         abi=ABI_VERSION,
         query=QUERY_PREFIX + built.tag,
+        macro="AOT_" + built.tag.rpartition("_")[0].upper(),
         signature="\n".join(lines),
     )
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.llvm.elf import Data, write_data_object
+from runtime.atomic import replacing
 from runtime.errors import PlatformError
 
 # All that a model may need of the system; LLVM makes loops into the first three.
@@ -76,13 +76,8 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) ->
         with stub.open("wb") as stream:
             write_data_object(stream, machine, [Data(".text", "libc_stub", 16, 16, [], LIBC)])
         _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
-        _into(output, lambda made: _check(linker, _called(linker.command([*objects, libc], made, _OPTIONS))))
-
-
-def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
-    """One relocatable object from several, for static linking."""
-    command = [linker.path, "-r", *(["-nostdlib"] if linker.driver else []), *map(str, objects), "-o"]
-    _into(output, lambda made: _check(linker, _called([*command, str(made)])))
+        with replacing(output) as made:
+            _check(linker, _called(linker.command([*objects, libc], made, _OPTIONS)))
 
 
 def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -92,18 +87,3 @@ def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def _check(linker: Linker, done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
         raise PlatformError(f"link: {linker.path} failed: {done.stderr.strip() or done.returncode}")
-
-
-def _into(output: Path, make: Callable[[Path], None]) -> None:
-    """Give `make` a temporary file beside `output` and rename it: nobody ever sees half a file."""
-    handle, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
-    os.close(handle)
-    made = Path(name)
-    try:
-        make(made)
-        umask = os.umask(0)
-        os.umask(umask)
-        made.chmod(0o777 & ~umask)
-        made.replace(output)
-    finally:
-        made.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 /* $title; ABI version $abi. Link with the object, or load the shared library and look the function up.
  *
- *     const struct aot_model *model = $query(AOT_ABI);
+ *     const struct aot_model *model = $macro(AOT_ABI);     or: dlsym(library, ${macro}_NAME)
  *     void *pool = model->pool_create(2);
  *     struct aot_request request = { inputs, outputs, symbols, arena, state, pool, 2, NULL };
  *     int32_t code = model->infer(&request);        0, or see model->error_text(code)
@@ -49,6 +49,8 @@ struct aot_model {
     void (*pool_destroy)(void *pool);
     void (*pool_resize)(void *pool, int64_t threads);
     const char *(*error_text)(int32_t code);
+    const void *weights;   /* external ones are to be mapped here: mmap with MAP_FIXED, from 64 KiB of the file on */
+    int64_t weights_bytes; /* whole pages, if they are external */
 };
 #elif AOT_ABI != $abi
 #error "models of two ABI versions in one program"
@@ -58,3 +60,5 @@ struct aot_model {
 extern "C"
 #endif
 const struct aot_model *$query(int32_t version);
+#define $macro $query
+#define ${macro}_NAME "$query"

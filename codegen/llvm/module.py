@@ -24,7 +24,7 @@ from runtime.errors import InternalError, UnsupportedError
 # Below these a chunk costs more to hand over than to run.
 CHUNK_WORK = 10_000
 CHUNK_TRAFFIC = 16 * 1024
-CHUNKS_PER_THREAD = 4
+CHUNKS_PER_THREAD = 8
 # Below this a whole inference takes less time than workers take to wake up.
 PIECES_WORTH_SHARING = 32
 
@@ -290,6 +290,8 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
         "symbol_count": f"i64 {len(_sizes(program))}",
         "call_count": f"i64 {len(program.calls)}",
         "state_bytes": f"i64 {program.state_bytes}",
+        "weights": f"ptr {weights}",
+        "weights_bytes": f"i64 {program.constant_bytes}",
     }
     entries: list[str] = []
     for name, *_ in abi.Table._fields_:

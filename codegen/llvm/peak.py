@@ -24,6 +24,7 @@ from runtime.tensors import aligned_empty
 _MULTIPLY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 _STREAM = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _STREAMS = 8
+_TURNS = 100_000  # half a millisecond
 
 
 class PeakLoops:
@@ -41,6 +42,7 @@ class PeakLoops:
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         tracker = library.export_symbol("multiply").export_symbol("stream").link(jit, "peak")
         self._keep = (jit, tracker)
+        self._pool: ThreadPoolExecutor | None = None
         self._multiply = _MULTIPLY(tracker["multiply"])
         self._stream = _STREAM(tracker["stream"])
         self._sink = [aligned_empty((lanes,), np.dtype(np.float32), 64) for _ in range(MAX_THREADS)]
@@ -52,15 +54,17 @@ class PeakLoops:
         self._on(threads, lambda i: self._multiply(turns, self._sink[i][1]))
         return float(self._per_turn * turns * threads)
 
+    def turns(self, threads: int) -> int:
+        """For `multiply`: less than a turn of the scheduler; with several threads, long against their start."""
+        return _TURNS if threads == 1 else 10 * _TURNS
+
     def flops(self, seconds: float = 0.1, threads: int = 1) -> float:
-        """FLOP/s; the best of a few runs that take about `seconds` together."""
-        work, spent = self.multiply(20_000, threads), 1e-9
-        turns = 20_000
-        while spent < seconds / 10:
-            turns *= 2
-            work, spent = _timed(partial(self.multiply, turns, threads))
-        runs = [_timed(partial(self.multiply, turns, threads)) for _ in range(8)]
-        return max(w / s for w, s in [*runs, (work, spent)])
+        """FLOP/s; the best of many runs in `seconds`."""
+        best, end = 0.0, time.perf_counter() + seconds
+        while time.perf_counter() < end or not best:
+            work, spent = _timed(partial(self.multiply, self.turns(threads), threads))
+            best = max(best, work / spent)
+        return best
 
     def bandwidth(self, size: int, seconds: float = 0.05, threads: int = 1) -> float:
         """Bytes/s read by all threads together, each from a block of its own; `size` bytes in all blocks."""
@@ -90,8 +94,9 @@ class PeakLoops:
         if threads == 1:
             run(0)
             return
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, range(threads)))
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(MAX_THREADS)
+        list(self._pool.map(run, range(threads)))
 
 
 def _timed(run: Callable[[], object]) -> tuple[float, float]:

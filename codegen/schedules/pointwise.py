@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from codegen.access import Access, known, reads, store
+from codegen.access import Access, known, reads, runs_on, store, varies
 from codegen.define import Definition
 from codegen.loops import Expr, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
@@ -21,7 +21,7 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     lanes = lane_count(d, target)
     accesses = (store(d), *reads(d))
     axis = _lane_axis(axes, accesses, constants, lanes)
-    order = sorted((a for a in axes if a is not axis), key=lambda a: -abs(accesses[0].steps.get(a) or 0))
+    order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
     inner = [axis]
     while order and _contiguous(order[-1], inner, accesses):
         inner.insert(0, order.pop())
@@ -37,7 +37,7 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     parallel = name
     if outer:
         parallel = outer[0].name
-        if len(outer) > 1 and all(isinstance(a.extent, int) for a in outer) and not shared:
+        if len(outer) > 1 and not shared:
             parallel = fresh("p", d)
             fuse.append((parallel, tuple(a.name for a in outer)))
     names = [a.name for a in outer]
@@ -91,8 +91,9 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
 def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> bool:
     """Does `outer` go on in every access where the fused `inner` axes end?"""
     first = inner[0]
-    if not isinstance(first.extent, int) or not isinstance(outer.extent, int):
-        return False
+    if varies((first, outer)):
+        return runs_on(accesses, outer, first)
+    assert isinstance(first.extent, int)
     for x in accesses:
         a, b = x.steps.get(outer, 0), x.steps.get(first, 0)
         if a is None or b is None or a != first.extent * b:

@@ -9,10 +9,12 @@ tiles come out better, and the register tile is the one that costs least for the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
-from codegen.access import Access, known, reads, store
+from codegen.access import Access, known, reads, runs_on, store, varies
 from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.loops import Var
@@ -21,6 +23,7 @@ from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.target import Target
 
 HIGHEST = 14  # rows of a register tile: more would only spend loads
+MANY = 3  # tiles
 WINDOW = 32  # points of a reduction that are written out
 
 
@@ -69,7 +72,7 @@ def _form(d: Definition, constants: frozenset[str], shared: frozenset[Var], lane
     fixed = [x for x in body if x.moves(lane)]
     window = all(x.moves(lane) for x in body)
     outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
-    rows = sorted((a for a in others if a not in outer), key=lambda a: -abs(out.steps[a] or 0))
+    rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
     return _Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
 
 
@@ -90,20 +93,22 @@ def _packable(x: Access, a: Var) -> bool:
 def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
     """Reduction axes with the largest steps outermost, so that the innermost runs along memory."""
     assert d.reduction is not None
-    steps = {a: max((abs(x.steps[a] or 0) for x in body), default=0) for a in d.reduction.axes}
+    steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}
     return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
 
 
 def _window(d: Definition, form: _Form, lanes: int, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     """Windows over channels: a vector of channels times a tile of pixels, the window written out."""
     width = _width(extent(form.lane), lanes)
-    rows = [a.name for a in form.rows]
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    rows = [*_loops(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
     if form.rows:
-        tile.append(Tile(form.rows[-1].name, _pixels(extent(form.rows[-1]), 7)))
+        tile.append(_row_tile(form.rows[-1:], rows[-1], _pixels(extent(form.rows[-1]), 7)))
     small = prod(extent(a) for a in form.sums) <= WINDOW
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     return Schedule(
+        fuse=tuple(fuse),
         order=order,
         tile=tuple(tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
@@ -132,17 +137,18 @@ def _matrix(
     rows, row_loops = _rows(d, form, width, target, fuse)
     height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target)
     sums = _fused_sums(d, form, fuse)
-    loops = [a.name for a in form.outer]
+    loops = _loops(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
-    first = extent(form.rows[0]) if row_loops else _tiles(_count(form, rows, fuse), height)
+    first = prod(map(extent, form.rows[:-1])) if row_loops and varies(form.rows) else extent(form.rows[0]) if row_loops else _tiles(_count(form, rows, fuse), height)
     outside = _weights_outside(d, form, target)
     if not loops and min(first, panels) < 2 * target.cores <= max(first, panels):
         outside = panels > first  # enough units for the threads comes first
     order = (*loops, *(across + down if outside else down + across), *sums)
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
-        tiles.insert(0, Tile(rows, height))
+        parts = dict(fuse).get(rows, (rows,))
+        tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
     return Schedule(
         fuse=tuple(fuse),
         order=order,
@@ -164,6 +170,12 @@ def _rows(
     if not form.rows:
         return "", []
     last = form.rows[-1]
+    if varies(form.rows):
+        accesses = (store(d), *(x for x in reads(d) if any(x.moves(a) for a in form.rows)))
+        if len(form.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(form.rows)):
+            fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
+            return fuse[-1][0], []
+        return last.name, _loops(d, form.rows[:-1], fuse)
     alone, _ = tile_of(extent(last), extent(form.lane), width, target)
     count = prod(extent(a) for a in form.rows)
     together, _ = tile_of(count, extent(form.lane), width, target)
@@ -172,6 +184,22 @@ def _rows(
     name = fresh("p", d)
     fuse.append((name, tuple(a.name for a in form.rows)))
     return name, []
+
+
+def _loops(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Loops around a tile; one where sizes are known at run time only, since any of them may be 1."""
+    if len(axes) < 2 or not varies(axes):
+        return [a.name for a in axes]
+    taken = {name for name, _ in fuse}
+    name = next(n for n in (fresh(letter, d) for letter in "pqr") if n not in taken)
+    fuse.append((name, tuple(a.name for a in axes)))
+    return [name]
+
+
+def _row_tile(rows: Sequence[Var], name: str, height: int) -> Tile:
+    """Many rows of a number that run time tells are cut, which takes five loops; few are balanced, a loop a height."""
+    many = varies(rows) and prod(map(extent, rows)) >= MANY * height
+    return Tile(name, height, Tail.CUT if many else Tail.BALANCE)
 
 
 def _tiles(n: int, size: int) -> int:

@@ -19,15 +19,16 @@ from numpy.typing import NDArray
 
 from codegen.access import known
 from codegen.define import Definition, Group
-from codegen.expressions import rewrite
+from codegen.expressions import rewrite, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
 from codegen.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
 from codegen.target import Target
 from runtime.abi import DType
 
 Matrix = tuple[tuple[float, ...], ...]
+WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
 TILES = 28  # of a block, about: enough rows for full register tiles, few enough for the cache
 
 
@@ -115,7 +116,7 @@ def weight_matrix(m: int) -> NDArray[np.float64]:
     n = m + 2
     system = np.einsum("kx,xi->kix", a, b).reshape(m * n, n)
     wanted = np.array([[float(i == k + j) for j in range(3)] for k in range(m) for i in range(n)])
-    return np.linalg.pinv(system) @ wanted
+    return np.matmul(np.linalg.pinv(system), wanted)
 
 
 def transformed(weights: NDArray[np.generic], form: Form, m: int) -> NDArray[np.float32]:
@@ -182,11 +183,11 @@ def choose_size(form: Form, threads: int) -> int:
     if ic < 16 or oc < 16 or min(h, w) < 4:
         return 0
     plain = 9.0 * h * w * ic * oc
-    costs = {0: plain}
+    costs = {0: plain + 9.0 * ic * oc * WEIGHT}
     for m in (2, 4):
         tiles, points = -(-h // m) * -(-w // m), (m + 2) ** 2
-        # about 8 operations for each point and channel of both transforms; weights stream from memory
-        costs[m] = tiles * points * (ic * oc + 8.0 * (ic + oc)) * 1.1 + points * ic * oc * 2.0
+        # about 8 operations for each point and channel of both transforms
+        costs[m] = tiles * points * (ic * oc + 8.0 * (ic + oc)) * 1.1 + points * ic * oc * WEIGHT
     return min(costs, key=lambda m: (costs[m], m))
 
 
@@ -202,8 +203,10 @@ def winograd(d: Definition, form: Form, m: int, target: Target) -> Winograd:
     v = dense("v", n * n, ty, tiles_x, channels, space=Space.ARENA)
     mm = dense("m", n * n, ty, tiles_x, outs, space=Space.ARENA)
 
+    guarded = _inside(form, m)
+
     def read(i: Var, j: Var) -> Expr:
-        return rewrite(form.guarded, {form.h: ty * m, form.kh: i, form.w_axis: tx * m, form.kw: j, form.ic: ic})
+        return rewrite(guarded, {form.h: ty * m, form.kh: i, form.w_axis: tx * m, form.kw: j, form.ic: ic})
 
     def write(p: Var, o: Var, total: Expr) -> Definition:
         at: dict[Expr, Expr] = {form.h: ty * m + p, form.w_axis: tx * m + o, form.oc: oc}
@@ -225,6 +228,22 @@ def winograd(d: Definition, form: Form, m: int, target: Target) -> Winograd:
     rows = max(1, min(round(TILES / tiles_x), known(ty.extent or 1)))
     ragged = bool(height % m or width % m)
     return Winograd(group, _plan(group, u.name, m, rows, ragged, target), u)
+
+
+def _inside(form: Form, m: int) -> Expr:
+    """What is read, and 0 where a ragged tile reaches over the edge: what lies there would not cancel out exactly."""
+    asked: set[object] = set()
+    e = form.guarded
+    while isinstance(e, Prim):
+        asked.add(normal(e.args[0], {}).key)
+        e = e.args[2]
+    made = form.guarded
+    for axis in (form.h, form.w_axis):
+        k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
+        index, size = form.x.index[k], form.x.buffer.shape[k]
+        if known(axis.extent or 1) % m and normal(index, {}).key not in asked:
+            made = prim("within", index, size, made)
+    return made
 
 
 def _transform(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,16 @@ def test_bench_per_kernel_prints_a_row_for_each_call(library: Path) -> None:
     lines = bench(library, "--per-kernel").splitlines()
     assert lines[1].startswith("limits: ") and lines[2].split()[-1] == "layers"
     assert len(lines) == 3 + 5
-    assert "3 more calls" in bench(library, "--per-kernel", "--top", "2")
+    assert "3 more kernels" in bench(library, "--per-kernel", "--top", "2")
+
+
+def test_calls_of_one_kernel_are_summed_up(library: Path) -> None:
+    manifest = runtime.load(library).manifest
+    times = np.array([[1e-3, 2e-3, 3e-3, 4e-3, 5e-3]])
+    rows = [replace(row, kernel="k") for row in profile.call_profiles(manifest, times, None)]
+    line = profile.table(profile.ModelProfile(0.0, 0.0, 1, None, tuple(rows))).splitlines()[1].split()
+    assert line[:5] == ["100.0", "100.0", "5", "15000.0", "15000.0"]
+    assert line[-2:] == ["k", "layer4"]
 
 
 def test_bench_json_holds_every_call(library: Path) -> None:

@@ -20,6 +20,7 @@ CASES = [
     Case(Broadcast(), [(F32, (3, 1)), at(2, 3, 4)], EXACT),
     Case(Broadcast(), [(U8, ()), at(2, 3)], EXACT),
     Case(Broadcast(), [(I32, ("n=3", 1)), at(2, 3, 4)], EXACT),
+    Case(Broadcast(), [(F32, ("n=3", "m=1")), at(2, 3, 4)], EXACT),
     Case(Broadcast(BroadcastMode.EXPLICIT), [(F32, (3,)), at(2, 3, 4), at(1)], EXACT),
     Case(Broadcast(BroadcastMode.EXPLICIT), [(F32, (2, 4)), at(2, 3, 4), at(0, 2)], EXACT),
     Case(Broadcast(BroadcastMode.NONE), [(F32, (3, 4)), at(2, 3, 4), at(1, 2)], EXACT),

@@ -20,7 +20,10 @@ CASES = [
         for how in Pooling
         for mode in Aligned
     ),
-    *(Case(ROIAlign_3(2, 2, 2, 1.0, how), [(F16, (2, 3, 10, 8)), ROIS.astype(np.float16), BATCHES], LOOSE) for how in Pooling),
+    *(
+        Case(ROIAlign_3(2, 2, 2, 1.0, how), [(F16, (2, 3, 10, 8)), ROIS.astype(np.float16), BATCHES], LOOSE)
+        for how in Pooling
+    ),
     *(
         Case(ROIAlignRotated(2, 3, ratio, 1.0, clockwise), [(F32, (2, 3, 10, 8)), TURNED, BATCHES[:2]], LOOSE)
         for ratio in (0, 2)

@@ -11,7 +11,24 @@ import numpy as np
 from aot.ir.op import Work
 from aot.ir.types import Array, numpy_dtype
 from codegen.define import Definition, Group, identity
-from codegen.loops import Alloc, Buffer, Const, Expr, For, If, Let, Load, Prim, Reduce, Size, Space, Stmt, Store, Var, While
+from codegen.loops import (
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Prim,
+    Reduce,
+    Size,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from runtime.abi import DType
 from tests.evaluate import FLOAT, INTEGER, REDUCE, converted
 
@@ -70,6 +87,7 @@ class Interpreter:
                 for i in range(var.low, self.size(var.extent)):
                     self.env[var] = i
                     self.run(body)
+                self.env.pop(var, None)
             case While(condition, body):
                 while self.value(condition):
                     self.run(body)

@@ -6,7 +6,7 @@ from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from codegen.program import Place, Region
-from tests.lowering.check import compiled, weights
+from tests.lowering.check import compiled, ints, weights
 
 
 def places(made: Compilation) -> list[tuple[Place, ...]]:
@@ -36,12 +36,9 @@ def test_a_value_that_is_read_again_is_not_written_over() -> None:
 def test_a_transposed_reader_does_not_write_over_its_input() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         y = b.Exp(b.Sin(x))
-        turned = b.Exp(b.Add(y, b.Transpose(y, b.const([1, 0], made_of_integers))))
+        turned = b.Exp(b.Add(y, b.Transpose(y, ints(b, 1, 0))))
         return b.MatMul(turned, weights(b, 8, 8))
 
-    from runtime.abi import DType  # noqa: PLC0415
-
-    made_of_integers = DType.I64
     compiled(make, (8, 8))
 
 

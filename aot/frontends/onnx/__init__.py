@@ -1,0 +1,1 @@
+"""ONNX: `.onnx` to a graph of foreign operations, and the pass that turns them into operations of the opset."""

@@ -1,0 +1,246 @@
+"""The front pass that turns foreign operations of dialect `onnx` into operations of the opset, producers first.
+
+    foreign ports --(environment)--> ports of new nodes, sequences of ports, nothing
+
+Types and small values of converted inputs are known when a node is converted, so If and Loop can be resolved on the way.
+All nodes that cannot be converted are listed in one error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aot.frontends.onnx import (
+    attention,
+    control_flow,
+    convolution,
+    elementwise,
+    fourier,
+    gather,
+    generators,
+    logical,
+    losses,
+    matmul,
+    microsoft,
+    movement,
+    normalization,
+    pooling,
+    quantization,
+    recurrent,
+    reduction,
+    resize,
+    scatter,
+    shape,
+)
+from aot.frontends.onnx.registry import CONVERSIONS, Call, Outputs, Value
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.op import Foreign
+from aot.opset.infrastructure import Constant, Parameter, Result
+from runtime.errors import AotError, ModelError, UnsupportedError
+
+FAMILIES = (
+    attention, control_flow, convolution, elementwise, fourier, gather, generators, logical, losses, matmul, microsoft,
+    movement, normalization, pooling, quantization, recurrent, reduction, resize, scatter, shape,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A node that cannot be converted, and why."""
+
+    node: str
+    kind: str
+    domain: str
+    opset: int
+    reason: str
+
+    def __str__(self) -> str:
+        kind = f"{self.domain}.{self.kind}" if self.domain else self.kind
+        return f"{kind} (opset {self.opset}) in {self.node!r}: {self.reason}"
+
+
+class Unconverted(UnsupportedError):
+    """Lists all nodes that cannot be converted."""
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join([f"{file}: {len(problems)} nodes are not supported", *map(str, problems)]))
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxToOpset:
+    """Foreign operations become operations of the opset."""
+
+    name: str = "onnx_to_opset"
+    phase: str = "front"
+    required: bool = True
+    run_not_recursively: bool = True
+
+    def __call__(self, graph: Graph) -> bool:
+        """Converts in place. Raises Unconverted, or ModelError where a node breaks a rule of ONNX."""
+        nodes = [n for n in graph.order() if _foreign(n) is not None]
+        if not nodes:
+            return False
+        work = _Work(graph)
+        values = work.results(graph, {})
+        problems = list(dict.fromkeys(work.problems))
+        if problems:
+            raise Unconverted(graph.file or graph.name, problems)
+        for node, value in zip(graph.results, values, strict=True):
+            if not isinstance(value, OutPort):
+                what = "a sequence" if value is not None else "absent"
+                raise Unconverted(graph.file or graph.name, [_output_problem(node, what)])
+            node.in_port(0).connect(value)
+        for node in reversed(nodes):
+            for port in node.out_ports().values():
+                port.disconnect()
+            graph.remove(node)
+        return True
+
+
+onnx_to_opset = OnnxToOpset()
+
+
+def _output_problem(node: Node, what: str) -> Problem:
+    return Problem(node.name, "Output", "", 0, f"outputs must be tensors, got {what}")
+
+
+def _foreign(node: Node) -> Foreign | None:
+    return node.op if isinstance(node.op, Foreign) and node.op.dialect == "onnx" else None
+
+
+class _Failed:
+    """Stands for the outputs of a node that could not be converted."""
+
+
+FAILED = _Failed()
+Environment = dict[OutPort, Any]
+
+
+@dataclass(slots=True)
+class _Work:
+    """Converts nodes into `graph`, which need not be the graph they are in."""
+
+    graph: Graph
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+    def results(self, source: Graph, env: Environment) -> list[Any]:
+        """The values of a graph's results; FAILED for those that could not be made."""
+        needed = _needed(source)
+        for node in source.order():
+            if node.id in needed:
+                self._visit(source, node, env)
+        return [env[node.source(0)] for node in source.results]
+
+    def _visit(self, source: Graph, node: Node, env: Environment) -> None:
+        if isinstance(node.op, Result):
+            return
+        if _foreign(node) is not None:
+            self._convert(node, env)
+        elif source is self.graph:
+            env[node.out_port(0)] = node.out_port(0)
+        elif node.data is not None:
+            env[node.out_port(0)] = self.graph.add(node.op, name=node.name, origin=node.origin, data=node.data).out_port(0)
+
+    def _convert(self, node: Node, env: Environment) -> None:
+        op = node.op
+        assert isinstance(op, Foreign)
+        attrs = dict(op.attrs)
+        inputs = [None if s is None else env[s] for s in node.sources()]
+        values: Sequence[Any] = [FAILED] * len(node.out_ports())
+        function = CONVERSIONS.get((attrs["domain"], op.kind))
+        reason = attrs.get("unsupported") or ("" if function is not None else "there is no conversion for it")
+        if reason:
+            self._refuse(node, op, attrs, reason)
+        elif FAILED not in inputs:
+            before = len(self.problems)
+            try:
+                values = self._called(node, attrs, inputs)
+            except UnsupportedError as error:
+                if len(self.problems) == before:  # else it lies in a body, and is listed
+                    self._refuse(node, op, attrs, str(error))
+            except AotError as error:
+                error.add_note(f"in ONNX node {node.name!r} ({op.kind}) of {node.graph.file}")
+                raise
+        for port, value in zip(node.out_ports().values(), values, strict=True):
+            env[port] = value
+            if isinstance(value, OutPort) and node.graph is self.graph and value.node.id not in _ids(self.graph.parameters):
+                value.add_tensor_names(port.names)
+
+    def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:
+        self.problems.append(Problem(node.name, op.kind, attrs["domain"], attrs["opset"], reason))
+
+    def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
+        """The node's outputs, all of them inferred."""
+        op = node.op
+        assert isinstance(op, Foreign)
+        function = CONVERSIONS[attrs["domain"], op.kind]
+        count = attrs.get("inputs", len(inputs))
+        captured: dict[str, tuple[tuple[int, Value], ...]] = {
+            name: tuple((position, inputs[i]) for region, position, i in attrs.get("captures", ()) if region == name)
+            for name in node.regions
+        }
+        read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
+        build = Builder(self.graph, node.origin)
+        call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self)
+        given = inputs[:count]
+        while given and given[-1] is None:
+            given.pop()
+        try:
+            inspect.signature(function).bind(call, *given)
+        except TypeError as error:
+            raise ModelError(f"{op.kind}: {len(given)} inputs do not fit it ({error})") from error
+        found = function(call, *given)
+        values = list(found.values) if isinstance(found, Outputs) else [found]
+        values += [None] * (len(read) - len(values))
+        for value, wanted in zip(values, read, strict=False):
+            for port in value if isinstance(value, tuple) else () if value is None else (value,):
+                port.node.operands()
+            if value is None and wanted:
+                raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
+        return values[: len(read)]
+
+    def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
+        env: Environment = {p.out_port(0): v for p, v in zip(region.parameters, inputs, strict=True)}
+        return _whole(self.results(region, env))
+
+    def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
+        inner = _Work(Graph(name=region.name, file=region.file), self.problems)
+        env: Environment = {}
+        for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
+            made = inner.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
+            value = port.value
+            if fixed and value is not None and value.dtype != object:
+                made = inner.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
+            env[node.out_port(0)] = made
+        for node, value in zip(region.results, _whole(inner.results(region, env)), strict=True):
+            if not isinstance(value, OutPort):
+                raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
+            inner.graph.add(Result(), value, name=node.name)
+        return inner.graph
+
+
+def _whole(values: list[Any]) -> list[Value]:
+    if FAILED in values:
+        raise UnsupportedError("a node in its sub-graph is not supported")
+    return values
+
+
+def _ids(nodes: Iterable[Node]) -> set[int]:
+    return {n.id for n in nodes}
+
+
+def _needed(graph: Graph) -> set[int]:
+    """The nodes that results depend on, and all parameters."""
+    found = _ids(graph.parameters)
+    stack = list(graph.results)
+    while stack:
+        node = stack.pop()
+        if node.id not in found or node.op.type == "Parameter":
+            found.add(node.id)
+            stack += [s.node for s in node.sources() if s is not None and s.node.id not in found]
+    return found

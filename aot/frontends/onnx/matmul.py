@@ -1,0 +1,28 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+
+
+@onnx("MatMul")
+def matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    return node.build.MatMul(a, b)
+
+
+@onnx("Gemm")
+def gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
+    """alpha a b + beta c"""
+    build, alpha, beta = node.build, node.number("alpha", 1.0), node.number("beta", 1.0)
+    product = build.MatMul(a, b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
+    if alpha != 1:
+        product = build.Multiply(product, node.like(alpha, product))
+    if c is None or beta == 0:
+        return product
+    return build.Add(product, c if beta == 1 else build.Multiply(c, node.like(beta, c)))
+
+
+@onnx("Einsum")
+def einsum(node: Call, *xs: OutPort) -> OutPort:
+    return node.build.Einsum(*xs, equation=node.text("equation").replace(" ", ""))

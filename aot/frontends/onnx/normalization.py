@@ -1,0 +1,147 @@
+"""Normalisation and softmax."""
+
+from __future__ import annotations
+
+from math import prod
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.sorting import Mode
+from runtime.abi import DType
+
+
+def along(node: Call, v: OutPort, x: OutPort, axis: int = 1) -> OutPort:
+    """A vector as a factor along one axis of `x`."""
+    return node.reshape(v, (v.shape[0], *[1] * (x.type.rank - axis - 1))) if v.type.rank == 1 else v
+
+
+@onnx("BatchNormalization")
+def batch_normalization(
+    node: Call, x: OutPort, scale: OutPort, bias: OutPort, mean: OutPort, variance: OutPort
+) -> tuple[OutPort, ...]:
+    """With the given statistics, or in training mode with those of the batch."""
+    build, eps, dtype = node.build, node.number("epsilon", 1e-5), x.type.dtype
+    if not node.flag("training_mode"):
+        node.refuse(any(node.outputs[1:]), "training mode is not supported: export the model for inference")
+        vectors = [node.cast(p, dtype) for p in (scale, bias, mean, variance)]
+        return (build.BatchNormInference(x, *vectors, epsilon=eps),)
+    axes = node.list([0, *range(2, x.type.rank)])
+    found = build.ReduceMean(x, axes, keep_dims=True)
+    gap = build.Subtract(x, found)
+    spread = build.ReduceMean(build.Multiply(gap, gap), axes, keep_dims=True)
+    y = build.Divide(gap, build.Sqrt(build.Add(spread, eps)))
+    y = build.Add(build.Multiply(y, along(node, scale, x)), along(node, bias, x))
+    momentum = node.number("momentum", 0.9)
+
+    def running(old: OutPort, new: OutPort) -> OutPort:
+        flat = node.cast(build.Squeeze(new, axes), old.type.dtype)
+        return build.Add(build.Multiply(old, momentum), build.Multiply(flat, 1 - momentum))
+
+    return y, running(mean, found), running(variance, spread)
+
+
+@onnx("InstanceNormalization")
+def instance_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
+    build = node.build
+    y = build.MVN(x, node.list(range(2, x.type.rank)), eps=node.number("epsilon", 1e-5))
+    return build.Add(build.Multiply(y, along(node, scale, x)), along(node, bias, x))
+
+
+@onnx("LayerNormalization")
+def layer_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort | None = None) -> tuple[OutPort, ...]:
+    """Also the mean and 1 / deviation, in the type that `stash_type` names."""
+    first = node.axis(node.integer("axis", -1), x.type.rank)
+    return layer_normalized(node, x, scale, bias, first, node.number("epsilon", 1e-5))
+
+
+def layer_normalized(
+    node: Call, x: OutPort, scale: OutPort, bias: OutPort | None, first: int, eps: float
+) -> tuple[OutPort, ...]:
+    build, dtype, axes = node.build, x.type.dtype, node.list(range(first, x.type.rank))
+    y = build.Multiply(build.MVN(x, axes, eps=eps), scale)
+    y = y if bias is None else build.Add(y, bias)
+    if not any(node.outputs[1:3]):
+        return (y,)
+    wide = node.cast(x, DType.F32) if dtype in (DType.F16, DType.BF16) else x
+    mean = build.ReduceMean(wide, axes, keep_dims=True)
+    gap = build.Subtract(wide, mean)
+    variance = build.ReduceMean(build.Multiply(gap, gap), axes, keep_dims=True)
+    return y, mean, build.Divide(node.like(1, wide), build.Sqrt(build.Add(variance, eps)))
+
+
+@onnx("RMSNormalization")
+def rms_normalization(node: Call, x: OutPort, scale: OutPort) -> OutPort:
+    return rms_normalized(node, x, scale, node.axis(node.integer("axis", -1), x.type.rank), node.number("epsilon", 1e-5))
+
+
+def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: float) -> OutPort:
+    """x / sqrt(mean(x x) + eps) scale"""
+    build, dtype, axes = node.build, x.type.dtype, node.list(range(first, x.type.rank))
+    wide = node.cast(x, DType.F32) if dtype in (DType.F16, DType.BF16) else x
+    square = build.ReduceMean(build.Multiply(wide, wide), axes, keep_dims=True)
+    y = build.Divide(wide, build.Sqrt(build.Add(square, eps)))
+    return build.Multiply(node.cast(y, scale.type.dtype), scale)
+
+
+@onnx("GroupNormalization")
+def group_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
+    """One scale for each channel; before opset 21 one for each group."""
+    build, groups, eps = node.build, node.integer("num_groups"), node.number("epsilon", 1e-5)
+    if node.opset < 21:
+        count = x.shape[1] // groups
+        whole = [node.reshape(p, (groups, 1)) for p in (scale, bias)]
+        scale, bias = (node.reshape(build.Tile(p, node.list([1, _int(node, count)])), (-1,)) for p in whole)
+    return build.GroupNormalization(x, scale, bias, num_groups=groups, epsilon=eps)
+
+
+def _int(node: Call, dim: object) -> int:
+    node.refuse(not isinstance(dim, int), "channels must be known at compile time")
+    return dim if isinstance(dim, int) else 0
+
+
+@onnx("LRN")
+def lrn(node: Call, x: OutPort) -> OutPort:
+    return node.build.LRN(
+        x, node.list([1]), alpha=node.number("alpha", 1e-4), beta=node.number("beta", 0.75),
+        bias=node.number("bias", 1.0), size=node.integer("size"),
+    )  # fmt: skip
+
+
+@onnx("LpNormalization")
+def lp_normalization(node: Call, x: OutPort) -> OutPort:
+    """x / |x|_p; where the norm is 0, 0."""
+    build, axes = node.build, node.list([node.integer("axis", -1)])
+    norm = build.ReduceL1 if node.integer("p", 2) == 1 else build.ReduceL2
+    size = norm(x, axes, keep_dims=True)
+    zero = build.Equal(size, node.like(0, x))
+    return build.Divide(x, build.Select(zero, node.like(1, x), size))
+
+
+@onnx("MeanVarianceNormalization")
+def mean_variance_normalization(node: Call, x: OutPort) -> OutPort:
+    """(x - mean) / (sqrt(variance) + 1e-9)"""
+    return node.build.MVN(x, node.list(node.integers("axes", (0, 2, 3))), eps=1e-9)
+
+
+@onnx("Softmax", "LogSoftmax", "Hardmax")
+def softmax(node: Call, x: OutPort) -> OutPort:
+    """Along one axis; before opset 13 along all axes from `axis` on, taken as one."""
+    axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), x.type.rank)
+    if node.opset >= 13 or axis == x.type.rank - 1:
+        return _soft(node, x, axis)
+    tail = x.shape[axis:]
+    numbers = [d for d in tail if isinstance(d, int)]
+    size = prod(numbers) if len(numbers) == len(tail) else -1
+    head = [0] * axis
+    flat = node.build.Reshape(x, node.list([*head, size]), special_zero=True)
+    return node.build.Reshape(_soft(node, flat, axis), node.dims(x, range(x.type.rank)))
+
+
+def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
+    build = node.build
+    if node.kind != "Hardmax":
+        return (build.Softmax if node.kind == "Softmax" else build.LogSoftmax)(x, axis=axis)
+    best = build.TopK(x, node.scalar(1), axis=axis, mode=Mode.MAX, stable=True, index_element_type=DType.I64, outputs=2)
+    place = build.Squeeze(best.node.out_port(1), node.list([axis]))
+    depth = build.Squeeze(node.dims(x, [axis]), node.list([0]))
+    return build.OneHot(place, depth, node.like(1, x), node.like(0, x), axis=axis)

@@ -1,0 +1,112 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from math import prod
+
+from aot.frontends.onnx.convolution import spatial_rank, windowing
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.roi_align import Aligned, Pooling
+from aot.opset.windows import Rounding
+from runtime.abi import DType
+
+
+def _rounding(node: Call) -> Rounding:
+    """No window starts in the padding at the end."""
+    return Rounding.CEIL_TORCH if node.flag("ceil_mode") else Rounding.FLOOR
+
+
+@onnx("MaxPool")
+def max_pool(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    fields = windowing(node, spatial_rank(node, x)).fields()
+    indexed = len(node.outputs) > 1 and node.outputs[1]
+    node.refuse(indexed and node.flag("storage_order"), "indices in column-major order are not supported")
+    kernel, rounding = node.integers("kernel_shape"), _rounding(node)
+    found = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
+    return (found, found.node.out_port(1)) if indexed else (found,)
+
+
+@onnx("AveragePool")
+def average_pool(node: Call, x: OutPort) -> OutPort:
+    return _averaged(node, x, not node.flag("count_include_pad"))
+
+
+def _averaged(node: Call, x: OutPort, exclude_pad: bool) -> OutPort:
+    fields = windowing(node, spatial_rank(node, x)).fields()
+    plain = all(d == 1 for d in fields["dilations"])
+    if plain:
+        del fields["dilations"]
+    pool = node.build.AvgPool if plain else node.build.AvgPool_16
+    kernel, rounding = node.integers("kernel_shape"), _rounding(node)
+    return pool(x, kernel=kernel, exclude_pad=exclude_pad, rounding_type=rounding, **fields)
+
+
+@onnx("GlobalAveragePool")
+def global_average_pool(node: Call, x: OutPort) -> OutPort:
+    return node.build.ReduceMean(x, node.list(range(2, x.type.rank)), keep_dims=True)
+
+
+@onnx("GlobalMaxPool")
+def global_max_pool(node: Call, x: OutPort) -> OutPort:
+    return node.build.ReduceMax(x, node.list(range(2, x.type.rank)), keep_dims=True)
+
+
+@onnx("LpPool")
+def lp_pool(node: Call, x: OutPort) -> OutPort:
+    """(sum |x|^p)^(1/p): the mean that counts padding, times the size of the kernel."""
+    build, p = node.build, float(node.integer("p", 2))
+    powers = build.Multiply(x, x) if p == 2 else build.Power(build.Abs(x), p)
+    total = build.Multiply(_averaged(node, powers, False), float(prod(node.integers("kernel_shape"))))
+    return build.Sqrt(total) if p == 2 else build.Power(total, 1 / p)
+
+
+@onnx("GlobalLpPool")
+def global_lp_pool(node: Call, x: OutPort) -> OutPort:
+    build, p = node.build, float(node.integer("p", 2))
+    total = build.ReduceSum(build.Power(build.Abs(x), p), node.list(range(2, x.type.rank)), keep_dims=True)
+    return build.Power(total, 1 / p)
+
+
+@onnx("MaxUnpool")
+def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = None) -> OutPort:
+    """Elements go back to where they were in the flat tensor."""
+    build, rank = node.build, x.type.rank - 2
+    made, kernel = windowing(node, rank), node.integers("kernel_shape")
+    small = x.type.static_shape
+    counts = zip(small[2:], made.strides, kernel, made.begins, made.ends, strict=True)
+    natural = (*small[:2], *((n - 1) * s + k - b - e for n, s, k, b, e in counts))
+    shape = natural if size is None else node.ints(size, "output_shape")
+    flat = node.reshape(indices, (-1,)) if shape == natural else _moved(node, indices, natural, shape)
+    zeros = build.Broadcast(node.like(0, x), node.list([prod(shape)]))
+    out = build.ScatterElementsUpdate(zeros, flat, node.reshape(x, (-1,)), node.scalar(0))
+    return node.reshape(out, shape)
+
+
+def _moved(node: Call, indices: OutPort, old: tuple[int, ...], new: tuple[int, ...]) -> OutPort:
+    """Flat indices into shape `old` as flat indices into shape `new`."""
+    build = node.build
+    rest, total, step = node.reshape(indices, (-1,)), node.list([0]), 1
+    for m, n in zip(reversed(old), reversed(new), strict=True):
+        total = build.Add(total, build.Multiply(build.FloorMod(rest, node.list([m])), node.list([step])))
+        rest, step = build.Divide(rest, node.list([m])), step * n
+    return total
+
+
+@onnx("MaxRoiPool")
+def max_roi_pool(node: Call, x: OutPort, rois: OutPort) -> OutPort:
+    height, width = node.integers("pooled_shape")
+    return node.build.ROIPooling(x, rois, pooled_h=height, pooled_w=width, spatial_scale=node.number("spatial_scale", 1.0))
+
+
+@onnx("RoiAlign")
+def roi_align(node: Call, x: OutPort, rois: OutPort, batches: OutPort) -> OutPort:
+    default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
+    table = {"half_pixel": Aligned.HALF_PIXEL_FOR_NN, "output_half_pixel": Aligned.ASYMMETRIC}
+    return node.build.ROIAlign(
+        x, rois, node.cast(batches, DType.I32),
+        pooled_h=node.integer("output_height", 1), pooled_w=node.integer("output_width", 1),
+        sampling_ratio=node.integer("sampling_ratio", 0), spatial_scale=node.number("spatial_scale", 1.0),
+        mode=node.choice("mode", {"avg": Pooling.AVG, "max": Pooling.MAX}, "avg"),
+        aligned_mode=node.choice("coordinate_transformation_mode", table, default),
+    )  # fmt: skip

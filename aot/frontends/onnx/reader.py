@@ -1,0 +1,277 @@
+"""Reads ONNX files: every node becomes a foreign operation, every initializer a constant; types are not trusted.
+
+    ModelProto -> functions inlined -> names to ports, sub-graphs to regions -> Graph of onnx.*
+
+A value of an outer graph that a sub-graph reads is a further input of the node that holds it and a further parameter of
+the region; attribute `captures` says which: (region, parameter, input).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, defs, inliner
+
+from aot.frontends.onnx.external import ExternalData
+from aot.frontends.onnx.tensors import array, dense, dtype_named
+from aot.ir.graph import Graph, Node, Origin, OutPort
+from aot.ir.op import Foreign
+from aot.ir.types import Array, Dim, Shape, dtype_of
+from aot.opset.infrastructure import Constant, Parameter, Result
+from codegen.loops import Var
+from runtime.abi import DType
+from runtime.errors import AotError, CorruptError, UnsupportedError
+
+OLDEST_OPSET = 7  # before it, broadcasting and several operations had other rules
+MAX_DEPTH = 32  # sub-graphs within sub-graphs
+
+CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
+    "value": None, "sparse_value": None, "value_float": np.float32, "value_floats": np.float32,
+    "value_int": np.int64, "value_ints": np.int64, "value_string": object, "value_strings": object,
+}  # fmt: skip
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+def read(path: Path) -> Graph:
+    """The network of an ONNX file, in dialect `onnx`.
+
+    CorruptError for a file that is damaged or that refers to data outside of its folder; UnsupportedError for opsets
+    that are too old or too new. What single nodes lack is found by the pass that converts them.
+    """
+    model = ModelProto()
+    try:
+        model.ParseFromString(path.read_bytes())
+    except DecodeError as error:
+        raise CorruptError(f"{path.name}: not an ONNX model: {error}") from error
+    if not model.graph.node and not model.graph.output:
+        raise CorruptError(f"{path.name}: an ONNX model holds a graph, got none")
+    opsets = _opsets(model, path.name)
+    if model.functions:
+        model = _inlined(model, path.name)
+        opsets |= _opsets(model, path.name)
+    reader = _Reader(path.name, opsets, ExternalData(path.parent))
+    scope = _Scope(Graph(name=model.graph.name or path.stem, file=path.name), None, 0)
+    reader.fill(scope, model.graph)
+    scope.graph.rt_info.update({p.key: p.value for p in model.metadata_props})
+    return scope.graph
+
+
+def _opsets(model: ModelProto, file: str) -> dict[str, int]:
+    found = {("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in model.opset_import}
+    newest, version = defs.onnx_opset_version(), found.get("", OLDEST_OPSET)
+    if not OLDEST_OPSET <= version <= newest:
+        raise UnsupportedError(
+            f"{file}: opsets {OLDEST_OPSET} to {newest} can be read, got {version}: "
+            + ("install a newer onnx package" if version > newest else "convert it with onnx.version_converter")
+        )
+    return found
+
+
+def _inlined(model: ModelProto, file: str) -> ModelProto:
+    try:
+        return inliner.inline_local_functions(model)
+    except Exception as error:
+        raise CorruptError(f"{file}: functions cannot be inlined: {error}") from error
+
+
+class _Scope:
+    """A graph being filled: the port of each name, and what it reads from the graph around it."""
+
+    def __init__(self, graph: Graph, outer: _Scope | None, depth: int) -> None:
+        self.graph, self.outer, self.depth = graph, outer, depth
+        self.ports: dict[str, OutPort] = {}
+        self.captured: list[tuple[int, OutPort]] = []  # position of the parameter, port in the outer graph
+
+    def define(self, name: str, port: OutPort) -> None:
+        if name in self.ports:
+            raise CorruptError(f"{self.graph.file}: {name!r} must be defined once, got twice")
+        self.ports[name] = port
+        port.names = (name,)
+
+    def find(self, name: str) -> OutPort | None:
+        if name in self.ports or self.outer is None:
+            return self.ports.get(name)
+        outside = self.outer.find(name)
+        if outside is None:
+            return None
+        inside = self.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
+        self.captured.append((len(self.graph.parameters) - 1, outside))
+        self.ports[name] = inside
+        return inside
+
+
+class _Reader:
+    def __init__(self, file: str, opsets: dict[str, int], external: ExternalData) -> None:
+        self.file, self.opsets, self.external = file, opsets, external
+        self.symbols: dict[str, Var] = {}
+
+    def fill(self, scope: _Scope, proto: GraphProto) -> None:
+        """Inputs, constants, nodes and outputs of a graph."""
+        constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
+        for info in proto.input:
+            if info.name not in constants:  # an input with a default is a constant
+                scope.define(info.name, self._parameter(scope, info))
+        for tensor in proto.initializer:
+            scope.define(tensor.name, self._constant(scope, tensor.name, lambda t=tensor: array(t, self.external)))
+        for sparse in proto.sparse_initializer:
+            name = sparse.values.name
+            scope.define(name, self._constant(scope, name, lambda t=sparse: dense(t, self.external)))
+        for node in proto.node:
+            self._node(scope, node)
+        for info in proto.output:
+            source = scope.find(info.name)
+            if source is None:
+                raise CorruptError(f"{self.file}: output {info.name!r} is made by no node")
+            made = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
+            made.out_port(0).names = (info.name,)
+
+    def _parameter(self, scope: _Scope, info: ValueInfoProto) -> OutPort:
+        origin, top = Origin((info.name,), self.file), scope.outer is None
+        if top and not info.type.HasField("tensor_type"):
+            kind = (info.type.WhichOneof("value") or "a type that is not known").removesuffix("_type")
+            return self._refused(scope, info.name, "Input", f"inputs must be tensors, got {kind}").out_port(0)
+        dtype, shape = DType.F32, None
+        if top:
+            try:
+                dtype = dtype_named(info.type.tensor_type.elem_type)
+            except UnsupportedError as error:
+                return self._refused(scope, info.name, "Input", str(error)).out_port(0)
+            shape = self._shape(info)
+        return scope.graph.add(Parameter(dtype, shape), name=info.name, origin=origin).out_port(0)
+
+    def _shape(self, info: ValueInfoProto) -> Shape | None:
+        if not info.type.tensor_type.HasField("shape"):
+            return None
+        dims: list[Dim] = []
+        for i, d in enumerate(info.type.tensor_type.shape.dim):
+            if d.HasField("dim_value"):
+                if d.dim_value < 0:
+                    raise CorruptError(f"{self.file}: input {info.name!r}: a dimension must not be negative, got {d.dim_value}")
+                dims.append(d.dim_value)
+            else:
+                dims.append(self._symbol(d.dim_param or f"{info.name}.d{i}"))
+        return tuple(dims)
+
+    def _symbol(self, name: str) -> Var:
+        """Equal names are one size."""
+        if name not in self.symbols:
+            plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+            stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
+            taken = {v.name for v in self.symbols.values()}
+            while stem in taken:
+                stem += "_"
+            self.symbols[name] = Var(stem, None, 0)
+        return self.symbols[name]
+
+    def _constant(self, scope: _Scope, name: str, data: Any) -> OutPort:
+        try:
+            found = data()
+            return scope.graph.add(Constant(dtype_of(found)), name=name, data=found).out_port(0)
+        except UnsupportedError as error:
+            return self._refused(scope, name, "Initializer", str(error)).out_port(0)
+
+    def _refused(self, scope: _Scope, name: str, kind: str, reason: str) -> Node:
+        """A node that the conversion will list as unsupported."""
+        op = Foreign("onnx", kind, (("domain", ""), ("opset", self.opsets.get("", 0)), ("unsupported", reason)))
+        return scope.graph.add(op, name=name, origin=Origin((name,), self.file))
+
+    def _node(self, scope: _Scope, proto: NodeProto) -> None:
+        name = proto.name or next(filter(None, proto.output), proto.op_type)
+        sources = [self._source(scope, i, name) for i in proto.input]
+        domain = "" if proto.domain in DEFAULT_DOMAINS else proto.domain
+        attrs: dict[str, Any] = {"domain": domain, "opset": self.opsets.get(domain, 1)}
+        regions: dict[str, Graph] = {}
+        captures: list[tuple[str, int, int]] = []
+        for a in proto.attribute:
+            if a.type == AttributeProto.GRAPH:
+                regions[a.name], captured = self._region(scope, a.g, f"{name}.{a.name}")
+                for position, port in captured:
+                    captures.append((a.name, position, len(sources)))
+                    sources.append(port)
+            else:
+                self._attribute(a, attrs, name)
+        if proto.op_type == "Constant" and not domain and len(proto.output) == 1:
+            scope.define(proto.output[0], self._constant(scope, name, lambda: _constant_value(attrs)))
+            return
+        if captures:
+            attrs["captures"] = tuple(captures)
+        if regions:
+            attrs["inputs"] = len(proto.input)
+        node = scope.graph.add(
+            Foreign("onnx", proto.op_type, tuple(attrs.items())), *sources, name=name,
+            origin=Origin((name,), self.file), outputs=len(proto.output),
+        )  # fmt: skip
+        node.regions = regions
+        for i, output in enumerate(proto.output):
+            if output:
+                scope.define(output, node.out_port(i))
+
+    def _source(self, scope: _Scope, name: str, node: str) -> OutPort | None:
+        if not name:
+            return None
+        found = scope.find(name)
+        if found is None:
+            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which nothing before it makes")
+        return found
+
+    def _region(self, scope: _Scope, proto: GraphProto, name: str) -> tuple[Graph, list[tuple[int, OutPort]]]:
+        if scope.depth >= MAX_DEPTH:
+            raise CorruptError(f"{self.file}: sub-graphs of at most {MAX_DEPTH} levels, got more in {name!r}")
+        inner = _Scope(Graph(name=name, file=self.file), scope, scope.depth + 1)
+        self.fill(inner, proto)
+        return inner.graph, inner.captured
+
+    def _attribute(self, a: AttributeProto, attrs: dict[str, Any], node: str) -> None:
+        if a.ref_attr_name:
+            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} refers to a function's, outside of one")
+        try:
+            attrs[a.name] = self._value(a)
+        except UnsupportedError as error:
+            attrs["unsupported"] = f"attribute {a.name}: {error}"
+        except AotError as error:
+            error.add_note(f"in attribute {a.name!r} of node {node!r}")
+            raise
+
+    def _value(self, a: AttributeProto) -> Any:
+        match a.type:
+            case AttributeProto.INT:
+                return a.i
+            case AttributeProto.FLOAT:
+                return a.f
+            case AttributeProto.STRING:
+                return _decoded(a.s)
+            case AttributeProto.INTS:
+                return tuple(a.ints)
+            case AttributeProto.FLOATS:
+                return tuple(a.floats)
+            case AttributeProto.STRINGS:
+                return tuple(map(_decoded, a.strings))
+            case AttributeProto.TENSOR:
+                return array(a.t, self.external)
+            case AttributeProto.SPARSE_TENSOR:
+                return dense(a.sparse_tensor, self.external)
+            case AttributeProto.TYPE_PROTO:
+                return a.tp.WhichOneof("value") or ""
+            case _:
+                raise UnsupportedError(f"attributes of type {a.type} are not supported")
+
+
+def _constant_value(attrs: dict[str, Any]) -> Array:
+    """What a Constant node holds."""
+    if "unsupported" in attrs:
+        raise UnsupportedError(attrs["unsupported"])
+    for name, dtype in CONSTANTS.items():
+        if name in attrs:
+            return np.asarray(attrs[name], dtype)
+    raise CorruptError(f"Constant: one of {', '.join(CONSTANTS)} must be given, got none")
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+__all__ = ["read"]

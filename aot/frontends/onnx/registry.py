@@ -1,0 +1,167 @@
+"""The table of conversions, and what a conversion sees of the node it converts.
+
+    @onnx("Celu")
+    def celu(node: Call, x: OutPort) -> OutPort: ...
+
+A conversion is given the node's inputs, already converted, as positional arguments (None: not connected) and returns a
+port, or a tuple of ports for the first outputs. It raises UnsupportedError for what cannot be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
+from aot.ir.op import Operand
+from aot.ir.types import Array, Dim, numpy_dtype
+from codegen.loops import Expr
+from runtime.abi import DType
+from runtime.errors import ModelError, UnsupportedError
+
+Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
+Value = OutPort | Sequenced | None
+Conversion = Callable[..., "Value | Outputs"]
+T = TypeVar("T")
+C = TypeVar("C", bound=Callable[..., Any])
+
+CONVERSIONS: dict[tuple[str, str], Conversion] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Several outputs, of which some may be sequences or absent."""
+
+    values: Sequence[Value]
+
+
+class Bodies(Protocol):
+    """Runs sub-graphs: what converts the graph around them."""
+
+    def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
+        """The region's results where its parameters are `inputs`, as nodes of the graph around it."""
+        ...
+
+    def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
+        """The region as a graph of its own, whose parameters have the types of `inputs`.
+
+        Those that are `known` become constants, where their values are.
+        """
+        ...
+
+
+def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
+    """Register the conversion of operations of a domain."""
+
+    def register(function: C) -> C:
+        for kind in kinds:
+            CONVERSIONS[domain, kind] = function
+        return function
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node being converted. `opset` is the version of its domain; `outputs` tells which outputs are read."""
+
+    kind: str
+    opset: int
+    attrs: Mapping[str, Any]
+    build: Builder
+    outputs: tuple[bool, ...]
+    regions: Mapping[str, Graph]
+    captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
+    bodies: Bodies
+
+    def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
+        value = self.attrs.get(name, default)
+        if value is None or not isinstance(value, kinds):
+            raise ModelError(f"{self.kind}: attribute {name} is {'missing' if value is None else 'of a wrong type'}")
+        return value
+
+    def has(self, name: str) -> bool:
+        return name in self.attrs
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        return int(self._get(name, int, default))
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self._get(name, int, default))
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A float attribute; it was written as f32."""
+        return float(self._get(name, (float, int), default))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        return str(self._get(name, str, default))
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        return tuple(self._get(name, (tuple, list, range), default))
+
+    def numbers(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        return tuple(self._get(name, (tuple, list), default))
+
+    def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        return tuple(self._get(name, (tuple, list), default))
+
+    def tensor(self, name: str) -> Array:
+        return self._get(name, np.ndarray, None)
+
+    def choice(self, name: str, table: Mapping[str, T], default: str) -> T:
+        """What `table` has for a text; UnsupportedError if it has nothing."""
+        text = self.text(name, default)
+        if text not in table:
+            raise UnsupportedError(f"{self.kind}: {name} must be one of {', '.join(table)}, got {text!r}")
+        return table[text]
+
+    def refuse(self, condition: bool, reason: str) -> None:
+        """UnsupportedError with `reason` where `condition` holds."""
+        if condition:
+            raise UnsupportedError(f"{self.kind}: {reason}")
+
+    def axis(self, axis: int, rank: int) -> int:
+        """`axis` counted from the front."""
+        if not -rank <= axis < max(rank, 1):
+            raise ModelError(f"{self.kind}: axis {axis} is out of range for rank {rank}")
+        return axis + rank if axis < 0 else axis
+
+    def known(self, port: OutPort, what: str) -> Array:
+        """The value of an input; UnsupportedError if it is known at run time only."""
+        return Operand(port.type, port.value).known(f"{self.kind}: {what}")
+
+    def ints(self, port: OutPort, what: str) -> tuple[int, ...]:
+        return Operand(port.type, port.value).ints(f"{self.kind}: {what}")
+
+    def list(self, values: Sequence[int]) -> OutPort:
+        """A constant i64 vector."""
+        return self.build.const(np.array(list(values), np.int64), DType.I64)
+
+    def scalar(self, value: int) -> OutPort:
+        return self.build.const(value, DType.I64)
+
+    def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
+        """Some dimensions of `x` as an i64 vector."""
+        found = [x.shape[a] for a in axes]
+        numbers = [d for d in found if isinstance(d, int)]
+        if len(numbers) == len(found):
+            return self.list(numbers)
+        return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
+
+    def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
+        """`x` in another shape; at most one dimension may be symbolic."""
+        unknown = [d for d in dims if isinstance(d, Expr)]
+        self.refuse(len(unknown) > 1, "more than one dimension is known only at run time where a shape is changed")
+        return self.build.Reshape(x, self.list([d if isinstance(d, int) else -1 for d in dims]))
+
+    def cast(self, x: OutPort, dtype: DType) -> OutPort:
+        return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
+
+    def like(self, value: float, x: OutPort) -> OutPort:
+        """A scalar of `x`'s type."""
+        return self.build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)
+

@@ -1,0 +1,80 @@
+"""Shapes and sizes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from aot.frontends.onnx.registry import Call, Value, onnx
+from aot.ir.graph import OutPort
+from aot.ir.types import dtype_of
+from aot.opset.broadcasting import BroadcastMode
+from runtime.abi import DType
+
+
+@onnx("Identity")
+def identity(node: Call, x: Value) -> Value:
+    return x
+
+
+@onnx("Shape")
+def shape(node: Call, x: OutPort) -> OutPort:
+    rank = x.type.rank
+    start, end = (min(max(v + rank if v < 0 else v, 0), rank) for v in (node.integer("start", 0), node.integer("end", rank)))
+    found = node.build.ShapeOf(x)
+    if (start, end) == (0, rank):
+        return found
+    return node.build.Slice(found, *(node.list([v]) for v in (start, max(start, end), 1, 0)))
+
+
+@onnx("Size")
+def size(node: Call, x: OutPort) -> OutPort:
+    if x.type.is_static:
+        return node.scalar(prod(x.type.static_shape))
+    return node.build.ReduceProd(node.build.ShapeOf(x), node.list([0]))
+
+
+@onnx("Reshape")
+def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
+    """0 keeps a dimension, unless zeros are allowed."""
+    return node.build.Reshape(x, target, special_zero=not node.flag("allowzero"))
+
+
+@onnx("Flatten")
+def flatten(node: Call, x: OutPort) -> OutPort:
+    axis = node.integer("axis", 1)
+    axis = axis + x.type.rank if axis < 0 else axis
+    head, tail = (_product(s) for s in (x.shape[:axis], x.shape[axis:]))
+    node.refuse(head is None and tail is None, "dimensions must be known at compile time on one side of the axis")
+    return node.build.Reshape(x, node.list([-1 if head is None else head, -1 if tail is None else tail]))
+
+
+def _product(dims: tuple[object, ...]) -> int | None:
+    numbers = [d for d in dims if isinstance(d, int)]
+    return prod(numbers) if len(numbers) == len(dims) else None
+
+
+@onnx("Squeeze")
+def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+    if axes is None and node.has("axes"):
+        axes = node.list(node.integers("axes"))
+    return node.build.Squeeze(x) if axes is None else node.build.Squeeze(x, axes)
+
+
+@onnx("Unsqueeze")
+def unsqueeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+    chosen = node.integers("axes") if axes is None else node.ints(axes, "axes")
+    rank = x.type.rank + len(chosen)
+    return node.build.Unsqueeze(x, node.list(sorted(node.axis(a, rank) for a in chosen)))
+
+
+@onnx("Expand")
+def expand(node: Call, x: OutPort, target: OutPort) -> OutPort:
+    return node.build.Broadcast(x, target, mode=BroadcastMode.BIDIRECTIONAL)
+
+
+@onnx("ConstantOfShape")
+def constant_of_shape(node: Call, target: OutPort) -> OutPort:
+    value = node.tensor("value").reshape(-1)[0] if node.has("value") else np.float32(0)
+    return node.build.Broadcast(node.build.const(value, dtype_of(np.asarray(value))), target)

@@ -1,0 +1,88 @@
+"""What detection operations share: indices sorted by score, and how much boxes overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.ir.types import Array
+from codegen.loops import Buffer, Expr, prim, select
+from codegen.script import Scripted, loops, var
+from runtime.abi import DType
+
+Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x
+
+
+@loops
+def sort_by_score(order: Scripted, scores: Scripted, row: Scripted, count: Scripted, key: Scripted) -> None:
+    """order[row, 0..count - 1] holds indices into scores[key, ..]: the best first, the lower one of equals first.
+
+    A heap whose root is the worst, taken apart.
+    """
+    for t in range(count // 2):
+        _sift(order, scores, row, (count // 2 - 1 - t, count), order[(*row, count // 2 - 1 - t)], key)
+    for t in range(count - 1):
+        last = count - 1 - t
+        item = order[(*row, last)]
+        order[(*row, last)] = order[(*row, 0)]
+        _sift(order, scores, row, (0, last), item, key)
+
+
+@loops
+def _sift(order: Scripted, scores: Scripted, row: Scripted, span: Scripted, item: Scripted, key: Scripted) -> None:
+    start, end = span
+    moving = var(item, DType.I64)
+    hole = var(start, DType.I64)
+    child = var(2 * start + 1, DType.I64)
+    while child < end:
+        if child + 1 < end and _worse(scores, key, order[(*row, child + 1)], order[(*row, child)]):
+            child += 1
+        if _worse(scores, key, order[(*row, child)], moving):
+            order[(*row, hole)] = order[(*row, child)]
+            hole = child
+            child = 2 * child + 1
+        else:
+            child = end
+    order[(*row, hole)] = moving
+
+
+def _worse(scores: Buffer, key: tuple[Expr, ...], a: Expr, b: Expr) -> Expr:
+    mine, other = scores[(*key, a)], scores[(*key, b)]
+    return prim("or", prim("lt", mine, other), prim("and", prim("eq", mine, other), prim("gt", a, b)))
+
+
+def overlap(a: Scripted, b: Scripted, offset: float = 0.0) -> Scripted:
+    """Intersection over union, 0 for boxes apart; `offset` is added to widths and heights, for boxes of whole pixels."""
+
+    def area(y0: Expr, x0: Expr, y1: Expr, x1: Expr) -> Expr:
+        return (y1 - y0 + offset) * (x1 - x0 + offset)
+
+    low = [prim("max", p, q) for p, q in zip(a[:2], b[:2], strict=True)]
+    high = [prim("min", p, q) for p, q in zip(a[2:], b[2:], strict=True)]
+    height, width = (q - p + offset for p, q in zip(low, high, strict=True))
+    common = prim("max", height, 0.0) * prim("max", width, 0.0)
+    union = area(*a) + area(*b) - common
+    meet = prim("and", prim("gt", common, 0.0), prim("gt", union, 0.0))
+    for p, q in zip(low, high, strict=True) if offset else ():
+        meet = prim("and", meet, prim("le", p, q))
+    return select(meet, common / select(meet, union, 1.0), 0.0)
+
+
+def overlaps(box: Array, others: Array, offset: float = 0.0) -> Array:
+    """The same for references: of one box (y0, x0, y1, x1) with many."""
+    low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
+    common = np.maximum(high - low + offset, 0).prod(1)
+    areas = [(b[..., 2:] - b[..., :2] + offset).prod(-1) for b in (box, others)]
+    union = areas[0] + areas[1] - common
+    meet = (common > 0) & (union > 0) & (low <= high).all(1)
+    return np.where(meet, common / np.where(union > 0, union, 1), 0)
+
+
+def greedy(boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0) -> list[int]:
+    """For references: boxes in order that overlap no kept one by more than the threshold."""
+    kept: list[int] = []
+    for i in order:
+        if len(kept) == most:
+            break
+        if not kept or not (overlaps(boxes[i], boxes[kept], offset) > threshold).any():
+            kept.append(int(i))
+    return kept

@@ -1,0 +1,366 @@
+"""Proposals of a region network: anchors moved by deltas, the best ones kept unless they overlap better ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, TensorType
+from aot.opset.boxes import greedy, overlap, sort_by_score
+from codegen.loops import Buffer, Expr, Space, cast, dense, prim, select
+from codegen.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+LOG_LIMIT = log(1000 / 16)  # of a size's logarithm
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How many boxes are looked at and kept, and what counts as overlap."""
+
+    images: Dim
+    boxes: Dim
+    most: int
+    keep: int
+    threshold: float
+    offset: float
+
+
+@loops
+def _search(boxes: Scripted, scores: Scripted, order: Scripted, kept: Scripted, counts: Scripted, s: Scripted) -> None:
+    """kept[image, 0..count - 1]: the best boxes that do not overlap better ones."""
+    for n in parallel(s.images):
+        for m in range(s.boxes):
+            order[n, m] = m
+        sort_by_score(order, scores, (n,), s.boxes, (n,))
+        counts[n] = 0
+        k = var(0, DType.I64)
+        while k < min(s.boxes, s.most) and counts[n] < s.keep:
+            here = order[n, k]
+            mine = tuple(boxes[n, here, c] for c in (1, 0, 3, 2))
+            free = var(1, DType.I64)
+            j = var(0, DType.I64)
+            while free == 1 and j < counts[n]:
+                other = kept[n, j]
+                if overlap(mine, tuple(boxes[n, other, c] for c in (1, 0, 3, 2)), s.offset) > s.threshold:
+                    free = 0
+                j += 1
+            if free == 1:
+                kept[n, counts[n]] = here
+                counts[n] += 1
+            k += 1
+
+
+def _temporaries(s: _Search) -> tuple[Buffer, ...]:
+    return (
+        dense("boxes", s.images, s.boxes, 4, space=Space.ARENA),
+        dense("scores", s.images, s.boxes, space=Space.ARENA),
+        dense("order", s.images, s.boxes, space=Space.ARENA, dtype=DType.I64),
+        dense("kept", s.images, s.keep, space=Space.ARENA, dtype=DType.I64),
+        dense("counts", s.images, space=Space.ARENA, dtype=DType.I64),
+    )
+
+
+def _searched(boxes: Array, scores: Array, s: _Search) -> list[int]:
+    order = np.lexsort((np.arange(len(scores)), -scores))[: s.most]
+    return greedy(boxes[:, [1, 0, 3, 2]], order, s.threshold, s.keep, s.offset)
+
+
+@loops
+def _moved(corners: Scripted, delta: Scripted, offset: float, back: float) -> Scripted:
+    """(x0, y0, x1, y1) moved by (dx, dy, log w, log h); `back` is taken from the high corners."""
+    size = [corners[k + 2] - corners[k] + offset for k in (0, 1)]
+    middle = [corners[k] + size[k] * 0.5 + delta[k] * size[k] for k in (0, 1)]
+    half = [prim("exp", delta[k + 2]) * size[k] * 0.5 for k in (0, 1)]
+    return [middle[0] - half[0], middle[1] - half[1], middle[0] + half[0] - back, middle[1] + half[1] - back]
+
+
+def _moved_array(corners: Array, delta: Array, offset: float, back: float) -> Array:
+    size = corners[:, 2:] - corners[:, :2] + offset
+    middle, half = corners[:, :2] + size * 0.5 + delta[:, :2] * size, np.exp(delta[:, 2:]) * size * 0.5
+    return np.concatenate([middle - half, middle + half - back], 1)
+
+
+def _within(v: Expr, most: Expr) -> Expr:
+    return prim("max", prim("min", v, most), 0.0)
+
+
+@dataclass(frozen=True)
+class Proposals(LoopOp):
+    """Boxes of a region network; coordinates are (x, y), in the framework "tensorflow" (y, x).
+
+    Scores [N, 2 A, H, W] (background, object), deltas [N, 4 A, H, W], image (height, width, scale, perhaps of both).
+
+    Output [N * post_nms_topn, 5]: (image, x0, y0, x1, y1), behind the last of an image a row that begins with -1, zeros.
+    """
+
+    base_size: int = 0
+    pre_nms_topn: int = 0
+    post_nms_topn: int = 0
+    nms_thresh: float = 0.0
+    feat_stride: int = 1
+    min_size: int = 1
+    ratio: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    clip_before_nms: bool = True
+    clip_after_nms: bool = False
+    normalize: bool = False
+    box_size_scale: float = 1.0
+    box_coordinate_scale: float = 1.0
+    framework: str = ""
+
+    @property
+    def tensorflow(self) -> bool:
+        return self.framework == "tensorflow"
+
+    @property
+    def offset(self) -> float:
+        """Boxes of whole pixels include both corners."""
+        return 0.0 if self.tensorflow else 1.0
+
+    def anchors(self) -> Array:
+        """(x0, y0, x1, y1) around the first cell."""
+        found: list[list[float]] = []
+        middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.tensorflow else 0.0)
+        for ratio in self.ratio:
+            width = float(np.sqrt(self.base_size * self.base_size / ratio))
+            width = width if self.tensorflow else float(np.floor(width + 0.5))
+            height = width * ratio if self.tensorflow else float(np.floor(width * ratio + 0.5))
+            for scale in self.scale:
+                half = [0.5 * (n * scale - self.offset) for n in (width, height)]
+                found.append([middle - half[0], middle - half[1], middle + half[0], middle + half[1]])
+        return np.array(found)
+
+    def results(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
+        anchors = len(self.ratio) * len(self.scale)
+        if (x.rank, deltas.rank) != (4, 4) or image.rank not in (1, 2):
+            raise ShapeError(f"Proposal: scores and deltas of rank 4, got {x.type} and {deltas.type}")
+        for what, n, wanted in (("scores", x.shape[1], 2 * anchors), ("deltas", deltas.shape[1], 4 * anchors)):
+            if isinstance(n, int) and n != wanted:
+                raise ShapeError(f"Proposal: {what} of {anchors} anchors have {wanted} channels, got {n}")
+        count = x.shape[0] * self.post_nms_topn
+        return TensorType(x.dtype, (count, 5)), TensorType(x.dtype, (count,))
+
+    def search(self, x: Operand | Input) -> _Search:
+        boxes = x.shape[2] * x.shape[3] * (len(self.ratio) * len(self.scale))
+        return _Search(x.shape[0], boxes, self.pre_nms_topn, self.post_nms_topn, self.nms_thresh, self.offset)
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, deltas: Input, image: Input) -> tuple[Work, ...]:
+        s = self.search(x)
+        boxes, scores, *rest = temporaries = _temporaries(s)
+        values = tuple(float(v) for v in self.anchors().astype(np.float32).ravel())
+        anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
+        numbers = 4 if image.shape[-1] == 4 else 3
+        size = _Image(image.buffer, numbers, self.tensorflow)
+        probabilities = outs[1] if len(outs) > 1 else None
+        return (
+            _enumerate(boxes, scores, x.buffer, deltas.buffer, anchors, size, x.shape, self),
+            _search(*temporaries, s),
+            _retrieve(outs[0], probabilities, boxes, scores, *rest[1:], size, s, self),
+        )
+
+    def computed(self, x: Array, deltas: Array, image: Array) -> tuple[Array, Array]:
+        s = self.search(Operand(TensorType(DType.F32, x.shape)))
+        anchors, (h, w) = self.anchors(), x.shape[2:]
+        numbers = image.reshape(-1).astype(np.float64)
+        limits = np.array([numbers[0], numbers[1]] * 2 if self.tensorflow else [numbers[1], numbers[0]] * 2)
+        least = self.min_size * np.array([numbers[3] if len(numbers) > 3 else numbers[2], numbers[2]])
+        grid: tuple[Array, ...] = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
+        i, j = grid
+        places = np.stack([i, j] if self.tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
+        start = (anchors[None] + np.tile(places, 2)).reshape(-1, 4)
+        start = np.clip(start, 0, limits) if self.tensorflow else start
+        out = np.zeros((x.shape[0], self.post_nms_topn, 5))
+        probabilities = np.zeros((x.shape[0], self.post_nms_topn))
+        for n in range(x.shape[0]):
+            moved = deltas[n].astype(np.float64).reshape(len(anchors), 4, -1).transpose(2, 0, 1).reshape(-1, 4)
+            moved = moved / np.array([self.box_coordinate_scale] * 2 + [self.box_size_scale] * 2)
+            boxes = _moved_array(start, moved, self.offset, 0.0)
+            boxes = np.clip(boxes, 0, limits - self.offset) if self.clip_before_nms else boxes
+            scores = x[n, len(anchors) :].reshape(len(anchors), -1).T.reshape(-1).astype(np.float64)
+            scores = scores * (boxes[:, 2:] - boxes[:, :2] + self.offset >= least).all(1)
+            chosen = _searched(boxes, scores, s)
+            found = np.clip(boxes[chosen], 0, limits) if self.clip_after_nms else boxes[chosen]
+            out[n, : len(chosen), 0], out[n, : len(chosen), 1:] = n, found / limits if self.normalize else found
+            probabilities[n, : len(chosen)] = scores[chosen]
+            if len(chosen) < self.post_nms_topn:
+                out[n, len(chosen), 0] = -1
+        return out.reshape(-1, 5).astype(x.dtype), probabilities.reshape(-1).astype(x.dtype)
+
+
+class _Image:
+    """Height, width and scales of the input image."""
+
+    def __init__(self, buffer: Buffer, numbers: int, upright_first: bool = False) -> None:
+        self.buffer, self.numbers, self.upright_first = buffer, numbers, upright_first
+
+    def __call__(self, k: int) -> Expr:
+        index = (0, k) if len(self.buffer.shape) == 2 else (k,)
+        return self.buffer[index]
+
+    def limit(self, axis: int) -> Expr:
+        """Size along the first or second coordinate of boxes: width, height, or the other way round."""
+        return self(axis if self.upright_first else 1 - axis)
+
+    def scale(self, axis: int) -> Expr:
+        return self(3 if axis == 0 and self.numbers == 4 else 2)
+
+
+@loops
+def _enumerate(
+    boxes: Scripted, scores: Scripted, x: Scripted, deltas: Scripted, anchors: Scripted, image: Scripted, shape: Scripted,
+    op: Scripted,
+) -> None:  # fmt: skip
+    images, _, height, width = shape
+    count = anchors.shape[0]
+    for item in parallel(images * height):
+        n = item // height
+        i = item % height
+        for j in range(width):
+            for a in range(count):
+                cell = (i, j) if op.tensorflow else (j, i)
+                start = [anchors[a, k] + cast(cell[k % 2], DType.F32) * float(op.feat_stride) for k in range(4)]
+                start = [_within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.tensorflow else start
+                scale = [op.box_coordinate_scale] * 2 + [op.box_size_scale] * 2
+                delta = [deltas[n, a * 4 + k, i, j] / scale[k] for k in range(4)]
+                found = _moved(start, delta, op.offset, 0.0)
+                if op.clip_before_nms:
+                    found = [_within(v, image.limit(k % 2) - op.offset) for k, v in enumerate(found)]
+                place = (i * width + j) * count + a
+                for k, v in enumerate(found):
+                    boxes[n, place, k] = v
+                large = [boxes[n, place, k + 2] - boxes[n, place, k] + op.offset >= image.scale(k) * float(op.min_size) for k in (0, 1)]
+                scores[n, place] = select(large[0], select(large[1], x[n, count + a, i, j], 0.0), 0.0)
+
+
+@loops
+def _retrieve(
+    out: Scripted, probabilities: Scripted, boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, image: Scripted,
+    s: Scripted, op: Scripted,
+) -> None:  # fmt: skip
+    for item in parallel(s.images * s.keep):
+        n = item // s.keep
+        k = item % s.keep
+        if k < counts[n]:
+            here = kept[n, k]
+            out[item, 0] = n
+            for c in (0, 1, 2, 3):
+                edge = boxes[n, here, c]
+                cut = _within(edge, image.limit(c % 2)) if op.clip_after_nms else edge
+                out[item, c + 1] = cut / image.limit(c % 2) if op.normalize else cut
+            if probabilities is not None:
+                probabilities[item] = scores[n, here]
+        else:
+            for c in range(5):
+                out[item, c] = 0.0
+            if k == counts[n]:
+                out[item, 0] = -1.0
+            if probabilities is not None:
+                probabilities[item] = 0.0
+
+
+@op("opset4")
+class Proposal(Proposals):
+    """Boxes and their scores."""
+
+    def infer(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
+        return self.results(x, deltas, image)
+
+    def reference(self, x: Array, deltas: Array, image: Array) -> tuple[Array, Array]:
+        return self.computed(x, deltas, image)
+
+
+@op("opset1", type="Proposal")
+class Proposal_1(Proposals):
+    """Boxes alone."""
+
+    def infer(self, x: Operand, deltas: Operand, image: Operand) -> TensorType:
+        return self.results(x, deltas, image)[0]
+
+    def reference(self, x: Array, deltas: Array, image: Array) -> Array:
+        return self.computed(x, deltas, image)[0]
+
+
+@op("opset6")
+class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
+    """Image (height, width, ..), anchors [H * W * A, 4], deltas [4 A, H, W], scores [A, H, W].
+
+    Outputs boxes [post_nms_count, 4] and their scores, zeros behind the last.
+    """
+
+    min_size: float = 0.0
+    nms_threshold: float = 0.0
+    post_nms_count: int = 0
+    pre_nms_count: int = 0
+
+    def infer(
+        self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand
+    ) -> tuple[TensorType, TensorType]:
+        if (image.rank, anchors.rank, deltas.rank, scores.rank) != (1, 2, 3, 3):
+            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {anchors.type}, {deltas.type}, {scores.type}")
+        count = self.post_nms_count
+        return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
+
+    def _search(self, boxes: Dim) -> _Search:
+        return _Search(1, boxes, self.pre_nms_count, self.post_nms_count, self.nms_threshold, 0.0)
+
+    def nest(
+        self, outs: tuple[Buffer, ...], image: Input, anchors: Input, deltas: Input, scores: Input
+    ) -> tuple[Work, ...]:
+        s = self._search(scores.shape[0] * scores.shape[1] * scores.shape[2])
+        boxes, marks, *rest = temporaries = _temporaries(s)
+        size = _Image(image.buffer, 3)
+        return (
+            _refine(boxes, marks, anchors.buffer, deltas.buffer, scores.buffer, size, scores.shape, self.min_size),
+            _search(*temporaries, s),
+            _fill(*outs, boxes, marks, *rest[1:], s),
+        )
+
+    def reference(self, image: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
+        count = scores.shape[0]
+        moved = deltas.astype(np.float64).reshape(count, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
+        moved[:, 2:] = np.minimum(moved[:, 2:], LOG_LIMIT)
+        limits = np.array([image[1], image[0]] * 2, np.float64) - 1
+        boxes = np.clip(_moved_array(anchors.astype(np.float64), moved, 1.0, 1.0), 0, limits)
+        marks = scores.reshape(count, -1).T.reshape(-1).astype(np.float64)
+        marks = marks * (boxes[:, 2:] - boxes[:, :2] + 1 >= self.min_size).all(1)
+        chosen = _searched(boxes, marks, self._search(len(boxes)))
+        out, found = np.zeros((self.post_nms_count, 4)), np.zeros(self.post_nms_count)
+        out[: len(chosen)], found[: len(chosen)] = boxes[chosen], marks[chosen]
+        return out.astype(deltas.dtype), found.astype(deltas.dtype)
+
+
+@loops
+def _refine(
+    boxes: Scripted, marks: Scripted, anchors: Scripted, deltas: Scripted, scores: Scripted, image: Scripted, shape: Scripted,
+    least: float,
+) -> None:  # fmt: skip
+    count, height, width = shape
+    for i in parallel(height):
+        for j in range(width):
+            for a in range(count):
+                place = (i * width + j) * count + a
+                delta = [deltas[a * 4 + k, i, j] for k in range(4)]
+                delta = [v if k < 2 else min(v, LOG_LIMIT) for k, v in enumerate(delta)]
+                found = _moved([anchors[place, k] for k in range(4)], delta, 1.0, 1.0)
+                for k, v in enumerate(found):
+                    boxes[0, place, k] = _within(v, image.limit(k % 2) - 1.0)
+                large = [boxes[0, place, k + 2] - boxes[0, place, k] + 1.0 >= least for k in (0, 1)]
+                marks[0, place] = select(large[0], select(large[1], scores[a, i, j], 0.0), 0.0)
+
+
+@loops
+def _fill(out: Scripted, found: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted, counts: Scripted, s: Scripted) -> None:
+    for k in parallel(s.keep):
+        if k < counts[0]:
+            for c in range(4):
+                out[k, c] = boxes[0, kept[0, k], c]
+            found[k] = marks[0, kept[0, k]]
+        else:
+            for c in range(4):
+                out[k, c] = 0.0
+            found[k] = 0.0

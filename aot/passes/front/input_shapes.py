@@ -1,0 +1,125 @@
+"""Shapes of the inputs as the user gives them: fixed, named, or with ranges.
+
+    x: f32[x.d0,3,x.d2,x.d3]     --shape x=batch,3,480,640 --dim batch=1..64     ->     x: f32[batch,3,480,640]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from aot.ir.graph import Graph, Node
+from aot.ir.types import Dim, Shape, dim_text
+from aot.opset.infrastructure import Parameter
+from codegen.loops import Var
+from runtime.errors import UsageError
+
+BATCH, PIXELS, ELEMENTS = 4, 256, 64  # what schedules are chosen for, where nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class InputShapes:
+    """`shapes`: an input and a number, a name or `?` for each dimension. `dims`: a name, its least and greatest value.
+
+    The same name is the same size. A name that no shape has is the name of a symbol of the file, as `x.d0`; those left
+    name the dimensions of each input that varies, in their order. UsageError for what does not fit the model.
+    """
+
+    shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
+    dims: tuple[tuple[str, int, int | None], ...] = ()
+    name: str = "input_shapes"
+    required: bool = True
+    run_not_recursively: bool = True  # bodies of sub-graphs get their shapes from outside
+
+    def __call__(self, graph: Graph) -> bool:
+        fixed = {_parameter(graph, name).id: shape for name, shape in self.shapes}
+        before = [n.op for n in graph.parameters]
+        names = self._free(graph)
+        symbols: dict[str, Var] = {}
+        for node in graph.parameters:
+            op = node.op
+            if not isinstance(op, Parameter):
+                continue
+            shape = op.shape
+            if node.id in fixed:
+                shape = _fitting(node, fixed[node.id], shape)
+            elif shape is not None:
+                shape = _named(shape, names)
+            if shape is not None:
+                made = tuple(self._ranged(d, k, len(shape), symbols) for k, d in enumerate(shape))
+                if made != op.shape or any(_typical(a) != _typical(b) for a, b in zip(made, op.shape, strict=True)):
+                    node.op = replace(op, shape=made)
+        unknown = [n for n, *_ in self.dims if n not in symbols]
+        if unknown:
+            raise UsageError(f"--dim: no dimension is called {unknown[0]!r}, there are {', '.join(symbols) or 'none'}")
+        return any(a is not b for a, b in zip(before, (n.op for n in graph.parameters), strict=True))
+
+    def _free(self, graph: Graph) -> list[str]:
+        """Names of dims that stand neither in a shape nor in the file."""
+        taken = {d for _, shape in self.shapes for d in shape if isinstance(d, str)}
+        for node in graph.parameters:
+            if isinstance(node.op, Parameter) and node.op.shape is not None:
+                taken |= {d.name for d in node.op.shape if isinstance(d, Var)}
+        return [n for n, *_ in self.dims if n not in taken]
+
+    def _ranged(self, dim: Dim, k: int, rank: int, symbols: dict[str, Var]) -> Dim:
+        """`dim` with the range that was given for its name, and a size to choose schedules by."""
+        if not isinstance(dim, Var):
+            return dim
+        if dim.name not in symbols:
+            low, high = dim.low, None if dim.extent is None else int(str(dim.extent)) - 1
+            for name, least, most in self.dims:
+                if name == dim.name:
+                    low, high = max(low, least), most if high is None else high if most is None else min(high, most)
+            if high is not None and high < low:
+                raise UsageError(f"--dim {dim.name}: the file allows {dim.low} to {dim.extent}, got {low} to {high}")
+            typical = BATCH if k == 0 and rank > 1 else PIXELS if rank > 3 and k > 1 else ELEMENTS
+            symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
+        return symbols[dim.name]
+
+
+def _typical(dim: Dim) -> int:
+    return dim.typical if isinstance(dim, Var) else 0
+
+
+def _parameter(graph: Graph, name: str) -> Node:
+    for node in graph.parameters:
+        if node.name == name or name in node.out_port(0).names:
+            return node
+    known = ", ".join(n.name for n in graph.parameters)
+    raise UsageError(f"--shape: no input {name!r}, the inputs are {known}")
+
+
+def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:
+    """The given shape; where it says `?`, the file's."""
+    text = ",".join(map(str, given))
+    if shape is None and "?" in given:
+        raise UsageError(f"--shape: the rank of {node.name!r} is not known, so every dimension has a name, got {text}")
+    old: tuple[Dim | None, ...] = shape if shape is not None else (None,) * len(given)
+    if len(old) != len(given):
+        raise UsageError(f"--shape: input {node.name!r} has rank {len(old)}, got {text}")
+    return tuple(_one(node, d, o) for d, o in zip(given, old, strict=True))
+
+
+def _one(node: Node, given: int | str, old: Dim | None) -> Dim:
+    if given == "?" and old is not None:
+        return old
+    if isinstance(old, int):
+        if given != old:
+            raise UsageError(f"--shape: input {node.name!r} has a dimension of {old}, got {given}")
+        return old
+    low, extent = (old.low, old.extent) if isinstance(old, Var) else (0, None)
+    if isinstance(given, str):
+        return Var(given, extent, low)
+    if given < low or (isinstance(extent, int) and given >= extent):
+        raise UsageError(f"--shape: dimension {dim_text(old or 0)} of input {node.name!r} is out of range, got {given}")
+    return given
+
+
+def _named(shape: Shape, names: list[str]) -> Shape:
+    """The dimensions that vary, called by `names` in their order."""
+    left = iter(names)
+    return tuple(_renamed(d, next(left, None)) if isinstance(d, Var) else d for d in shape)
+
+
+def _renamed(dim: Var, name: str | None) -> Var:
+    return dim if name is None else replace(dim, name=name)

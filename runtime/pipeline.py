@@ -1,0 +1,70 @@
+"""Stages on executors of their own: while one value is inferred, the next is prepared and the last one finished.
+
+    submit(value) -> pre @ executor A -> model @ executor B -> post @ executor C -> Future
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+from runtime.errors import UsageError
+from runtime.executor import Executor
+
+Stage = tuple[Executor, Callable[[Any], Any]]
+
+
+class Pipeline:
+    """Each value passes the stages in order; a stage is an executor and a function, a CompiledModel for example.
+
+    An executor of one thread keeps the order of values; stages may share an executor. At most `jobs` values are
+    under way, so that a slow stage holds back those who submit instead of filling the memory.
+    """
+
+    def __init__(self, *stages: Stage, jobs: int = 4) -> None:
+        if not stages or jobs < 1:
+            raise UsageError(f"pipeline: one stage and one job or more, got {len(stages)} and {jobs}")
+        self._stages = stages
+        self._jobs = jobs
+        self._room = threading.Semaphore(jobs)
+
+    def submit(self, value: object) -> Future[Any]:
+        """Start `value`, waiting for room; the future gets what the last stage returns, or what a stage raises."""
+        self._room.acquire()
+        future: Future[Any] = Future()
+        self._run(0, value, future)
+        return future
+
+    def map(self, values: Iterable[object]) -> Iterator[Any]:
+        """Results in the order of `values`, which are taken as there is room."""
+        waiting: deque[Future[Any]] = deque()
+        for value in values:
+            waiting.append(self.submit(value))
+            while len(waiting) >= self._jobs or (waiting and waiting[0].done()):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def _run(self, index: int, value: object, future: Future[Any]) -> None:
+        executor, function = self._stages[index]
+
+        def task() -> None:
+            if not index and not future.set_running_or_notify_cancel():
+                self._room.release()
+                return
+            try:
+                made = function(value)
+            except BaseException as error:  # the future's owner gets it
+                self._room.release()
+                future.set_exception(error)
+                return
+            if index + 1 < len(self._stages):
+                self._run(index + 1, made, future)
+            else:
+                self._room.release()
+                future.set_result(made)
+
+        executor.submit(task)

@@ -1,0 +1,63 @@
+"""What a compiled model tells about itself and lets one set, in OpenVINO's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from runtime.errors import UsageError
+from runtime.manifest import Manifest
+
+THREADS = "INFERENCE_NUM_THREADS"
+
+
+class Described(Protocol):
+    """What properties are made of: a CompiledModel."""
+
+    threads: int
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def content_hash(self) -> str: ...
+    @property
+    def manifest(self) -> Manifest: ...
+
+
+def property_of(model: Described, name: str) -> object:
+    """The value of the property `name`; UsageError names those there are."""
+    if name not in _GET:
+        raise UsageError(f"property: one of {', '.join(_GET)}, got {name}")
+    return _GET[name](model)
+
+
+def change(model: Described, name: str, value: object) -> None:
+    """UsageError for a property that is unknown, read-only or gets a wrong value."""
+    if name != THREADS:
+        what = "is read-only" if name in _GET else "is unknown"
+        raise UsageError(f"property: can be set: {THREADS}; {what}, got {name}")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"property: {THREADS} is an integer, got {value!r}")
+    model.threads = value
+
+
+def _precision(model: Described) -> str:
+    """In which type floats are computed, whatever they are stored as."""
+    del model
+    return "f32"
+
+
+_GET: dict[str, Callable[[Described], object]] = {
+    "SUPPORTED_PROPERTIES": lambda model: list(_GET),
+    "NETWORK_NAME": lambda model: model.name,
+    "MODEL_NAME": lambda model: model.name,
+    "MODEL_HASH": lambda model: model.content_hash,
+    "EXECUTION_DEVICES": lambda model: ["CPU"],
+    "INFERENCE_PRECISION_HINT": _precision,
+    THREADS: lambda model: model.threads,
+    "OPTIMAL_NUMBER_OF_INFER_REQUESTS": lambda model: model.threads,
+    "COMPILE_OPTIONS": lambda model: dict(model.manifest.options),
+    "TOOLCHAIN": lambda model: model.manifest.json.get("toolchain"),
+    "TARGET_FEATURES": lambda model: list(model.manifest.features),
+}
+SUPPORTED = tuple(_GET)

@@ -1,0 +1,166 @@
+"""Weights in a file of their own beside the shared library, mapped into its memory and shared by all processes.
+
+    m.weights   64 KiB header: magic, JSON {"bytes", "layout", "sha256"}, zeros
+                the weights as the code reads them, up to a multiple of 64 KiB
+
+`layout` says which code can read them: models that differ only in the values of external weights have the same one.
+A file is never changed in place: those who mapped it would see half of the change. It is replaced.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import mmap
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
+from runtime.atomic import replacing
+from runtime.elf import ElfFile
+from runtime.errors import CorruptError, UsageError
+from runtime.seal import seal
+
+_MAGIC = b"AOT WEIGHTS 1\n"
+_MAP_FIXED = 16
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsInfo:
+    """Of the weights alone, without header and padding; both hashes are hexadecimal SHA-256."""
+
+    bytes: int
+    layout: str
+    sha256: str
+
+
+def beside(library: Path) -> Path:
+    """Where the weights of a shared library are looked for: `m.weights` beside `m.so`."""
+    return library.with_suffix(".weights")
+
+
+def content_hash(info: WeightsInfo) -> str:
+    """Of a model with external weights."""
+    return hashlib.sha256(f"{info.layout}:{info.sha256}".encode()).hexdigest()
+
+
+def padded(size: int) -> int:
+    """What `size` bytes of weights take in memory and in the file."""
+    return max(1, -(-size // WEIGHTS_PAGE)) * WEIGHTS_PAGE
+
+
+def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) -> None:
+    """Write the file from the weights in order, at once or not at all."""
+    header = _MAGIC + json.dumps(asdict(info), sort_keys=True).encode()
+    with replacing(path) as made, made.open("wb") as stream:
+        stream.write(header.ljust(WEIGHTS_PAGE, b"\0"))
+        for part in parts:
+            stream.write(part)
+        stream.truncate(WEIGHTS_PAGE + padded(info.bytes))
+
+
+def info_in(manifest: dict[str, object], where: str) -> WeightsInfo | None:
+    """What the manifest says of external weights; None if they are in the library."""
+    entry = manifest.get("external")
+    return None if entry is None else _info(entry, f"{where}: external of the manifest")
+
+
+def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
+    """CorruptError with the reason unless the open file holds the weights that are `wanted`."""
+    found = _header(stream, name)
+    if found.layout != wanted.layout:
+        raise CorruptError(f"weights: {name}: are those of this model, got those of another: {found.layout[:12]}")
+    _check_contents(stream, found, name)
+    if found.sha256 != wanted.sha256:
+        given = f"got other values: {found.sha256[:12]}; update_weights takes them on"
+        raise CorruptError(f"weights: {name}: have the hash {wanted.sha256[:12]} that the model was made with, {given}")
+
+
+def map_into(stream: BinaryIO, address: int, size: int) -> None:
+    """Let the memory from `address` on, which is reserved for it, be the weights of the file."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
+    flags = mmap.MAP_SHARED | _MAP_FIXED
+    made = libc.mmap(address, padded(size), mmap.PROT_READ, flags, stream.fileno(), WEIGHTS_PAGE)
+    if made != address:
+        raise OSError(ctypes.get_errno(), f"weights: cannot be mapped: {os.strerror(ctypes.get_errno())}")
+
+
+def update_weights(library: Path | str, weights: Path | str) -> str:
+    """Let the shared library use other weights, `weights`: values of the same model, compiled with external weights.
+
+    Both files are replaced, each at once; models that are loaded keep the old ones. Gives the new content hash.
+    CorruptError if the file does not fit the model's code or is damaged, UsageError if the model holds its weights.
+    """
+    path, source = Path(library), Path(weights)
+    with path.open("rb") as stream:
+        file = ElfFile(stream, str(path))
+        text, offset = file.section(MANIFEST_SECTION), file.find(MANIFEST_SECTION).offset
+    tree = cast(dict[str, object], json.loads(text))
+    old = info_in(tree, str(path))
+    if old is None:
+        raise UsageError(f"weights: {path}: is compiled with --weights external, got a model that holds its weights")
+    with source.open("rb") as stream:
+        found = _header(stream, str(source))
+        new = WeightsInfo(old.bytes, old.layout, found.sha256)
+        check(stream, new, str(source))
+        stream.seek(0)
+        with replacing(beside(path)) as made, made.open("wb") as target:
+            shutil.copyfileobj(stream, target)
+    tree |= {"external": asdict(new), "hash": content_hash(new)}
+    changed = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode("ascii")
+    if len(changed) != len(text):
+        raise CorruptError(f"weights: {path}: the manifest keeps its size of {len(text)} bytes, got {len(changed)}")
+    with replacing(path) as made:
+        shutil.copyfile(path, made)
+        with made.open("r+b") as target:
+            target.seek(offset)
+            target.write(changed)
+        seal(made)
+    return content_hash(new)
+
+
+def _header(stream: BinaryIO, name: str) -> WeightsInfo:
+    stream.seek(0)
+    data = stream.read(WEIGHTS_PAGE)
+    if not data.startswith(_MAGIC):
+        raise CorruptError(f"weights: {name}: begins with {_MAGIC.decode().strip()!r}, got {data[:8]!r}")
+    if len(data) < WEIGHTS_PAGE:
+        raise CorruptError(f"weights: {name}: is cut short, got {len(data)} bytes")
+    try:
+        tree: object = json.loads(data[len(_MAGIC) :].rstrip(b"\0"))
+    except ValueError:
+        raise CorruptError(f"weights: {name}: the header is JSON, got another") from None
+    return _info(tree, f"{name}: the header")
+
+
+def _info(tree: object, where: str) -> WeightsInfo:
+    entry = cast(dict[str, object], tree) if isinstance(tree, dict) else {}
+    size, layout, digest = (entry.get(key) for key in ("bytes", "layout", "sha256"))
+    if isinstance(size, int) and 0 <= size < 1 << 48 and isinstance(layout, str) and isinstance(digest, str):
+        return WeightsInfo(size, layout, digest)
+    raise CorruptError(f"weights: {where} holds bytes, layout and sha256, got {str(entry)[:60]}")
+
+
+def _check_contents(stream: BinaryIO, info: WeightsInfo, name: str) -> None:
+    expected, size = WEIGHTS_PAGE + padded(info.bytes), os.fstat(stream.fileno()).st_size
+    if size != expected:
+        raise CorruptError(f"weights: {name}: has {expected} bytes, got {size}: it is cut short or damaged")
+    stream.seek(WEIGHTS_PAGE)
+    digest, left = hashlib.sha256(), info.bytes
+    while left:
+        data = stream.read(min(_CHUNK, left))
+        digest.update(data)
+        left -= len(data)
+        if not data:
+            break
+    if digest.hexdigest() != info.sha256:
+        found = digest.hexdigest()[:12]
+        raise CorruptError(f"weights: {name}: have the hash {info.sha256[:12]}, got {found}: edited or damaged")

@@ -1,0 +1,69 @@
+"""What a model tells about itself; memory given back; pickles."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import runtime
+from runtime.errors import CorruptError, UsageError
+from tests.programs import built, chain
+
+X = np.arange(1000, dtype=np.float32)
+
+
+def test_properties(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=1)
+    facts = {name: model.get_property(name) for name in model.supported_properties}
+    assert facts["SUPPORTED_PROPERTIES"] == list(model.supported_properties)
+    assert facts["NETWORK_NAME"] == facts["MODEL_NAME"] == "chain net"
+    assert facts["EXECUTION_DEVICES"] == ["CPU"] and facts["INFERENCE_PRECISION_HINT"] == "f32"
+    assert facts["COMPILE_OPTIONS"] == {"level": 1}
+    assert len(str(facts["MODEL_HASH"])) == 64
+    model.set_property({"INFERENCE_NUM_THREADS": 2})
+    assert model.get_property("INFERENCE_NUM_THREADS") == model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 2
+    for wrong, words in (({"NETWORK_NAME": "x"}, "read-only"), ({"A": 1}, "unknown"),
+                         ({"INFERENCE_NUM_THREADS": True}, "an integer")):  # fmt: skip
+        with pytest.raises(UsageError, match=words):
+            model.set_property(wrong)
+    with pytest.raises(UsageError, match="one of SUPPORTED_PROPERTIES, NETWORK_NAME"):
+        model.get_property("A")
+
+
+def test_release_memory(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=2)
+    request = model.create_infer_request()
+    for given in (X, X[::-1], np.repeat(X, 2)[::2]):
+        np.testing.assert_array_equal(request.infer(given)[0], given * 32)
+        np.testing.assert_array_equal(model(given)[0], given * 32)
+        model.release_memory()
+        assert request._arena.nbytes == 0
+    np.testing.assert_array_equal(request.infer()[0], X * 32)
+
+
+def test_pickle(tmp_path: Path) -> None:
+    path = tmp_path / "m.so"
+    built(chain()).write_shared(path)
+    model = runtime.load(path, threads=1)
+    data = pickle.dumps(model)
+    assert len(data) < 500
+    again = pickle.loads(data)
+    assert (again.threads, again.content_hash) == (1, model.content_hash)
+    np.testing.assert_array_equal(again(X)[0], X * 4)
+    built(chain(factor=3.0)).write_shared(path)
+    with pytest.raises(CorruptError, match=f"is the model with hash {model.content_hash}"):
+        pickle.loads(data)
+
+
+def test_a_model_in_memory_is_exported_not_pickled(chain_so: Path) -> None:
+    model = runtime.import_model(chain_so.read_bytes())
+    np.testing.assert_array_equal(model(X)[0], X * 32)
+    with pytest.raises(UsageError, match="see export_model"):
+        pickle.dumps(model)
+    stream = io.BytesIO()
+    model.export_model(stream)
+    assert stream.getvalue() == chain_so.read_bytes()
