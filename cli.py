@@ -18,7 +18,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec, Self
+from typing import Annotated, ParamSpec, Self, cast
 
 import numpy as np
 import typer
@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 import runtime
+from aot import cache as compiled
 from aot.driver import Compilation, compile_model, stages
 from aot.frontends import read_model
 from aot.ir.op import FORMS, REGISTRY, Op
@@ -39,6 +40,7 @@ from runtime import profile
 from runtime.errors import AotError, BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
 from runtime.files import Arrays, read_inputs, write_outputs
 from runtime.library import read_manifest
+from runtime.machine import missing_features
 from runtime.manifest import Manifest
 from runtime.version import VERSION
 
@@ -56,6 +58,10 @@ class Emit(StrEnum):
     SO, OBJ = "so", "obj"
 
 
+class CacheAction(StrEnum):
+    LS, VERIFY, GC = "ls", "verify", "gc"
+
+
 class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
@@ -68,7 +74,7 @@ class Stage(StrEnum):
 Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
-Target = Annotated[str, typer.Option(help="native, x86-64-v2, x86-64-v3, x86-64-v4, aarch64")]
+Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x640x640, y=n,?,8")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a dimension that varies")]
@@ -185,7 +191,7 @@ def compile(
     stop_after_rewrite: Rewrites = None,
     emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
-    weights: Annotated[Weights, typer.Option(help="Inside the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
+    weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     fast: Fast = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -331,6 +337,27 @@ def dump(
 
 
 @command
+def cache(
+    action: Annotated[CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")],
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="cache_dir of aot.compile_model")],
+    max_bytes: Annotated[int | None, typer.Option(min=0, help="gc: keep at most so many, the last used")] = None,
+    max_days: Annotated[float | None, typer.Option(min=0, help="gc: keep what was used since")] = None,
+    debug: Debug = False,
+) -> None:
+    """Look after a folder of compiled models."""
+    if action is CacheAction.LS:
+        typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))))
+    elif action is CacheAction.GC:
+        for entry in compiled.collect(folder, max_bytes, max_days):
+            typer.echo(f"removed {entry.key}, {size_text(entry.bytes)}")
+    else:
+        found = [f"{entry.key}: {reason}" for entry, reason in compiled.damaged(folder)]
+        typer.echo("\n".join(found) or f"{len(compiled.entries(folder))} entries are whole")
+        if found:
+            raise typer.Exit(1)
+
+
+@command
 def ops(as_json: Json = False, debug: Debug = False) -> None:
     """List the operations that can be compiled: type, first operation set, form, meaning."""
     rows = [
@@ -387,8 +414,19 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
     lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(manifest.features) or 'no features'}"]
+    lines += [f"  level    {line}" for line in level_lines(manifest)]
     lines += [f"  kernels  {len(manifest.calls)} calls, weights {size_text(int(str(manifest.json['weights'])))}"]
     return "\n".join([*lines, f"  made by  {manifest.json['toolchain']} with {manifest.json['options']}"])
+
+
+def level_lines(manifest: Manifest) -> list[str]:
+    """Instruction sets that the file holds code for, if there are several, and whether this machine has them."""
+    lines: list[str] = []
+    for level in cast(list[dict[str, object]], manifest.json.get("levels", [])):
+        missing = missing_features(cast(list[str], level["features"]))
+        state = f"lacks {' '.join(missing)}" if missing else "runs here"
+        lines.append(f"{level['target']}, {level['calls']} calls: {state}")
+    return lines
 
 
 def form_of(cls: type[Op]) -> str:

@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from aot.frontends import read_model
+from aot.cache import check_files, load_or_make
+from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.lowering.define import Steps, define
@@ -33,6 +34,7 @@ from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
 from codegen.llvm.build import Built, build, kernels_text
 from codegen.llvm.jit import load as load_in_memory
+from codegen.llvm.levels import Levels, join, names_of
 from codegen.llvm.optimize import assembly
 from codegen.printer import kernel_text
 from codegen.program import Program
@@ -48,7 +50,8 @@ class Compilation:
 
     def __init__(self, model: str | Path | Graph, options: CompileOptions) -> None:
         self.model, self.options = model, options
-        self.target = Target.parse(options.target)
+        self.targets = names_of(options.target)
+        self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
 
     def _event(self, stage: str, done: int, total: int) -> None:
@@ -67,7 +70,7 @@ class Compilation:
         """The canonical graph; the imported one is changed in place."""
         graph = self.imported
         self._save("00-imported.txt", graph_text(graph))
-        front: tuple[Pass, ...] = (InputShapes(self.options.shapes, self.options.dims),)
+        front: tuple[Pass, ...] = (InputShapes(self.options.shapes, self.options.dims), *front_passes())
         passes = pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 
         def observe(done: PassReport, graph: Graph) -> None:
@@ -126,12 +129,25 @@ class Compilation:
         return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))
 
     @cached_property
-    def built(self) -> Built:
+    def built(self) -> Built | Levels:
+        """The model's code; several targets share the graph, and nothing behind it."""
+        if len(self.targets) == 1:
+            return self._built
+        return join(self.targets, [self._level(name) for name in self.targets])
+
+    def _level(self, name: str) -> Built:
+        one = Compilation(self.optimized, replace(self.options, target=name, save_temps=None))
+        one.__dict__["optimized"] = self.optimized
+        return one._built
+
+    @cached_property
+    def _built(self) -> Built:
         program = self.program
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         self._event("compile", 0, 1)
-        asked = {"target": self.options.target, "layouts": [list(pair) for pair in self.options.layouts]}
+        layouts = [list(pair) for pair in self.options.layouts]
+        asked: dict[str, object] = {"target": self.options.target, "layouts": layouts}
         external = self.options.external_weights
         made = build(program, self.target, level=self.options.level, options=asked, external=external)
         self._event("compile", 1, 1)
@@ -149,17 +165,27 @@ def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> 
 
 
 def compile_model(
-    model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None
-) -> CompiledModel:
+    model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None,
+    cache_dir: str | Path | None = None,
+) -> CompiledModel:  # fmt: skip
     """Compile in memory. `model`: a file (.xml) or a graph; `threads`: as for `runtime.load`.
 
+    With `cache_dir` the code is kept there, and taken from there if files, options and compiler are the same.
     Raises ModelError, UnsupportedError or another AotError that says what is wrong and in which layer.
     """
-    return in_memory(stages(model, options).built, threads)
+    asked = options or CompileOptions()
+    if cache_dir is None:
+        return in_memory(stages(model, asked).built, threads)
+
+    def make(path: Path) -> None:
+        stages(model, asked).built.write_shared(path)
+
+    return load_or_make(Path(cache_dir), check_files(model), asked, make, threads)
 
 
-def in_memory(built: Built, threads: int | None = None) -> CompiledModel:
-    """Load a built model into this process."""
-    loaded = load_in_memory(built)
-    library = Library.at(loaded.query, built.manifest, keep=loaded.keep, save=built.write_shared)
+def in_memory(built: Built | Levels, threads: int | None = None) -> CompiledModel:
+    """Load a built model into this process, or its highest level that runs here."""
+    one = built.best if isinstance(built, Levels) else built
+    loaded = load_in_memory(one)
+    library = Library.at(loaded.query, one.manifest, keep=loaded.keep, save=built.write_shared)
     return CompiledModel(library, threads=threads)

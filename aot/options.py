@@ -14,7 +14,7 @@ Event = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`.
+    """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out

@@ -52,7 +52,7 @@ class Access:
 
 
 def coefficient(at: Affine, axis: Var) -> Affine | None:
-    """What `axis` is multiplied by, which sizes known at run time may be part of; None if it is inside of a quotient."""
+    """What `axis` is multiplied by, which sizes known at run time may be part of; None if it is inside a quotient."""
     total = Affine({})
     for term, c in at.terms.items():
         if axis not in variables(term):

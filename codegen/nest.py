@@ -35,7 +35,7 @@ from codegen.loops import (
 from codegen.pack import pack
 from codegen.points import Lets, Points, Span, Spans, Stmts
 from codegen.reduction import along_lanes, guarded, in_tiles
-from codegen.schedule import Schedule, ScheduleError, balance, segments
+from codegen.schedule import Pack, Schedule, ScheduleError, balance, segments
 from runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
@@ -55,19 +55,31 @@ def apply(
     if len(works) != len(schedules):
         raise ScheduleError(f"{name}: {len(works)} definitions, {len(schedules)} schedules")
     bodies: list[Stmts] = []
+    packed: dict[str, Pack | None] = {}
     for w, s in zip(works, schedules, strict=True):
         check(w, s)
+        for operand, plan in packings(w, s):
+            if packed.setdefault(operand, plan) != plan:
+                raise ScheduleError(f"{name}: {operand} is packed in one way only, got {packed[operand]} and {plan}")
         bodies.append(_build(w, s, {}))
     if any(map(_parallel, bodies)):
         bodies = [b if _parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = tuple(s for b in bodies for s in b)
     _check_parallel(name, body, True)
-    used: dict[str, Buffer] = {}
-    given = {p.name for p in params}
-    for b in accessed(body):
-        if used.setdefault(b.name, b) != b and b.name in given:
-            raise ScheduleError(f"{name}: {b.name} is packed in one way only, got {used[b.name].shape} and {b.shape}")
+    used = {b.name: b for b in accessed(body)}
     return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
+
+
+def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str, Pack | None]]:
+    """How each parameter that a work reads is packed."""
+    if isinstance(work, Group):
+        for member, plan in zip(work.members, schedule.members, strict=True):
+            yield from packings(member, plan)
+        return
+    plans = {p.operand: p for p in schedule.pack}
+    for x in loads(work.value):
+        if x.buffer.space is Space.ARG:
+            yield x.buffer.name, plans.get(x.buffer.name)
 
 
 def accessed(stmts: Stmts) -> Iterator[Buffer]:

@@ -291,7 +291,8 @@ class _Walk(Evaluator):
         count = _trips(over)
         if isinstance(count, int) and count <= 0:
             return True
-        if is_expr(count) and loads(count):  # read once: memory may change, and a variable is known by its extent
+        # Read once: memory may change, and a variable is known by its extent.
+        if isinstance(count, Expr) and loads(count):
             count = self._named(f"{target.id}.n", cast(count, DType.I64))
         plain = over.step == 1 and isinstance(over.start, int) and over.start == 0
         counter = Var(self.out.name(target.id if plain else f"{target.id}.t"), count)

@@ -97,6 +97,7 @@ MANIFEST_SECTION = ".aot.manifest"
 WEIGHTS_SECTION = ".aot.weights"
 RESERVED_SECTION = ".bss.aot_weights"  # where external weights are mapped; a name that linkers put last
 WEIGHTS_PAGE = 64 << 10  # of external weights: no smaller than the pages of any machine
+LEVELS_SECTION = ".aot.levels"  # manifests of the levels, if there are several
 SEAL_SECTION = ".aot.seal"
 SEAL_PREFIX = "aot_seal_"
 SEAL_BYTES = 32
@@ -112,7 +113,9 @@ SEAL_BYTES = 32
 #                             a dimension is an int, {"symbol", "min", "max"} or {"expr": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
 #   weights, scratch, state   bytes; scratch is for each thread
-#   external                  weights in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`; else not there
+#   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
+#   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
+#                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
 #   options, toolchain        how it was made
 MANIFEST_VERSION = 1
 

@@ -1,12 +1,14 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and copies of open ones; made of `os` alone, which is there already."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+_PIECE = 1 << 20
 
 
 @contextmanager
@@ -15,14 +17,34 @@ def replacing(path: Path) -> Generator[Path]:
 
     A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    made = Path(name)
+    made = path.parent / f".{path.name}.{os.urandom(8).hex()}"
+    mode = 0o777 if path.suffix == ".so" else 0o666
+    os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
     try:
         yield made
         umask = os.umask(0)
         os.umask(umask)
-        made.chmod(0o777 & ~umask if path.suffix == ".so" else 0o666 & ~umask)
+        made.chmod(mode & ~umask)
         made.replace(path)
     finally:
         made.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary(suffix: str) -> Generator[Path]:
+    """A path in a folder of this process's own, where a file may be made; both are gone in the end."""
+    folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"aot-{os.urandom(8).hex()}"
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder / f"model{suffix}"
+    finally:
+        for path in folder.iterdir():
+            path.unlink()
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def copy(source: BinaryIO, target: BinaryIO) -> None:
+    """What is left of `source`, to `target`."""
+    while data := source.read(_PIECE):
+        target.write(data)

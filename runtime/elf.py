@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from runtime.digest import sha256
 from runtime.errors import CorruptError
 
 SHARED_OBJECT = 3
@@ -72,7 +72,7 @@ class ElfFile:
 
     def digest(self, without: tuple[str, ...]) -> bytes:
         """SHA-256 of the file but for some sections."""
-        digest = hashlib.sha256()
+        digest = sha256()
         position = 0
         gaps = sorted((section.offset, section.offset + section.size) for section in map(self.find, without))
         for start, end in (*gaps, (self._size, self._size)):

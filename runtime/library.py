@@ -6,8 +6,8 @@ Nothing of the file runs before ABI version, machine and processor features have
 from __future__ import annotations
 
 import ctypes
+import json
 import os
-import shutil
 import weakref
 from _ctypes import dlclose
 from collections.abc import Callable
@@ -20,15 +20,16 @@ from runtime.abi import (
     MANIFEST_SECTION,
     MAX_THREADS,
     QUERY_PREFIX,
+    WEIGHTS_SECTION,
     Table,
 )
-from runtime.atomic import replacing
+from runtime.atomic import copy, replacing
 from runtime.elf import SHARED_OBJECT, ElfFile
 from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
 from runtime.machine import machine_name, missing_features
 from runtime.manifest import Manifest, from_json, parse
 from runtime.seal import is_whole
-from runtime.weights import beside, check, info_in, map_into
+from runtime.weights import beside, check, check_embedded, info_in, map_into
 
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 _INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -46,12 +47,13 @@ class Library:
     def __init__(self, manifest: Manifest, query: int, keep: object, save: Callable[[Path], None]) -> None:
         address = _QUERY(query)(ABI_VERSION)
         if address is None:
-            raise PlatformError(f"load: {manifest.name}: the code has ABI version {ABI_VERSION}, got another")
+            reason = "none of its levels runs here" if "levels" in manifest.json else "another ABI version"
+            raise PlatformError(f"load: {manifest.name}: the code has ABI version {ABI_VERSION}, got {reason}")
         table = Table.from_address(address)
         if table.bytes < ctypes.sizeof(Table):
             least = ctypes.sizeof(Table)
             raise CorruptError(f"load: {manifest.name}: the table has {least} bytes or more, got {table.bytes}")
-        self.manifest = manifest
+        self.manifest = _of_level(manifest, table) if "levels" in manifest.json else manifest
         self.weights = table.weights
         self.infer = _INFER(table.infer)
         self.shapes = _SHAPES(table.shapes)
@@ -104,6 +106,13 @@ class Pool:
         self.threads = threads
 
 
+def _of_level(manifest: Manifest, table: Table) -> Manifest:
+    """The manifest of the level that the code chose, as part of the whole model."""
+    tree: dict[str, object] = json.loads(ctypes.string_at(table.manifest, table.manifest_bytes))
+    kept = {key: manifest.json[key] for key in ("hash", "tag", "levels")}
+    return from_json(tree | kept, manifest.name)
+
+
 def _check_threads(threads: int) -> None:
     if not 1 <= threads <= MAX_THREADS:
         raise UsageError(f"threads: a number from 1 to {MAX_THREADS}, got {threads}")
@@ -115,20 +124,23 @@ def read_manifest(path: Path) -> Manifest:
         return _read_manifest(stream, str(path))
 
 
-def open_library(path: Path, weights: Path | None = None) -> Library:
+def open_library(path: Path, weights: Path | None = None, strict: bool = False) -> Library:
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
-    `weights`: the file of external weights; None: `m.weights` beside `m.so`.
+    `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: the weights that the file holds
+    are checked too, which reads them all.
     """
     with path.open("rb") as stream:
+        if strict:
+            _verify(stream, str(path), None)
         return _open(stream, str(path), weights if weights is not None else beside(path))
 
 
 def open_bytes(data: BinaryIO, name: str = "memory", weights: Path | None = None) -> Library:
     """As `open_library`, from a stream."""
     with os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b") as stream:
-        shutil.copyfileobj(data, stream)
+        copy(data, stream)
         stream.flush()
         return _open(stream, name, weights)
 
@@ -167,6 +179,26 @@ def _loaded(source: int, side: int | None, manifest: Manifest, name: str) -> Lib
     return library
 
 
+def verify(path: Path) -> Manifest:
+    """The manifest, once all of the file has been checked, and external weights; CorruptError; nothing is run."""
+    with path.open("rb") as stream:
+        return _verify(stream, str(path), beside(path))
+
+
+def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
+    manifest = _read_manifest(stream, name)
+    file = ElfFile(stream, name)
+    if not is_whole(file):
+        raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
+    embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
+    if embedded is not None and "levels" not in manifest.json:
+        check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
+    if external is not None and weights is not None:
+        with weights.open("rb") as side:
+            check(side, external, str(weights))
+    return manifest
+
+
 def _end(library: Library, destroy: Callable[[int], None], address: int) -> None:
     """The library stays loaded until its pool is gone, in whatever order a cycle of objects is collected."""
     destroy(address)
@@ -198,7 +230,7 @@ def _save(kept: list[int], path: Path) -> None:
     for descriptor, target in reversed(list(zip(kept, (path, beside(path)), strict=False))):
         with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as made, made.open("wb") as stream:
             source.seek(0)
-            shutil.copyfileobj(source, stream)
+            copy(source, stream)
 
 
 def _read_manifest(stream: BinaryIO, name: str) -> Manifest:

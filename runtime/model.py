@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Mapping
@@ -12,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from runtime.atomic import copy, temporary
 from runtime.errors import CorruptError, UsageError
 from runtime.executor import Executor
 from runtime.library import Library, Pool, open_bytes, open_library
@@ -106,11 +105,10 @@ class CompiledModel:
             return
         if "external" in self.manifest.json:
             raise UsageError("export: a model with external weights is two files: to a path, got a stream")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.so"
+        with temporary(".so") as path:
             self._library.save(path)
             with path.open("rb") as stream:
-                shutil.copyfileobj(stream, target)
+                copy(stream, target)
 
     @property
     def content_hash(self) -> str:
@@ -149,13 +147,14 @@ class CompiledModel:
 
 def load(
     path: str | PathLike[str], threads: int | None = None, pool: Pool | None = None,
-    weights: str | PathLike[str] | None = None,
+    weights: str | PathLike[str] | None = None, strict: bool = False,
 ) -> CompiledModel:  # fmt: skip
     """The model in the shared library `path`; CorruptError, PlatformError if it is not for this machine, OSError.
 
-    `weights`: the file of external weights; None: `m.weights` beside `m.so`.
+    `weights`: the file of external weights; None: `m.weights` beside `m.so`. Code, manifest and external weights are
+    checked by their hashes before anything is loaded; `strict`: weights inside of the library too.
     """
-    library = open_library(Path(path), None if weights is None else Path(weights))
+    library = open_library(Path(path), None if weights is None else Path(weights), strict)
     return CompiledModel(library, threads, pool, Path(path).resolve() if weights is None else None)
 
 

@@ -14,8 +14,10 @@ THREADS = "INFERENCE_NUM_THREADS"
 class Described(Protocol):
     """What properties are made of: a CompiledModel."""
 
-    threads: int
-
+    @property
+    def threads(self) -> int: ...
+    @threads.setter
+    def threads(self, count: int) -> None: ...
     @property
     def name(self) -> str: ...
     @property

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from runtime.agreement import disagreement, out_of_range
 from runtime.abi import ARENA_ALIGN, Request
 from runtime.errors import BusyError, InternalError, UsageError
 from runtime.executor import Executor
@@ -309,7 +310,8 @@ class InferRequest:
         if type(array) is not np.ndarray or array.dtype != self._input_types[index]:
             array = as_array("input", info, value)
         if array.shape != info.shape and not fits(info, array.shape):
-            raise mismatch("input", info, array)
+            wrong = out_of_range(info, array.shape)
+            raise UsageError(wrong) if wrong is not None else mismatch("input", info, array)
         if array is self._bound[index] and array.flags.c_contiguous:
             return
         where = address(array)
@@ -380,9 +382,7 @@ class InferRequest:
         made = (ctypes.c_int64 * sum(ranks))()
         code = self._library.shapes(ctypes.addressof(given), ctypes.addressof(self._symbols), ctypes.addressof(made))
         if code:
-            expected = ", ".join(f"'{info.name}' {info}" for info in self._inputs_info)
-            got = ", ".join(str(list(shape)) for shape in shapes)
-            raise UsageError(f"inputs: dimensions agree as in {expected}, got {got}")
+            raise UsageError(f"inputs: {disagreement(self._inputs_info, self._library.manifest.rules, shapes)}")
         ends = list(accumulate(ranks, initial=0))
         return tuple(tuple(made[a:b]) for a, b in pairwise(ends))
 

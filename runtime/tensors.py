@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from runtime.abi import ARENA_ALIGN, DType
 from runtime.errors import UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, which takes long to import
 Shape = tuple[int, ...]
 
 _NUMPY = {

@@ -10,18 +10,17 @@ A file is never changed in place: those who mapped it would see half of the chan
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import json
 import mmap
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
-from runtime.atomic import replacing
+from runtime.atomic import copy, replacing
+from runtime.digest import sha256
 from runtime.elf import ElfFile
 from runtime.errors import CorruptError, UsageError
 from runtime.seal import seal
@@ -47,7 +46,7 @@ def beside(library: Path) -> Path:
 
 def content_hash(info: WeightsInfo) -> str:
     """Of a model with external weights."""
-    return hashlib.sha256(f"{info.layout}:{info.sha256}".encode()).hexdigest()
+    return sha256(f"{info.layout}:{info.sha256}".encode()).hexdigest()
 
 
 def padded(size: int) -> int:
@@ -65,10 +64,15 @@ def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) ->
         stream.truncate(WEIGHTS_PAGE + padded(info.bytes))
 
 
-def info_in(manifest: dict[str, object], where: str) -> WeightsInfo | None:
-    """What the manifest says of external weights; None if they are in the library."""
-    entry = manifest.get("external")
-    return None if entry is None else _info(entry, f"{where}: external of the manifest")
+def info_in(manifest: dict[str, object], where: str, key: str = "external") -> WeightsInfo | None:
+    """What the manifest says of external, or embedded, weights; None if they are not there."""
+    entry = manifest.get(key)
+    return None if entry is None else _info(entry, f"{where}: {key} of the manifest")
+
+
+def check_embedded(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> None:
+    """CorruptError unless the weights in the open library, from `offset` on, are those it was made with."""
+    _check_hash(stream, offset, info, name)
 
 
 def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
@@ -113,14 +117,14 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
         check(stream, new, str(source))
         stream.seek(0)
         with replacing(beside(path)) as made, made.open("wb") as target:
-            shutil.copyfileobj(stream, target)
+            copy(stream, target)
     tree |= {"external": asdict(new), "hash": content_hash(new)}
     changed = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode("ascii")
     if len(changed) != len(text):
         raise CorruptError(f"weights: {path}: the manifest keeps its size of {len(text)} bytes, got {len(changed)}")
     with replacing(path) as made:
-        shutil.copyfile(path, made)
-        with made.open("r+b") as target:
+        with path.open("rb") as stream, made.open("wb") as target:
+            copy(stream, target)
             target.seek(offset)
             target.write(changed)
         seal(made)
@@ -153,8 +157,12 @@ def _check_contents(stream: BinaryIO, info: WeightsInfo, name: str) -> None:
     expected, size = WEIGHTS_PAGE + padded(info.bytes), os.fstat(stream.fileno()).st_size
     if size != expected:
         raise CorruptError(f"weights: {name}: has {expected} bytes, got {size}: it is cut short or damaged")
-    stream.seek(WEIGHTS_PAGE)
-    digest, left = hashlib.sha256(), info.bytes
+    _check_hash(stream, WEIGHTS_PAGE, info, name)
+
+
+def _check_hash(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> None:
+    stream.seek(offset)
+    digest, left = sha256(), info.bytes
     while left:
         data = stream.read(min(_CHUNK, left))
         digest.update(data)

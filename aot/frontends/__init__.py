@@ -1,14 +1,19 @@
 """Readers of model files: one folder for each format."""
 
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
+from aot.frontends.onnx.convert import onnx_to_opset
 from aot.ir.graph import Graph
 from runtime.errors import UnsupportedError, UsageError
 
-__all__ = ["read_model"]
+__all__ = ["front_passes", "read_model"]
 
 HEAD = 512  # bytes that tell formats apart
+SUFFIXES = (".onnx", ".onnx.pb")
 
 
 def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
@@ -17,7 +22,21 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")
     with path.open("rb") as file:
-        head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"<"):
+        head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
+    if head.lstrip().startswith(b"<"):
         return openvino.read(path, Path(weights) if weights is not None else None)
-    raise UnsupportedError(f"{path.name}: OpenVINO IR can be read, got something else")
+    if _is_onnx(head) or path.name.endswith(SUFFIXES):
+        if find_spec("onnx") is None:
+            raise UnsupportedError(f"{path.name}: ONNX needs the onnx package: install aot[onnx]")
+        return import_module("aot.frontends.onnx.reader").read(path)  # the package is optional, and slow to import
+    raise UnsupportedError(f"{path.name}: OpenVINO IR and ONNX can be read, got something else")
+
+
+def front_passes() -> tuple[Callable[[Graph], bool], ...]:
+    """What turns the dialects of all front ends into operations of the opset; each leaves other dialects alone."""
+    return (onnx_to_opset,)
+
+
+def _is_onnx(head: bytes) -> bool:
+    """Does it begin as a ModelProto does: field 1 (ir_version, a small number), then a field of ModelProto?"""
+    return len(head) > 2 and head[0] == 0x08 and head[1] < 0x40 and head[2] in (0x12, 0x1A, 0x22, 0x2A, 0x32, 0x3A, 0x42)

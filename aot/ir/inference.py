@@ -6,11 +6,13 @@ Types, and small values too, because shapes depend on them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from inspect import Parameter, signature
 from math import prod
 
 import numpy as np
 
-from aot.ir.op import Foreign, Op, Operand
+from aot.ir.op import Foreign, Op, Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, ModelError, ShapeError
@@ -25,6 +27,9 @@ def infer_outputs(
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
     name = op.kind if isinstance(op, Foreign) else op.type
+    for i, operand in enumerate(inputs):
+        if operand is None and i in _required(type(op), len(inputs)):
+            raise ModelError(f"{name}: input {i} is not connected")
     try:
         types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
         if len(types) != count:
@@ -41,6 +46,20 @@ def infer_outputs(
         raise ShapeError(f"{name}: ranks and sizes of the inputs do not fit it, got {given}") from error
     except Exception as error:
         raise InternalError(f"{name}: inference failed: {error!r}") from error
+
+
+@lru_cache(maxsize=4096)
+def _required(cls: type[Op], count: int) -> frozenset[int]:
+    """Inputs that an operation cannot do without."""
+    if issubclass(cls, RegionOp):
+        return frozenset()
+    found: set[int] = set()
+    for i, p in enumerate(list(signature(cls.infer).parameters.values())[1:]):
+        if p.kind is Parameter.VAR_POSITIONAL:
+            found |= set() if "None" in str(p.annotation) else set(range(i, count))
+        elif p.default is Parameter.empty:
+            found.add(i)
+    return frozenset(found)
 
 
 def _values(

@@ -200,7 +200,7 @@ class Foreign(Op):
 
 FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp)
 REGISTRY: dict[str, type[Op]] = {}
-_BY_TYPE: dict[str, dict[int, type[Op]]] = {}
+_BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attr, field))
@@ -226,6 +226,12 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
     return register
 
 
+def absent(type_name: str, *opsets: str) -> None:
+    """Operation sets from which on a type has a meaning that no class has: `find` must not give an older one."""
+    for name in opsets:
+        _BY_TYPE.setdefault(type_name.lower(), {}).setdefault(int(name.removeprefix("opset")), None)
+
+
 def find(type_name: str, opset: int) -> type[Op] | None:
     """The definition that operation set `opset` has for a type, whatever the case of its letters; or None."""
     names = {"const": "constant"}
@@ -247,5 +253,5 @@ def axis_of(axis: int, rank: int, what: str) -> int:
 
 __all__ = [
     "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Foreign", "Input", "LoopOp", "ModelError", "Op",
-    "Operand", "Piece", "RegionOp", "ViewOp", "Work", "attr", "attributes", "axis_of", "find", "op",
+    "Operand", "Piece", "RegionOp", "ViewOp", "Work", "absent", "attr", "attributes", "axis_of", "find", "op",
 ]

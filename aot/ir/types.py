@@ -75,6 +75,11 @@ def simplify(dim: Dim) -> Dim:
     return int(plain.value) if isinstance(plain, Const) else plain
 
 
+def differs(dim: Dim, wanted: int) -> bool:
+    """Is a dimension known to be another one?"""
+    return isinstance(dim, int) and dim != wanted
+
+
 def dim_text(dim: Dim) -> str:
     return str(dim) if isinstance(dim, int) else expr_text(dim).replace(" ", "")
 

@@ -8,6 +8,8 @@ from itertools import zip_longest
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Dim, Shape, dim_text, simplify
+from aot.opset.activation import PRelu
+from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.families import Elementwise, may_stretch
 from aot.opset.matmul import MatMul
 from codegen.loops import Const, Expr
@@ -18,7 +20,8 @@ def rules(node: Node) -> list[Rule]:
     """What must hold for the shapes of a node to be what inference says."""
     sources = [p for p in node.sources() if p is not None]
     op: Op = node.op
-    if isinstance(op, Elementwise):
+    aligned = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY) is AutoBroadcast.NUMPY and not isinstance(op, PRelu)
+    if isinstance(op, Elementwise) and aligned:
         return _broadcast(node, sources, node.out_port(0).shape, 0)
     if isinstance(op, MatMul) and len(sources) == 2:
         found = _broadcast(node, sources, node.out_port(0).shape, 2) if min(s.type.rank for s in sources) > 1 else []
@@ -47,7 +50,7 @@ def _broadcast(node: Node, sources: Sequence[OutPort], out: Shape, skipped: int)
 def _equal(node: Node, what: str, a: Dim, b: Dim) -> list[Rule]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
-    return [Rule(a, b, f"{node.type} {node.name!r}: {what} are equal, got {dim_text(a)} and {dim_text(b)}")]
+    return [Rule(a, b, f"{node.type} {node.name!r}: {what} of its inputs must be equal, got {dim_text(a)} and {dim_text(b)}")]
 
 
 def _expr(n: Dim) -> Expr:

@@ -13,17 +13,20 @@ import numpy as np
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, ViewOp
 from aot.ir.types import Array, Dim
-from aot.lowering.sizes import Sizes
+from aot.lowering.agreement import rules
+from aot.lowering.sizes import PLAIN, Sizes
+from aot.lowering.state import Variables, flag_of, read, write
 from codegen.define import Definition, Group, identity
-from codegen.expressions import rewrite, variables
-from codegen.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense, prim
-from codegen.program import Region
+from codegen.expressions import loads, rewrite, variables
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Stmt, Var, dense, prim
+from codegen.program import Region, Rule
 from codegen.schedule import Schedule
 from codegen.traverse import Work, local, move_loads, reads, rewrite_work, writes
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
 
 OWN = "'"
+LASTING = (Region.OUTPUT, Region.STATE)  # what is there after an inference
 AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 
@@ -83,6 +86,8 @@ class Steps:
     outputs: list[str] = field(default_factory=list[str])
     symbols: tuple[Var, ...] = ()
     sizes: Sizes = field(default_factory=Sizes)
+    rules: list[Rule] = field(default_factory=list[Rule])
+    state_bytes: int = 0
 
     def constants(self) -> frozenset[str]:
         """Names of values known at compile time."""
@@ -99,6 +104,7 @@ class _Definer:
         self.graph = graph
         self.steps = Steps(graph.name)
         self.buffers: dict[OutPort, Value] = {}
+        self.variables = Variables()
 
     def run(self) -> Steps:
         order = self.graph.order()
@@ -115,6 +121,8 @@ class _Definer:
                 error.add_note(f"while lowering layer {node.name!r}: {node}")
                 raise
         self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]
+        self.steps.steps += [Step((self._assign(node),), node.origin.layers, "Assign") for node in self.graph.sinks]
+        self.steps.state_bytes = self.variables.bytes
         self._drop_unread()
         return self.steps
 
@@ -122,6 +130,11 @@ class _Definer:
         op = node.op
         if op.type in ("Parameter", "Constant", "Result") or self._known(node):
             return
+        if op.type == "Assign":  # written at the end; its output is its input
+            self._input(node.source(0))
+            self.buffers[node.out_port(0)] = self.buffers[node.source(0)]
+            return
+        self.steps.rules += rules(node)
         outs = [self._value(p, Region.ARENA).buffer for p in node.out_ports().values()]
         match op:
             case ComputeOp():
@@ -130,6 +143,8 @@ class _Definer:
                 works = self._view(node, op, outs)
             case LoopOp():
                 works = self._nest(node, op, outs)
+            case _ if op.type == "ReadValue":
+                works = (self._read_value(node, outs[0]),)
             case _:
                 raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
         layers = node.origin.layers or (node.name,)
@@ -176,11 +191,38 @@ class _Definer:
     def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
         axes, index = indices(out.shape)
         # The operation names its reduction axes as it likes, so its own are told apart by names that nothing else has.
-        own = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
+        own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
         element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
-        value = element(*(rewrite(i, own) for i in index))
+        value = rewrite(element(*(rewrite(i, own) for i in index)), self._size)
         d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
+
+    def _size(self, e: Expr) -> Expr | None:
+        """A name for what is computed from sizes alone."""
+        if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
+            return None
+        read = variables(e)
+        known = all(v in self.steps.sizes.meaning or v in self.steps.symbols for v in read)
+        return self.steps.sizes.name(e) if read and known and not loads(e) else None
+
+    def _kept(self, node: Node, what: str) -> tuple[Buffer, Buffer]:
+        """The state and the flag of a variable, under names of their own for reading and writing."""
+        variable = self.variables.of(node)
+        name = self._unique(f"{self._name(node.out_port(0))}.{what}")
+        state = dense(name, *variable.type.static_shape, dtype=variable.type.dtype)
+        flag = flag_of(f"{name}.flag")
+        self.steps.values[state.name] = Value(state, Region.STATE, variable.data)
+        self.steps.values[flag.name] = Value(flag, Region.STATE, variable.flag)
+        return state, flag
+
+    def _read_value(self, node: Node, out: Buffer) -> Definition:
+        axes, at = indices(out.shape)
+        initial = self._inputs(node)
+        return tidy(read(out, *self._kept(node, "read"), initial[0] if initial else None, axes, at), self.steps.values)
+
+    def _assign(self, node: Node) -> tuple[Stmt, ...]:
+        source = self._input(node.source(0)).buffer
+        return write(*self._kept(node, "written"), source, *indices(source.shape))
 
     def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
         inputs = self._inputs(node)
@@ -227,7 +269,7 @@ class _Definer:
         kept: list[Step] = []
         for step in reversed(self.steps.steps):
             outs = step.writes()
-            if any(b.name in needed or self.steps.values[b.name].region is Region.OUTPUT for b in outs):
+            if any(b.name in needed or self.steps.values[b.name].region in LASTING for b in outs):
                 kept.append(step)
                 needed |= {x.buffer.name for x in step.reads()}
         self.steps.steps = kept[::-1]

@@ -80,7 +80,8 @@ class ProgramBuilder:
         self.program = Program(
             self.steps.name, self.steps.symbols, kernels, tuple(self.calls), tuple(self.constants.blocks),
             self.constants.size, arena.size, 0, self._tensors(Region.INPUT), self._tensors(Region.OUTPUT),
-            computed=tuple(self.steps.sizes.meaning.items()),
+            computed=tuple(self.steps.sizes.meaning.items()), rules=tuple(dict.fromkeys(self.steps.rules)),
+            state_bytes=self.steps.state_bytes,
         )  # fmt: skip
         return self.program
 
@@ -147,6 +148,8 @@ class ProgramBuilder:
         match value.region:
             case Region.ARENA:
                 return Place(Region.ARENA, 0, arena.offsets[name])
+            case Region.STATE:
+                return Place(Region.STATE, 0, value.index)
             case Region.CONSTANT:
                 return Place(Region.CONSTANT, 0, self.constants.add(value, packed))
             case _:

@@ -229,7 +229,7 @@ class PRelu(Elementwise):
 
     @staticmethod
     def _by_channel(data: Shape, slope: Shape) -> bool:
-        return len(slope) == 1 and len(data) > 1 and slope[0] == data[1]
+        return len(slope) == 1 and len(data) > 1 and (slope[0] == data[1] or not isinstance(data[1], int))
 
     def compute(self, out: TensorType, x: Input, slope: Input) -> Element:
         if self._by_channel(x.shape, slope.shape):

@@ -51,7 +51,7 @@ def _worse(scores: Buffer, key: tuple[Expr, ...], a: Expr, b: Expr) -> Expr:
 
 
 def overlap(a: Scripted, b: Scripted, offset: float = 0.0) -> Scripted:
-    """Intersection over union, 0 for boxes apart; `offset` is added to widths and heights, for boxes of whole pixels."""
+    """Intersection over union, 0 for boxes apart; `offset` is added to widths and heights: boxes of whole pixels."""
 
     def area(y0: Expr, x0: Expr, y1: Expr, x1: Expr) -> Expr:
         return (y1 - y0 + offset) * (x1 - x0 + offset)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType, simplify
+from aot.ir.types import Array, Dim, TensorType, differs, simplify
 from aot.opset.fourier import indices
 from codegen.define import Definition
 from codegen.loops import Buffer, Const, Expr, cast, prim, select
@@ -50,7 +50,7 @@ class FromPlanes(ComputeOp):
         given = [p for p in (y, u, v) if p is not None]
         if len(given) not in (1, self.planes):
             raise ShapeError(f"{self.type}: 1 or {self.planes} planes, got {len(given)}")
-        if any(p.rank != 4 or p.dtype is not y.dtype for p in given) or y.shape[3] != 1:
+        if any(p.rank != 4 or p.dtype is not y.dtype for p in given) or differs(y.shape[3], 1):
             types = ", ".join(str(p.type) for p in given)
             raise ShapeError(f"{self.type}: planes have rank 4 and one type, got {types}")
         height = y.shape[1] if len(given) > 1 else _even(self.type, y.shape[1], 3) * 2 // 3
@@ -140,7 +140,7 @@ class ToPlanes(LoopOp):
     bgr = False
 
     def infer(self, x: Operand) -> TensorType | tuple[TensorType, ...]:
-        if x.rank != 4 or x.shape[3] != 3:
+        if x.rank != 4 or differs(x.shape[3], 3):
             raise ShapeError(f"{self.type}: an image [N, H, W, 3], got {x.type}")
         n, height, width = x.shape[0], _even(self.type, x.shape[1], 2), _even(self.type, x.shape[2], 2)
         if self.single_plane:

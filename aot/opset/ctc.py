@@ -77,7 +77,7 @@ def _greedy_masked(out: Scripted, x: Scripted, mask: Scripted, shape: Scripted, 
 class _Step:
     """The scores of one step."""
 
-    def __init__(self, *index: Expr) -> None:
+    def __init__(self, *index: Scripted) -> None:
         self.index = index
 
     def __call__(self, c: Expr | int) -> tuple[Expr | int, ...]:
@@ -256,7 +256,7 @@ def _loss(
         for s in range(states):
             forward[n, 0, s] = -math.inf
         forward[n, 0, 0] = 0.0
-        times = cast(logit_lengths[n], DType.I64)
+        times: Scripted = cast(logit_lengths[n], DType.I64)
         for t in range(times):
             scale = _scale(logits, n, t, classes)
             now = t % 2

@@ -1,4 +1,4 @@
-"""DetectionOutput: boxes decoded against priors, overlapping ones suppressed class by class, the best of an image kept."""
+"""DetectionOutput: boxes decoded against priors, overlapping ones suppressed class by class, an image's best kept."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Code(StrEnum):
 @dataclass(frozen=True)
 class Detection(LoopOp):
     """Inputs: locations [N, P * L * 4], confidences [N, P * C], priors [1 or N, 1 or 2, P * 4 or 5], perhaps the
-    confidences [N, P * 2] and locations of a first stage. Output rows: (image, label, confidence, x0, y0, x1, y1), after
-    the last one a row with image -1, then zeros.
+    confidences [N, P * 2] and locations of a first stage. Output rows: (image, label, confidence, x0, y0, x1, y1),
+    after the last one a row with image -1, then zeros.
     """
 
     background_label_id: int = 0
@@ -61,12 +61,14 @@ class Detection(LoopOp):
         first_locations: Operand | None = None,
     ) -> TensorType:  # fmt: skip
         if (locations.rank, confidences.rank, priors.rank) != (2, 2, 3):
-            raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {locations.type}, {confidences.type}, {priors.type}")
+            found = f"{locations.type}, {confidences.type}, {priors.type}"
+            raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {found}")
         count, classes = self.sizes(confidences.shape, priors.shape)
         places = 1 if self.share_location else classes
         wanted = (locations.shape[1], count * places * 4), (confidences.shape[1], count * classes)
         if any(isinstance(a, int) and a != b for a, b in wanted):
-            raise ShapeError(f"DetectionOutput: {count} priors and {classes} classes, got {locations.type}, {confidences.type}")
+            found = f"{locations.type}, {confidences.type}"
+            raise ShapeError(f"DetectionOutput: {count} priors and {classes} classes, got {found}")
         if not self.keep_top_k:
             raise ModelError("DetectionOutput: keep_top_k must be given, got nothing")
         most = self.keep if self.keep > 0 else (self.top_k if self.top_k > 0 else count) * classes
@@ -113,7 +115,8 @@ class Detection(LoopOp):
             boxes = np.broadcast_to(start[:, None], (count, places, 4))
             for moved in (first_locations, locations):
                 if moved is not None:
-                    boxes = self._decoded(boxes, moved[n].astype(np.float64).reshape(count, places, 4) * spread[:, None])
+                    moves = moved[n].astype(np.float64).reshape(count, places, 4)
+                    boxes = self._decoded(boxes, moves * spread[:, None])
             scores: Array = confidences[n].astype(np.float64).reshape(count, classes)
             if first_confidences is not None:
                 absent = first_confidences[n].reshape(count, 2)[:, 1] < self.objectness_score
@@ -213,12 +216,11 @@ def _score(scores: Scripted, confidences: Scripted, objects: Scripted, s: Script
         for p in range(s.priors):
             for c in range(s.classes):
                 scores[n, p * s.classes + c] = confidences[n, p * s.classes + c]
-            if objects is not None:
-                if objects[n, p * 2 + 1] < op.objectness_score:
-                    for c in range(s.classes):
-                        scores[n, p * s.classes + c] = 0.0
-                    if op.background_label_id >= 0:
-                        scores[n, p * s.classes + op.background_label_id] = 1.0
+            if objects is not None and objects[n, p * 2 + 1] < op.objectness_score:
+                for c in range(s.classes):
+                    scores[n, p * s.classes + c] = 0.0
+                if op.background_label_id >= 0:
+                    scores[n, p * s.classes + op.background_label_id] = 1.0
 
 
 @loops

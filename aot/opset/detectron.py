@@ -25,7 +25,7 @@ class ExperimentalDetectronTopKROIs(LoopOp):
 
     def infer(self, rois: Operand, probabilities: Operand) -> TensorType:
         if rois.rank != 2 or probabilities.rank != 1:
-            raise ShapeError(f"{self.type}: boxes [R, 4] and probabilities [R], got {rois.type} and {probabilities.type}")
+            raise ShapeError(f"{self.type}: boxes [R, 4] and scores [R], got {rois.type} and {probabilities.type}")
         if isinstance(rois.shape[0], int) and rois.shape[0] < self.max_rois:
             raise ShapeError(f"{self.type}: max_rois must be at most {rois.shape[0]}, got {self.max_rois}")
         return TensorType(rois.dtype, (self.max_rois, 4))
@@ -39,7 +39,7 @@ class ExperimentalDetectronTopKROIs(LoopOp):
 
 
 @loops
-def _best(out: Scripted, rois: Buffer, scores: Buffer, order: Scripted, count: Scripted, most: int) -> None:
+def _best(out: Scripted, rois: Scripted, scores: Scripted, order: Scripted, count: Scripted, most: int) -> None:
     for r in range(count):
         order[r] = r
     sort_by_score(order, scores, (), count, ())

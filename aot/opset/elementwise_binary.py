@@ -11,7 +11,7 @@ import numpy as np
 
 from aot.ir.op import Element, Input, Operand, op
 from aot.ir.types import Array, Shape, TensorType
-from aot.opset.families import Elementwise, broadcast, pdpd_shape, rounded_once
+from aot.opset.families import Elementwise, broadcast, pdpd_shape, rounded_once, stretched
 from codegen.loops import Const, Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -54,7 +54,7 @@ def read_aligned(x: Input, shape: Shape, index: tuple[Expr, ...]) -> Expr:
     own = iter(index[len(index) - len(shape) :])
     kept = [i for i, n in zip(own, shape, strict=True) if n != 1]
     values = iter(kept)
-    return x(*(0 if n == 1 else next(values) for n in x.shape))
+    return x(*(0 if n == 1 else stretched(next(values), n) for n in x.shape))
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def _common(dims: Iterable[Dim], what: str) -> Dim:
 
 
 def may_stretch(n: Dim, m: Dim) -> bool:
-    """Can a dimension `n` be 1 at run time, so that it stretches to `m`? One computed from another is taken to equal it."""
+    """Can a dimension `n` be 1 at run time, so that it stretches to `m`? One computed from another counts as equal."""
     if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
         return False
     return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_max(m))

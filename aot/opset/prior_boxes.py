@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Input, Operand, op
-from aot.ir.types import Array, Dim, TensorType
+from aot.ir.types import Array, Dim, TensorType, differs
 from codegen.loops import Expr, Space, as_expr, cast, dense, prim, select
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
@@ -54,7 +54,7 @@ class GridOfPriors(ComputeOp):
 
     def infer(self, grid: Operand, image: Operand) -> TensorType:
         for x in (grid, image):
-            if not x.dtype.is_integer or (x.rank == 1 and x.shape[0] != 2) or x.rank != 1:
+            if not x.dtype.is_integer or x.rank != 1 or differs(x.shape[0], 2):
                 raise ShapeError(f"{self.type}: sizes are two integers, got {x.type}")
         if len(self.variance) not in (0, 1, 4):
             raise ModelError(f"{self.type}: 1 or 4 variances, got {len(self.variance)}")
@@ -243,7 +243,7 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
         return self.h or features.shape[2], self.w or features.shape[3]
 
     def infer(self, priors: Operand, features: Operand, image: Operand) -> TensorType:
-        if priors.rank != 2 or priors.shape[1] != 4 or features.rank != 4 or image.rank != 4:
+        if priors.rank != 2 or differs(priors.shape[1], 4) or features.rank != 4 or image.rank != 4:
             found = f"{priors.type}, {features.type}"
             raise ShapeError(f"{self.type}: anchors [P, 4], a feature map and an image, got {found}")
         h, w = self._grid(features)

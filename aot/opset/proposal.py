@@ -95,7 +95,8 @@ class Proposals(LoopOp):
 
     Scores [N, 2 A, H, W] (background, object), deltas [N, 4 A, H, W], image (height, width, scale, perhaps of both).
 
-    Output [N * post_nms_topn, 5]: (image, x0, y0, x1, y1), behind the last of an image a row that begins with -1, zeros.
+    Output [N * post_nms_topn, 5]: (image, x0, y0, x1, y1); behind the last of an image a row that begins with -1, then
+    zeros.
     """
 
     base_size: int = 0
@@ -160,17 +161,16 @@ class Proposals(LoopOp):
         return (
             _enumerate(boxes, scores, x.buffer, deltas.buffer, anchors, size, x.shape, self),
             _search(*temporaries, s),
-            _retrieve(outs[0], probabilities, boxes, scores, *rest[1:], size, s, self),
+            _retrieve((outs[0], probabilities), boxes, scores, *rest[1:], size, s, self),
         )
 
     def computed(self, x: Array, deltas: Array, image: Array) -> tuple[Array, Array]:
         s = self.search(Operand(TensorType(DType.F32, x.shape)))
-        anchors, (h, w) = self.anchors(), x.shape[2:]
+        anchors, h, w = self.anchors(), int(x.shape[2]), int(x.shape[3])
         numbers = image.reshape(-1).astype(np.float64)
         limits = np.array([numbers[0], numbers[1]] * 2 if self.tensorflow else [numbers[1], numbers[0]] * 2)
         least = self.min_size * np.array([numbers[3] if len(numbers) > 3 else numbers[2], numbers[2]])
-        grid: tuple[Array, ...] = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
-        i, j = grid
+        i, j = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
         places = np.stack([i, j] if self.tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
         start = (anchors[None] + np.tile(places, 2)).reshape(-1, 4)
         start = np.clip(start, 0, limits) if self.tensorflow else start
@@ -212,8 +212,8 @@ class _Image:
 
 @loops
 def _enumerate(
-    boxes: Scripted, scores: Scripted, x: Scripted, deltas: Scripted, anchors: Scripted, image: Scripted, shape: Scripted,
-    op: Scripted,
+    boxes: Scripted, scores: Scripted, x: Scripted, deltas: Scripted, anchors: Scripted, image: Scripted,
+    shape: Scripted, op: Scripted,
 ) -> None:  # fmt: skip
     images, _, height, width = shape
     count = anchors.shape[0]
@@ -233,15 +233,17 @@ def _enumerate(
                 place = (i * width + j) * count + a
                 for k, v in enumerate(found):
                     boxes[n, place, k] = v
-                large = [boxes[n, place, k + 2] - boxes[n, place, k] + op.offset >= image.scale(k) * float(op.min_size) for k in (0, 1)]
+                size = [boxes[n, place, k + 2] - boxes[n, place, k] + op.offset for k in (0, 1)]
+                large = [v >= image.scale(k) * float(op.min_size) for k, v in enumerate(size)]
                 scores[n, place] = select(large[0], select(large[1], x[n, count + a, i, j], 0.0), 0.0)
 
 
 @loops
 def _retrieve(
-    out: Scripted, probabilities: Scripted, boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, image: Scripted,
-    s: Scripted, op: Scripted,
+    outs: Scripted, boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, image: Scripted, s: Scripted,
+    op: Scripted,
 ) -> None:  # fmt: skip
+    out, probabilities = outs
     for item in parallel(s.images * s.keep):
         n = item // s.keep
         k = item % s.keep
@@ -301,7 +303,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand
     ) -> tuple[TensorType, TensorType]:
         if (image.rank, anchors.rank, deltas.rank, scores.rank) != (1, 2, 3, 3):
-            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {anchors.type}, {deltas.type}, {scores.type}")
+            given = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
+            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {given}")
         count = self.post_nms_count
         return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
 
@@ -336,8 +339,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
 
 @loops
 def _refine(
-    boxes: Scripted, marks: Scripted, anchors: Scripted, deltas: Scripted, scores: Scripted, image: Scripted, shape: Scripted,
-    least: float,
+    boxes: Scripted, marks: Scripted, anchors: Scripted, deltas: Scripted, scores: Scripted, image: Scripted,
+    shape: Scripted, least: float,
 ) -> None:  # fmt: skip
     count, height, width = shape
     for i in parallel(height):
@@ -354,7 +357,9 @@ def _refine(
 
 
 @loops
-def _fill(out: Scripted, found: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted, counts: Scripted, s: Scripted) -> None:
+def _fill(
+    out: Scripted, found: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted, counts: Scripted, s: Scripted
+) -> None:  # fmt: skip
     for k in parallel(s.keep):
         if k < counts[0]:
             for c in range(4):

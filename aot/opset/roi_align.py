@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.op import Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType
+from aot.ir.types import Array, TensorType, differs
 from aot.opset.bucketing import unravel
 from codegen.define import Definition
 from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
@@ -82,7 +82,8 @@ def _between(at: Scripted, extent: Scripted) -> Scripted:
 
 @loops
 def _samples(size: Scripted, ratio: int) -> Scripted:
-    return ratio if ratio else max(cast(prim("ceil", size), DType.I64), 0)
+    whole: Scripted = cast(prim("ceil", size), DType.I64)
+    return ratio if ratio else max(whole, 0)
 
 
 @loops
@@ -201,7 +202,7 @@ class BoxAlign(LoopOp):
 
     def infer(self, x: Operand, rois: Operand, batches: Operand) -> TensorType:
         numbers = 5 if self.sampling.rotated else 4
-        if (x.rank, rois.rank, batches.rank) != (4, 2, 1) or rois.shape[1] != numbers:
+        if (x.rank, rois.rank, batches.rank) != (4, 2, 1) or differs(rois.shape[1], numbers):
             found = f"{x.type}, {rois.type}"
             raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {found}")
         if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.op import Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType
+from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.bucketing import unravel
 from codegen.loops import Buffer, Expr, cast, prim
 from codegen.script import Scripted, loops, parallel, var
@@ -33,7 +33,7 @@ class Positioned(StrEnum):
 
 
 def check_boxes(what: str, x: Operand, rois: Operand) -> None:
-    if x.rank != 4 or rois.rank != 2 or rois.shape[1] != 5:
+    if x.rank != 4 or rois.rank != 2 or differs(rois.shape[1], 5):
         raise ShapeError(f"{what}: an image of rank 4 and boxes [R, 5], got {x.type} and {rois.type}")
 
 
@@ -41,7 +41,7 @@ def f32(x: Expr | Dim) -> Expr:
     return cast(x, DType.F32)
 
 
-def whole_number(x: Expr) -> Expr:
+def whole_number(x: Expr) -> Scripted:
     return cast(x, DType.I64)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.ir.op import Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType
+from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.fourier import Transforms, indices
 from aot.opset.spectrum import half, mirrored
 from codegen.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
@@ -78,7 +78,7 @@ class STFT(LoopOp):
 
     def reference(self, x: Array, window: Array, size: Array, step: Array) -> Array:
         frame, hop = int(size.reshape(-1)[0]), int(step.reshape(-1)[0])
-        starts: Array = np.arange((x.shape[-1] - frame) // hop + 1) * hop
+        starts = np.arange(int(x.shape[-1] - frame) // hop + 1) * hop
         framed = x.astype(np.float64)[..., starts[:, None] + np.arange(frame)]
         found = np.fft.rfft(framed * _padded(window, frame))
         found = found.swapaxes(-1, -2) if self.transpose_frames else found
@@ -100,7 +100,7 @@ class ISTFT(LoopOp):
         self, x: Operand, window: Operand, size: Operand, step: Operand, length: Operand | None = None
     ) -> TensorType:
         frame, hop = _scalar(size, "ISTFT: frame size"), _scalar(step, "ISTFT: frame step")
-        if x.rank not in (3, 4) or x.shape[-1] != 2:
+        if x.rank not in (3, 4) or differs(x.shape[-1], 2):
             raise ShapeError(f"ISTFT: spectra must have rank 3 or 4, the last dimension 2, got {x.type}")
         if isinstance(x.shape[-3], int) and x.shape[-3] != frame // 2 + 1:
             raise ShapeError(f"ISTFT: a frame of {frame} has {frame // 2 + 1} numbers, got {x.shape[-3]}")

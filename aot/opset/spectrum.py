@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.op import Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, Shape, TensorType
+from aot.ir.types import Array, Dim, Shape, TensorType, differs
 from aot.opset.fourier import Transforms, indices
 from codegen.loops import Buffer, Const, Expr, Var, as_expr, cast, prim, select
 from runtime.abi import DType
@@ -43,7 +43,7 @@ class FourierTransform(LoopOp):
 
     def axes(self, x: Operand, axes: Operand, complex_input: bool) -> tuple[int, ...]:
         rank = x.rank - complex_input
-        if rank < 1 or (complex_input and x.shape[-1] != 2):
+        if rank < 1 or (complex_input and differs(x.shape[-1], 2)):
             raise ShapeError(f"{self.type}: the last of at least two dimensions must be 2, got {x.type}")
         found = axes.ints(f"{self.type}: axes")
         if any(not -rank <= a < rank for a in found) or len({a % rank for a in found}) != len(found) or not found:

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from aot.ir.op import Input, LoopOp, Operand, Work, absent, op
+from aot.ir.types import Array, Dim, TensorType, differs, numpy_dtype
 from aot.opset.boxes import greedy, overlap, sort_by_score
 from codegen.loops import Buffer, Expr, Space, dense, prim
 from codegen.script import Scripted, loops, parallel, var
@@ -49,8 +49,9 @@ class FixedSuppression(LoopOp):
         self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
         least: Operand | None = None,
     ) -> TensorType:  # fmt: skip
-        if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4:
-            raise ShapeError(f"NonMaxSuppression: boxes [N, B, 4] and scores [N, C, B], got {boxes.type} and {scores.type}")
+        if boxes.rank != 3 or scores.rank != 3 or differs(boxes.shape[2], 4):
+            found = f"{boxes.type} and {scores.type}"
+            raise ShapeError(f"NonMaxSuppression: boxes [N, B, 4] and scores [N, C, B], got {found}")
         keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
         return TensorType(self.result, (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep), 3))
 
@@ -69,7 +70,7 @@ class FixedSuppression(LoopOp):
         found = (boxes.buffer, scores.buffer, kept, counts)
         shape = (images, classes, count, keep)
         return (
-            _suppress(*found, order, *limits, shape, self.box_encoding),
+            _suppress(*found, order, limits, shape, self.box_encoding),
             _list(outs[0], scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
         )
 
@@ -110,16 +111,17 @@ def _corners(boxes: Buffer, n: Expr, i: Expr, encoding: Encoding) -> tuple[Expr,
 
 
 @loops
-def _limit(held: Buffer | None) -> Scripted:
+def _limit(held: Scripted) -> Scripted:
     return 0.0 if held is None else held[(0,) * len(held.shape)]
 
 
 @loops
 def _suppress(
-    boxes: Buffer, scores: Buffer, kept: Scripted, counts: Scripted, order: Scripted, overlaps: Buffer | None,
-    least: Buffer | None, shape: Scripted, encoding: Encoding,
+    boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
+    shape: Scripted, encoding: Encoding,
 ) -> None:  # fmt: skip
     images, classes, count, keep = shape
+    overlaps, least = limits
     for item in parallel(images * classes):
         n = item // classes
         c = item % classes
@@ -148,7 +150,7 @@ def _suppress(
 
 @loops
 def _list(
-    out: Scripted, scores: Buffer, kept: Buffer, counts: Buffer, flat: Scripted, marks: Scripted, shape: Scripted,
+    out: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, flat: Scripted, marks: Scripted, shape: Scripted,
     descending: bool,
 ) -> None:  # fmt: skip
     """All that were kept, perhaps by score; equal scores in the order of image, class and rank."""
@@ -197,3 +199,7 @@ class NonMaxSuppression_4(FixedSuppression):
     def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
         each = min(boxes, most) if isinstance(boxes, int) else most
         return images * classes * each
+
+
+# Their outputs have as many rows as there are boxes.
+absent("NonMaxSuppression", "opset5", "opset9")

@@ -9,6 +9,7 @@ from aot.passes.middle.dead_code import dead_code
 from aot.passes.middle.decompose import decompose
 from aot.passes.middle.dedupe import dedupe
 from aot.passes.middle.fold_constants import fold_constants
+from aot.passes.middle.inline_regions import inline_regions
 from aot.passes.middle.layout import layout
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
@@ -30,6 +31,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         *front,             # foreign operations become ours; types cannot be inferred before
         "FrontFinish",
         "MiddleStart",
+        inline_regions,     # all passes below see one graph without bodies
         dead_code,          # nothing below looks at what nobody reads
         fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed
         dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one

@@ -76,7 +76,7 @@ class Built:
     def write_object(self, path: Path) -> None:
         """Write one relocatable object for static linking, without a linker; its only visible symbol is the query."""
         with replacing(path) as made, made.open("wb") as stream:
-            add_sections(stream, self.code, self._sections())
+            add_sections(stream, self.code, self.sections())
         self._write_external(path)
 
     def manifest_bytes(self) -> bytes:
@@ -91,12 +91,13 @@ class Built:
         code.write_bytes(self.code)
         seal = Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
         with data.open("wb") as stream:
-            write_data_object(stream, abi.MACHINES[self.arch], (seal, *self._sections()))
+            write_data_object(stream, abi.MACHINES[self.arch], (seal, *self.sections()))
         return [code, data]
 
-    def _sections(self) -> tuple[Data, ...]:
+    def sections(self, section: str = abi.MANIFEST_SECTION) -> tuple[Data, ...]:
+        """What the code lacks: weights, and the manifest in `section`."""
         data = self.manifest_bytes()
-        manifest = Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
+        manifest = Data(section, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
         name = abi.WEIGHTS_PREFIX + self.tag
         if self.external is not None:
             size = padded(self.constant_bytes)
@@ -124,7 +125,7 @@ def build(
 ) -> Built:  # fmt: skip
     """Compile `program` for `target`; `level` None runs no LLVM passes. `progress` is told each stage.
 
-    `options` are kept in the manifest: what else the compiler was asked for. `external`: weights in a file of their own.
+    `options` are kept in the manifest: what else the compiler was asked for. `external`: weights in their own file.
     """
     say = progress if progress is not None else _silent
     say(f"emit {len(program.kernels)} kernels")
@@ -132,16 +133,18 @@ def build(
     constants = tuple(sorted(program.constants, key=lambda block: block.offset))
     _check_constants(program, constants)
     manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
+    weights = _hash(constants, program.constant_bytes)
 
     draft = module_text(program, functions, "", target, 0)
-    info = _external(draft, program, manifest) if external else None
-    digest = _digest(draft, constants, manifest) if info is None else content_hash(info)
+    layout = _layout(draft, constants, manifest)
+    info = WeightsInfo(program.constant_bytes, layout, weights)
+    digest = content_hash(info)
     tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
-    manifest |= {"tag": tag, "hash": digest} | ({} if info is None else {"external": asdict(info)})
+    manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": asdict(info)}
     text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
     say(f"compile {len(text) // 1024} KB of LLVM IR")
     code = compile_module(text, target, level)
-    return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info)
+    return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)
 
 
 def emit_functions(program: Program, target: Target) -> dict[str, Function]:
@@ -250,15 +253,6 @@ def _check_constants(program: Program, constants: tuple[ConstantBlock, ...]) -> 
         raise InternalError(f"{program.name}: constants end within {program.constant_bytes} bytes, got {end}")
 
 
-def _digest(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
-    digest = hashlib.sha256(draft.encode())
-    digest.update(manifest_bytes(manifest))
-    for block in constants:
-        digest.update(f"{block.offset}:{block.data.dtype.str}:".encode())
-        digest.update(np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
 def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes | memoryview]:
     """The `size` bytes of weights in order; gaps are zero."""
     position = 0
@@ -276,14 +270,17 @@ def zeros(count: int) -> Iterator[bytes]:
     yield piece[: count & (1 << 20) - 1]
 
 
-def _external(draft: str, program: Program, manifest: Manifest) -> WeightsInfo:
-    constants = tuple(sorted(program.constants, key=lambda block: block.offset))
+def _layout(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
+    """Hash of all but the values of the weights."""
     places = ",".join(f"{b.offset}:{b.data.dtype.str}:{b.data.nbytes}" for b in constants)
-    layout = hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
+    return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
+
+
+def _hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
     digest = hashlib.sha256()
-    for part in parts_of(constants, program.constant_bytes):
+    for part in parts_of(constants, size):
         digest.update(part)
-    return WeightsInfo(program.constant_bytes, layout, digest.hexdigest())
+    return digest.hexdigest()
 
 
 def _identifier(name: str) -> str:

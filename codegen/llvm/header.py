@@ -6,11 +6,12 @@ from importlib.resources import files
 from string import Template
 
 from codegen.llvm.build import Built
+from codegen.llvm.levels import Levels
 from runtime.abi import ABI_VERSION, QUERY_PREFIX
 from runtime.manifest import TensorInfo, from_json
 
 
-def header_text(built: Built) -> str:
+def header_text(built: Built | Levels) -> str:
     """Declares the query function of `built` and the types of `runtime.abi`; for C99 and C++."""
     manifest = from_json(built.manifest, built.tag)
     lines = [_line("input", i, t) for i, t in enumerate(manifest.inputs)]

@@ -80,6 +80,13 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) ->
             _check(linker, _called(linker.command([*objects, libc], made, _OPTIONS)))
 
 
+def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
+    """One relocatable object from several."""
+    with replacing(output) as made:
+        command = [linker.path, "-r", *(["-nostdlib"] if linker.driver else []), *map(str, objects), "-o", str(made)]
+        _check(linker, _called(command))
+
+
 def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

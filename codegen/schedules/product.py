@@ -140,7 +140,10 @@ def _matrix(
     loops = _loops(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
-    first = prod(map(extent, form.rows[:-1])) if row_loops and varies(form.rows) else extent(form.rows[0]) if row_loops else _tiles(_count(form, rows, fuse), height)
+    if row_loops:
+        first = prod(map(extent, form.rows[:-1])) if varies(form.rows) else extent(form.rows[0])
+    else:
+        first = _tiles(_count(form, rows, fuse), height)
     outside = _weights_outside(d, form, target)
     if not loops and min(first, panels) < 2 * target.cores <= max(first, panels):
         outside = panels > first  # enough units for the threads comes first

@@ -114,7 +114,7 @@ def weight_matrix(m: int) -> NDArray[np.float64]:
     b = np.array(into.combine) @ np.array(into.split)
     a = np.array(back.combine) @ np.array(back.split)
     n = m + 2
-    system = np.einsum("kx,xi->kix", a, b).reshape(m * n, n)
+    system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(m * n, n)
     wanted = np.array([[float(i == k + j) for j in range(3)] for k in range(m) for i in range(n)])
     return np.matmul(np.linalg.pinv(system), wanted)
 

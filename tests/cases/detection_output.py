@@ -33,7 +33,12 @@ CASES = [
         for code in Code
         for share in (True, False)
     ),
-    case(DetectionOutput_1(0, 5, True, (7,), Code.CENTER_SIZE, normalized=True, clip_before_nms=True, num_classes=3, **COMMON), BOXES),
+    case(
+        DetectionOutput_1(
+            0, 5, True, (7,), Code.CENTER_SIZE, normalized=True, clip_before_nms=True, num_classes=3, **COMMON
+        ),
+        BOXES,
+    ),
     case(DetectionOutput(0, 5, True, (7,), input_height=100, input_width=100, clip_after_nms=True, **COMMON), PIXELS),
     case(DetectionOutput(0, 8, False, (7,), normalized=True, decrease_label_id=True, **COMMON), WITH_VARIANCE),
     case(DetectionOutput(0, -1, False, (7,), normalized=True, objectness_score=0.4, **COMMON), WITH_VARIANCE, True),

@@ -15,6 +15,9 @@ INPUTS = [(F32, (2, 12, 4)), (F32, (2, 3, 12)), MOST, OVERLAP, LEAST]
 
 CASES = [
     *(Case(NonMaxSuppression_4(e, s, I32), INPUTS, EXACT, low=0.1, high=1) for e in Encoding for s in (True, False)),
-    *(Case(NonMaxSuppression_3(e), [(F32, (1, 12, 4)), (F32, (1, 3, 12)), MOST, OVERLAP], EXACT, low=0, high=1) for e in Encoding),
+    *(
+        Case(NonMaxSuppression_3(e), [(F32, (1, 12, 4)), (F32, (1, 3, 12)), MOST, OVERLAP], EXACT, low=0, high=1)
+        for e in Encoding
+    ),
     Case(NonMaxSuppression_1(), [(F32, (1, 12, 4)), (F32, (1, 1, 12)), np.array(20)], EXACT, low=0, high=1),
 ]

@@ -188,3 +188,34 @@ def test_errors_name_file_and_line() -> None:
         mixes(N, Y)
     with pytest.raises(ScriptError, match="Break is not part of the language"):
         breaks(Y)
+
+
+def test_a_name_may_be_negative() -> None:
+    """What is known of a name's range must hold for values from memory, too."""
+
+    @loops
+    def f(n: Buffer, y: Buffer):
+        for i in range(3):
+            spare = n[i] * 1
+            if spare >= 0:
+                y[i, 0] = 1.0
+            else:
+                y[i, 0] = 2.0
+
+    (loop,) = f(dense("n", 3, dtype=DType.I64), Y)
+    assert isinstance(loop, For) and "spare" in str(loop)
+    found = run((loop,), n=np.array([-1, 0, 5]), y=np.zeros((3, 4)))
+    assert [found["y"][i, 0] for i in range(3)] == [2.0, 1.0, 1.0]
+    low = next(s.var.low for s in loop.body if hasattr(s, "var"))
+    assert low < 0
+
+
+def test_an_extent_from_memory_is_read_once() -> None:
+    @loops
+    def f(n: Buffer, y: Buffer):
+        for i in range(n[0]):
+            n[0] = 1
+            y[0, i] = 7.0
+
+    found = run(f(dense("n", 3, dtype=DType.I64), Y), n=np.array([3, 0, 0]), y=np.zeros((3, 4)))
+    assert [found["y"][0, i] for i in range(4)] == [7.0, 7.0, 7.0, 0.0]

@@ -40,6 +40,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
 from aot.opset.infrastructure import Constant, Parameter, Result
+from runtime.abi import DType
 from runtime.errors import AotError, ModelError, UnsupportedError
 
 FAMILIES = (
@@ -195,11 +196,13 @@ class _Work:
         except TypeError as error:
             raise ModelError(f"{op.kind}: {len(given)} inputs do not fit it ({error})") from error
         found = function(call, *given)
-        values = list(found.values) if isinstance(found, Outputs) else [found]
+        parts = found.values if isinstance(found, Outputs) else found
+        values: list[Value] = [parts] if parts is None or isinstance(parts, OutPort) else list(parts)
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in value if isinstance(value, tuple) else () if value is None else (value,):
-                port.node.operands()
+                if port.value is None and port.type.dtype in (DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F4E2M1):
+                    raise UnsupportedError(f"{op.kind}: {port.type.dtype.value} is known to constants only")
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]

@@ -25,6 +25,9 @@ SAME_TWO = {
 }  # fmt: skip
 
 
+ROUNDING = 1e-12  # of powers: 2^3 must not become 7
+
+
 @onnx(*SAME)
 def one(node: Call, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
@@ -46,7 +49,8 @@ def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
     """The result has the type of the base."""
     dtype, exponent = x.type.dtype, y.type.dtype
     if dtype.is_integer and exponent.is_float:
-        return node.cast(node.build.Power(node.cast(x, DType.F64), node.cast(y, DType.F64)), dtype)
+        power = node.build.Power(node.cast(x, DType.F64), node.cast(y, DType.F64))
+        return node.cast(node.build.Multiply(power, 1 + ROUNDING), dtype)
     return node.build.Power(x, node.cast(y, dtype))
 
 
@@ -149,15 +153,12 @@ def swish(node: Call, x: OutPort) -> OutPort:
     return node.build.Swish(x) if alpha == 1 else node.build.Swish(x, node.like(alpha, x))
 
 
-@onnx("SwiGLU")
-def swiglu(node: Call, x: OutPort, *rest: OutPort) -> OutPort:
-    raise UnsupportedError("SwiGLU: not supported yet; export it as Sigmoid and Mul")
-
-
 @onnx("BitShift")
 def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
-    """Shifts by all bits or more give 0."""
+    """Shifts by all bits or more give 0, or all sign bits."""
     build, bits = node.build, x.type.dtype.bits
+    if x.type.dtype.is_signed and node.text("direction", "") == "RIGHT":
+        return build.BitwiseRightShift(x, build.Minimum(by, node.like(bits - 1, by)))
     shift = {"LEFT": build.BitwiseLeftShift, "RIGHT": build.BitwiseRightShift}
     inside = build.Less(by, node.like(bits, by))
     moved = node.choice("direction", shift, "")(x, build.Select(inside, by, node.like(0, by)))

@@ -47,4 +47,4 @@ def stft(node: Call, *inputs: OutPort) -> OutPort:
     if window is None:
         window = build.Broadcast(node.like(1, signal), node.list([frame]))
     hop = node.scalar(node.ints(step, "frame_step")[0])
-    return build.STFT(flat, window, node.scalar(frame), hop, transpose_frames=True)
+    return build.STFT(flat, window, node.scalar(frame), hop)

@@ -26,6 +26,9 @@ from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
+NOT_AT_RUN_TIME = (
+    DType.STRING, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F4E2M1, DType.U4, DType.I4, DType.U2,
+)  # elements that are no whole bytes, or that kernels cannot compute with
 OLDEST_OPSET = 7  # before it, broadcasting and several operations had other rules
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
 
@@ -138,6 +141,8 @@ class _Reader:
         if top:
             try:
                 dtype = dtype_named(info.type.tensor_type.elem_type)
+                if dtype in NOT_AT_RUN_TIME:
+                    raise UnsupportedError(f"inputs of type {dtype.value} are not supported")
             except UnsupportedError as error:
                 return self._refused(scope, info.name, "Input", str(error)).out_port(0)
             shape = self._shape(info)

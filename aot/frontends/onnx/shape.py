@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from aot.frontends.onnx.registry import Call, Value, onnx
+from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import dtype_of
 from aot.opset.broadcasting import BroadcastMode
@@ -14,8 +14,8 @@ from runtime.abi import DType
 
 
 @onnx("Identity")
-def identity(node: Call, x: Value) -> Value:
-    return x
+def identity(node: Call, x: Value) -> Outputs:
+    return Outputs([x])
 
 
 @onnx("Shape")

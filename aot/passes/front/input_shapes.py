@@ -46,7 +46,7 @@ class InputShapes:
                 shape = _named(shape, names)
             if shape is not None:
                 made = tuple(self._ranged(d, k, len(shape), symbols) for k, d in enumerate(shape))
-                if made != op.shape or any(_typical(a) != _typical(b) for a, b in zip(made, op.shape, strict=True)):
+                if made != op.shape or [_typical(a) for a in made] != [_typical(b) for b in op.shape or ()]:
                     node.op = replace(op, shape=made)
         unknown = [n for n, *_ in self.dims if n not in symbols]
         if unknown:

@@ -1,0 +1,180 @@
+"""Attention and rotary positions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+QK_PLAIN, QK_BIASED, QK_CAPPED, QK_SOFTMAX = range(4)  # what `qk_matmul_output_mode` asks for
+
+
+def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
+    """[batch, length, heads * size] -> [batch, heads, length, size]"""
+    if x.type.rank == 4:
+        return x
+    split = node.build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
+    return node.build.Transpose(split, node.list([0, 2, 1, 3]))
+
+
+def heads_last(node: Call, x: OutPort) -> OutPort:
+    """[batch, heads, length, size] -> [batch, length, heads * size]"""
+    turned = node.build.Transpose(x, node.list([0, 2, 1, 3]))
+    return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
+
+
+def _repeated(node: Call, x: OutPort, heads: int) -> OutPort:
+    """Each head of keys or values for several heads of queries: h0 h0 h1 h1 .."""
+    own = x.shape[1]
+    if own == heads or not isinstance(own, int):
+        return x
+    places = np.repeat(np.arange(own), heads // own).tolist()
+    return node.build.Gather(x, node.list(places), node.scalar(1))
+
+
+@onnx("Attention")
+def attention(
+    node: Call, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None = None, past_key: OutPort | None = None,
+    past_value: OutPort | None = None, lengths: OutPort | None = None,
+) -> tuple[OutPort | None, ...]:  # fmt: skip
+    """softmax(cap(q k^T scale + bias)) v, with the keys and values of the past in front."""
+    build, flat = node.build, q.type.rank == 3
+    heads = node.integer("q_num_heads") if flat else q.type.shape[1]
+    groups = node.integer("kv_num_heads") if flat else 0
+    node.refuse(not isinstance(heads, int), "the number of heads must be known")
+    q, k, v = heads_first(node, q, int(str(heads))), heads_first(node, k, groups), heads_first(node, v, groups)
+    past = past_key.shape[2] if past_key is not None else 0
+    node.refuse(not isinstance(past, int), "the length of the past must be known at compile time")
+    k = k if past_key is None else build.Concat(past_key, k, axis=2)
+    v = v if past_value is None else build.Concat(past_value, v, axis=2)
+    offset = node.scalar(int(str(past)))
+    if lengths is not None and past_key is None:
+        ends = build.Subtract(node.cast(lengths, DType.I64), node.dims(q, [2]))
+        offset = build.Unsqueeze(ends, node.list([1, 2, 3]))
+    bias = _bias(node, q, k, mask, offset, lengths)
+    kinds = node.integer("qk_matmul_output_mode", QK_PLAIN)
+    keys, values = _repeated(node, k, int(str(heads))), _repeated(node, v, int(str(heads)))
+    found, shown = _attended(node, q, keys, values, bias, kinds)
+    return heads_last(node, found) if flat else found, k, v, shown
+
+
+def _attended(
+    node: Call, q: OutPort, k: OutPort, v: OutPort, bias: OutPort | None, kind: int
+) -> tuple[OutPort, OutPort]:
+    """The result, and the scores at the stage that is asked for."""
+    build, dtype = node.build, q.type.dtype
+    depth = q.shape[3]
+    node.refuse(not isinstance(depth, int), "the size of heads must be known at compile time")
+    scale = node.number("scale", 0.0) or 1 / math.sqrt(int(str(depth)))
+    wide = dtype if dtype is DType.F64 else DType.F32
+    q, k = (build.Multiply(node.cast(p, wide), math.sqrt(scale)) for p in (q, k))
+    stages = [build.MatMul(q, k, transpose_b=True)]
+    cap = node.number("softcap", 0.0)
+    capped = stages[0]
+    if cap > 0:
+        capped = build.Multiply(build.Tanh(build.Divide(capped, cap)), cap)
+    biased = capped if bias is None else build.Add(capped, node.cast(bias, wide))
+    stages += [capped, biased] if node.opset >= 24 or cap > 0 else [biased, biased]
+    weights = build.Softmax(biased, axis=-1)
+    if bias is not None:  # a row without any key gives zeros
+        top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
+        weights = build.Select(build.Equal(top, -math.inf), node.like(0, weights), weights)
+    stages.append(weights)
+    found = build.MatMul(weights, node.cast(v, wide))
+    shown = {QK_PLAIN: stages[0], QK_BIASED: stages[2], QK_CAPPED: stages[1], QK_SOFTMAX: weights}.get(kind, stages[0])
+    return node.cast(found, dtype), node.cast(shown, dtype)
+
+
+def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
+    """Of queries, as a column, and of keys."""
+    build = node.build
+
+    def count(x: OutPort) -> OutPort:
+        size = build.Squeeze(node.dims(x, [2]), node.list([0]))
+        return build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
+
+    return build.Add(build.Unsqueeze(count(q), node.list([1])), offset), count(k)
+
+
+def _bias(
+    node: Call, q: OutPort, k: OutPort, mask: OutPort | None, offset: OutPort, lengths: OutPort | None
+) -> OutPort | None:
+    """What is added to the scores: -inf where a query must not see a key."""
+    build = node.build
+    parts: list[OutPort] = []
+    left, right = node.integer("left_window_size", -1), node.integer("right_window_size", -1)
+    if node.flag("is_causal"):
+        right = 0 if right < 0 else min(right, 0)
+    rows, columns = _positions(node, q, k, offset)
+    if right >= 0:
+        parts.append(_hidden(node, build.Greater(columns, build.Add(rows, node.scalar(right)))))
+    if left >= 0:
+        parts.append(_hidden(node, build.Less(columns, build.Subtract(rows, node.scalar(left)))))
+    if lengths is not None:
+        ends = build.Unsqueeze(node.cast(lengths, DType.I64), node.list([1, 2, 3]))
+        parts.append(_hidden(node, build.GreaterEqual(columns, ends)))
+    if mask is not None:
+        parts.append(_mask(node, mask, k))
+    total: OutPort | None = None
+    for part in parts:
+        total = part if total is None else build.Add(total, part)
+    return total
+
+
+def _hidden(node: Call, hidden: OutPort) -> OutPort:
+    build = node.build
+    return build.Select(hidden, build.const(-math.inf, DType.F32), build.const(0.0, DType.F32))
+
+
+def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
+    """As something to add; keys behind its end are hidden."""
+    build, boolean = node.build, mask.type.dtype is DType.BOOL
+    found = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
+    have, need = mask.shape[-1], k.shape[2]
+    if isinstance(have, int) and isinstance(need, int) and 1 < have < need:
+        ends = [0] * (mask.type.rank - 1) + [need - have]
+        found = build.Pad(found, node.list([0] * mask.type.rank), node.list(ends), build.const(-math.inf, DType.F32))
+    return found
+
+
+@onnx("RotaryEmbedding")
+def rotary_embedding(
+    node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None = None
+) -> OutPort:
+    """(x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2), for halves or for neighbours."""
+    build, flat = node.build, x.type.rank == 3
+    if flat:
+        split = build.Reshape(x, node.list([0, 0, node.integer("num_heads"), -1]), special_zero=True)
+    else:
+        split = build.Transpose(x, node.list([0, 2, 1, 3]))
+    size = node.integer("rotary_embedding_dim", 0) or int(str(split.shape[3]))
+    rest = None
+    if size != split.shape[3]:
+        first = build.VariadicSplit(split, node.scalar(3), node.list([size, -1]), outputs=2)
+        split, rest = first, first.node.out_port(1)
+    if positions is not None:
+        cos, sin = (build.Gather(p, positions, node.scalar(0)) for p in (cos, sin))
+    cos, sin = (build.Unsqueeze(p, node.list([2])) for p in (cos, sin))
+    half, near = size // 2, node.flag("interleaved")
+    if near:
+        pairs = build.Reshape(split, node.list([0, 0, 0, half, 2]), special_zero=True)
+        parts = build.Split(pairs, node.scalar(4), num_splits=2, outputs=2)
+        a, b = (build.Squeeze(p, node.list([4])) for p in parts.node.out_ports().values())
+    else:
+        parts = build.Split(split, node.scalar(3), num_splits=2, outputs=2)
+        a, b = parts.node.out_ports().values()
+    real = build.Subtract(build.Multiply(cos, a), build.Multiply(sin, b))
+    imaginary = build.Add(build.Multiply(sin, a), build.Multiply(cos, b))
+    if near:
+        both = [build.Unsqueeze(p, node.list([4])) for p in (real, imaginary)]
+        turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, size]), special_zero=True)
+    else:
+        turned = build.Concat(real, imaginary, axis=3)
+    whole = turned if rest is None else build.Concat(turned, rest, axis=3)
+    if flat:
+        return build.Reshape(whole, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(whole, node.list([0, 2, 1, 3]))

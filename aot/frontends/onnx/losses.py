@@ -1,0 +1,45 @@
+"""Losses."""
+
+from __future__ import annotations
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+@onnx("NegativeLogLikelihoodLoss")
+def negative_log_likelihood_loss(node: Call, x: OutPort, target: OutPort, weight: OutPort | None = None) -> OutPort:
+    return _loss(node, x, target, weight)
+
+
+@onnx("SoftmaxCrossEntropyLoss")
+def softmax_cross_entropy_loss(
+    node: Call, scores: OutPort, labels: OutPort, weights: OutPort | None = None
+) -> tuple[OutPort, ...]:
+    """Also the log-probabilities."""
+    logs = node.build.LogSoftmax(scores, axis=1)
+    return _loss(node, logs, labels, weights), logs
+
+
+def _loss(node: Call, logs: OutPort, target: OutPort, weight: OutPort | None) -> OutPort:
+    """-logs[target] weight[target]; the mean is over the weights."""
+    build, one, dtype = node.build, node.list([1]), logs.type.dtype
+    ignored = node.has("ignore_index")
+    place = node.cast(target, DType.I64)
+    counted: OutPort | None = None
+    if ignored:
+        counted = build.NotEqual(place, node.scalar(node.integer("ignore_index")))
+        place = build.Select(counted, place, node.scalar(0))
+    picked = build.Negative(build.Squeeze(build.GatherElements(logs, build.Unsqueeze(place, one), axis=1), one))
+    factor = None if weight is None else build.Gather(weight, place, node.scalar(0))
+    if counted is not None:
+        mask = node.cast(counted, dtype)
+        factor = mask if factor is None else build.Multiply(factor, mask)
+    found = picked if factor is None else build.Multiply(picked, factor)
+    reduction, axes = node.text("reduction", "mean"), node.list(range(found.type.rank))
+    if reduction == "none":
+        return found
+    total = build.ReduceSum(found, axes)
+    if reduction == "sum":
+        return total
+    return build.ReduceMean(found, axes) if factor is None else build.Divide(total, build.ReduceSum(factor, axes))

@@ -1,0 +1,3 @@
+"""Operations of domain com.microsoft that exports contain."""
+
+from __future__ import annotations

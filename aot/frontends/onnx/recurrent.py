@@ -1,0 +1,156 @@
+"""Recurrent layers: ONNX puts time first and sorts the gates in another order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.recurrent import Direction
+from aot.opset.recurrent_cells import WeightsFormat
+from runtime.abi import DType
+
+DIRECTIONS = {d.value: d for d in Direction}
+WITH_PARAMETERS = ("hardsigmoid", "leakyrelu", "elu", "scaledtanh", "affine", "thresholdedrelu")
+
+
+class _Layer:
+    """What the three kinds share."""
+
+    def __init__(self, node: Call, x: OutPort, w: OutPort, r: OutPort, gates: int) -> None:
+        self.node, self.build, self.gates = node, node.build, gates
+        self.direction = node.choice("direction", DIRECTIONS, "forward")
+        self.directions = 2 if self.direction is Direction.BIDIRECTIONAL else 1
+        self.hidden = node.integer("hidden_size", None) if node.has("hidden_size") else r.type.static_shape[2]
+        self.batch_first = node.flag("layout")
+        self.x = x if self.batch_first else self._swapped(x)
+        self.w, self.r = w, r
+
+    def _swapped(self, p: OutPort) -> OutPort:
+        return self.build.Transpose(p, self.node.list([1, 0, *range(2, p.type.rank)]))
+
+    def sorted(self, p: OutPort, order: str) -> OutPort:
+        """Gates along axis 1 in another order: `order` names the place of each in ONNX."""
+        places = [int(c) * self.hidden + i for c in order for i in range(self.hidden)]
+        return self.build.Gather(p, self.node.list(places), self.node.scalar(1))
+
+    def state(self, p: OutPort | None) -> OutPort:
+        """[batch, directions, hidden]"""
+        if p is not None:
+            return p if self.batch_first else self._swapped(p)
+        build, node = self.build, self.node
+        counts = node.list([self.directions, self.hidden])
+        return build.Broadcast(node.like(0, self.x), build.Concat(node.dims(self.x, [0]), counts, axis=0))
+
+    def lengths(self, p: OutPort | None) -> OutPort:
+        build, node = self.build, self.node
+        if p is not None:
+            return node.cast(p, DType.I64)
+        return build.Broadcast(build.Squeeze(node.dims(self.x, [1]), node.list([0])), node.dims(self.x, [0]))
+
+    def biases(self, b: OutPort | None) -> tuple[OutPort, OutPort]:
+        """Of the input's and of the state's products, [directions, gates * hidden] each."""
+        n = self.gates * self.hidden
+        if b is None:
+            zero = self.build.Broadcast(self.node.like(0, self.x), self.node.list([self.directions, n]))
+            return zero, zero
+        first = self.build.VariadicSplit(b, self.node.scalar(1), self.node.list([n, n]), outputs=2)
+        return first, first.node.out_port(1)
+
+    def fields(self, each: int) -> dict[str, Any]:
+        """Attributes; `each` activations for a direction, which must be the same for both."""
+        node = self.node
+        names = tuple(n.lower() for n in node.texts("activations", ()))
+        alphas, betas = node.numbers("activation_alpha", ()), node.numbers("activation_beta", ())
+        if names and self.directions == 2:
+            node.refuse(names[:each] != names[each:], "directions with different activations are not supported")
+            names, alphas, betas = names[:each], alphas[: len(alphas) // 2], betas[: len(betas) // 2]
+        given = any(n in WITH_PARAMETERS for n in names)
+        return {
+            "hidden_size": self.hidden, "direction": self.direction, "clip": node.number("clip", 0.0),
+            "activations": names, "activations_alpha": alphas if given else (), "activations_beta": betas if given else (),
+        }  # fmt: skip
+
+    def outputs(self, y: OutPort) -> tuple[OutPort, ...]:
+        """Y [batch, directions, time, hidden] and states, as ONNX has them."""
+        ports = list(y.node.out_ports().values())
+        order = [0, 2, 1, 3] if self.batch_first else [2, 1, 0, 3]
+        first = self.build.Transpose(ports[0], self.node.list(order))
+        return first, *(p if self.batch_first else self._swapped(p) for p in ports[1:])
+
+
+@onnx("RNN")
+def rnn(
+    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None, lengths: OutPort | None = None,
+    h: OutPort | None = None,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    layer = _Layer(node, x, w, r, 1)
+    bias = node.build.Add(*layer.biases(b))
+    inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
+    return layer.outputs(node.build.RNNSequence(*inputs, **layer.fields(1), outputs=2))
+
+
+@onnx("GRU")
+def gru(
+    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None, lengths: OutPort | None = None,
+    h: OutPort | None = None,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """Both sort the gates z r h. With `linear_before_reset` the two biases of h stay apart."""
+    layer, build = _Layer(node, x, w, r, 3), node.build
+    linear, n = node.flag("linear_before_reset"), layer.hidden
+    outer, inner = layer.biases(b)
+    if linear:
+        first, last = (node.build.VariadicSplit(p, node.scalar(1), node.list([2 * n, n]), outputs=2) for p in (outer, inner))
+        bias = build.Concat(build.Add(first, last), first.node.out_port(1), last.node.out_port(1), axis=1)
+    else:
+        bias = build.Add(outer, inner)
+    inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
+    return layer.outputs(build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2))
+
+
+@onnx("LSTM")
+def lstm(
+    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None, lengths: OutPort | None = None,
+    h: OutPort | None = None, c: OutPort | None = None, p: OutPort | None = None,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """Gates: ONNX i o f c, the opset f i c o."""
+    layer = _Layer(node, x, w, r, 4)
+    bias = node.build.Add(*layer.biases(b))
+    if p is not None or node.flag("input_forget"):
+        return _with_peepholes(layer, bias, lengths, (layer.state(h), layer.state(c)), p)
+    weights = (layer.sorted(q, "2031") for q in (w, r, bias))
+    inputs = (layer.x, layer.state(h), layer.state(c), layer.lengths(lengths), *weights)
+    return layer.outputs(node.build.LSTMSequence(*inputs, **layer.fields(3), outputs=3))
+
+
+def _with_peepholes(
+    layer: _Layer, bias: OutPort, lengths: OutPort | None, states: tuple[OutPort, OutPort], p: OutPort | None
+) -> tuple[OutPort, ...]:
+    """Cell by cell: the sequence operation has no peepholes."""
+    node, build = layer.node, layer.build
+    plain = layer.direction is Direction.FORWARD and lengths is None
+    node.refuse(not plain, "peepholes are supported forwards and without sequence lengths")
+    steps = layer.x.shape[1]
+    if not isinstance(steps, int) or steps > 64:
+        node.refuse(True, f"peepholes are supported for up to 64 steps, got {steps}")
+        return ()
+
+    def row(q: OutPort) -> OutPort:
+        return build.Squeeze(q, node.list([0]))
+
+    w, r, b = (row(layer.sorted(q, "2031")) for q in (layer.w, layer.r, bias))
+    h, c = (build.Squeeze(s, node.list([1])) for s in states)
+    rest = () if p is None else (row(p),)
+    fields = {k: v for k, v in layer.fields(3).items() if k != "direction"}
+    found: list[OutPort] = []
+    for t in range(steps):
+        x = build.Gather(layer.x, node.scalar(t), node.scalar(1))
+        h = build.LSTMCell_1(
+            x, h, c, w, r, b, *rest, **fields, input_forget=node.flag("input_forget"),
+            weights_format=WeightsFormat.FICO, outputs=2,
+        )  # fmt: skip
+        c = h.node.out_port(1)
+        found.append(build.Unsqueeze(h, node.list([0, 1] if not layer.batch_first else [1, 2])))
+    y = found[0] if steps == 1 else build.Concat(*found, axis=1 if layer.batch_first else 0)
+    lead = node.list([1 if layer.batch_first else 0])
+    return y, build.Unsqueeze(h, lead), build.Unsqueeze(c, lead)

@@ -1,0 +1,46 @@
+; Finds the highest level that processor and operating system can run.
+
+define internal { i32, i32, i32, i32 } @cpuid(i32 %leaf) nounwind noinline {
+  %words = call { i32, i32, i32, i32 } asm sideeffect "cpuid",
+      "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"(i32 %leaf, i32 0)
+  ret { i32, i32, i32, i32 } %words
+}
+
+; Word `%index` of a leaf, 0 if the processor has no such leaf.
+define internal i32 @word(i32 %leaf, i32 %index) nounwind noinline {
+entry:
+  %words = alloca { i32, i32, i32, i32 }, align 16
+  %base = and i32 %leaf, -2147483648
+  %most.words = call { i32, i32, i32, i32 } @cpuid(i32 %base)
+  %most = extractvalue { i32, i32, i32, i32 } %most.words, 0
+  %known = icmp uge i32 %most, %leaf
+  br i1 %known, label %read, label %none
+read:
+  %found = call { i32, i32, i32, i32 } @cpuid(i32 %leaf)
+  store { i32, i32, i32, i32 } %found, ptr %words, align 16
+  %at = getelementptr i32, ptr %words, i32 %index
+  %word = load i32, ptr %at, align 4
+  ret i32 %word
+none:
+  ret i32 0
+}
+
+; Which registers the operating system saves: bit 27 of the processor's word says that it tells.
+define internal i32 @saved(i32 %word) nounwind noinline {
+entry:
+  %bit = and i32 %word, 134217728
+  %tells = icmp ne i32 %bit, 0
+  br i1 %tells, label %read, label %none
+read:
+  %pair = call { i32, i32 } asm sideeffect ".byte 0x0f, 0x01, 0xd0", "={ax},={dx},{cx}"(i32 0)
+  %low = extractvalue { i32, i32 } %pair, 0
+  ret i32 %low
+none:
+  ret i32 0
+}
+
+define internal i1 @has(i32 %word, i32 %mask) nounwind {
+  %both = and i32 %word, %mask
+  %all = icmp eq i32 %both, %mask
+  ret i1 %all
+}

@@ -1,0 +1,165 @@
+"""One library for several instruction sets: a whole model for each level, and a query that chooses one by CPUID.
+
+    aot_query_<tag> -> cpuid, xgetbv -> aot_query_<tag of level>     hidden; the highest level that runs here
+                                        | kernels, pool, weights, manifest of the level
+
+The levels share nothing: packed weights differ with the length of vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from codegen.llvm.build import Built, Manifest, manifest_bytes
+from codegen.llvm.elf import Data, write_data_object
+from codegen.llvm.link import Linker, find_linker, link, merge
+from codegen.llvm.optimize import compile_module
+from codegen.llvm.relocatable import add_sections, hidden
+from codegen.target import Target
+from runtime import abi
+from runtime.atomic import replacing
+from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.machine import machine_name, missing_features
+from runtime.seal import seal
+
+_LOWEST = "x86-64-v2"
+# word of CPUID, as (leaf, register) -> the features that its bits say
+_WORDS: dict[tuple[int, int], dict[str, int]] = {
+    (1, 2): {
+        "sse3": 0, "ssse3": 9, "fma": 12, "cx16": 13, "sse4.1": 19, "sse4.2": 20, "movbe": 22, "popcnt": 23,
+        "xsave": 27, "avx": 28, "f16c": 29,
+    },
+    (1, 3): {"cx8": 8, "cmov": 15, "mmx": 23, "fxsr": 24, "sse": 25, "sse2": 26},
+    (7, 1): {
+        "bmi": 3, "avx2": 5, "bmi2": 8, "avx512f": 16, "avx512dq": 17, "avx512cd": 28, "avx512bw": 30, "avx512vl": 31,
+    },
+    (0x80000001, 2): {"sahf": 0, "lzcnt": 5},
+}  # fmt: skip
+_SAVED = {"avx": 0x06, "avx512f": 0xE6}  # bits of XCR0: registers that the system must save
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The same model for several targets, lowest first."""
+
+    tag: str
+    built: tuple[Built, ...] = field(repr=False)
+    manifest: Manifest = field(repr=False)
+
+    @property
+    def best(self) -> Built:
+        """For this machine; PlatformError if none runs here."""
+        for made in reversed(self.built):
+            if not missing_features(_features(made)):
+                return made
+        raise PlatformError(f"jit: needs processor features: {', '.join(missing_features(_features(self.built[0])))}")
+
+    def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
+        """As of a single level."""
+        chosen = linker if linker is not None else find_linker("x86_64")
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder, replacing(path) as made:
+            name = abi.SEAL_PREFIX + self.tag
+            mark = Data(abi.SEAL_SECTION, name, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
+            link(self._objects(Path(folder), (mark,)), made, chosen, abi.MACHINES["x86_64"])
+            seal(made)
+
+    def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
+        """One relocatable object; unlike for a single level, PlatformError without a linker."""
+        chosen = linker if linker is not None else find_linker("x86_64")
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
+            merge(self._objects(Path(folder), ()), path, chosen)
+
+    def _objects(self, folder: Path, more: tuple[Data, ...]) -> list[Path]:
+        paths: list[Path] = []
+        for i, made in enumerate(self.built):
+            paths.append(folder / f"level{i}.o")
+            with paths[-1].open("wb") as stream:
+                code = hidden(made.code, [abi.QUERY_PREFIX + made.tag])
+                add_sections(stream, code, made.sections(abi.LEVELS_SECTION))
+        data = manifest_bytes(self.manifest)
+        section = Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
+        paths += [folder / "query.o", folder / "manifest.o"]
+        paths[-2].write_bytes(_compiled(self))
+        with paths[-1].open("wb") as stream:
+            write_data_object(stream, abi.MACHINES["x86_64"], (section, *more))
+        return paths
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """`x86-64-v2,v4` as names of targets, lowest first; a single name is left alone.
+
+    UsageError where several are no levels of one machine.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if len(names) == 1:
+        return (text,)
+    full = sorted({name if name.startswith("x86-64-") else f"x86-64-{name}" for name in names})
+    for name in full:
+        if name not in (_LOWEST, "x86-64-v3", "x86-64-v4"):
+            raise UsageError(f"target: several targets are levels of x86-64, v2, v3 and v4, got {text}")
+    return tuple(full)
+
+
+def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
+    """The levels `names`, lowest first, as one model."""
+    if any(made.external is not None for made in built):
+        raise UnsupportedError("target: external weights are those of one target, got several")
+    digest = hashlib.sha256(":".join(str(made.manifest["hash"]) for made in built).encode()).hexdigest()
+    base = built[0]
+    tag = f"{base.tag.rpartition('_')[0]}_{digest[:12]}"
+    levels = [
+        {"target": name, "features": made.manifest["features"], "calls": len(_list(made.manifest["calls"]))}
+        for name, made in zip(names, built, strict=True)
+    ]
+    return Levels(tag, tuple(built), base.manifest | {"tag": tag, "hash": digest, "levels": levels})
+
+
+def dispatch_text(levels: Levels) -> str:
+    """LLVM IR of the query function that chooses a level; null if not even the lowest one runs."""
+    lines = ["define ptr @" + abi.QUERY_PREFIX + levels.tag + "(i32 %version) nounwind {", "entry:"]
+    for i, (leaf, register) in enumerate(_WORDS):
+        lines.append(f"  %w{i} = call i32 @word(i32 {leaf if leaf < 1 << 31 else leaf - (1 << 32)}, i32 {register})")
+    lines += ["  %saved = call i32 @saved(i32 %w0)", f"  br label %try{len(levels.built) - 1}"]
+    declared: list[str] = []
+    for i, made in reversed(list(enumerate(levels.built))):
+        features = _features(made)
+        unknown = set(features).difference(*_WORDS.values())
+        if unknown:
+            raise InternalError(f"target: CPUID tells of {', '.join(sorted(unknown))}, got no bit for it")
+        lines.append(f"try{i}:")
+        masks = [sum(1 << bit for name, bit in word.items() if name in features) for word in _WORDS.values()]
+        tests = [(f"%w{n}", mask) for n, mask in enumerate(masks)]
+        tests.append(("%saved", max((mask for name, mask in _SAVED.items() if name in features), default=0)))
+        fit = "true"
+        for n, (word, mask) in enumerate(tests):
+            lines.append(f"  %h{i}.{n} = call i1 @has(i32 {word}, i32 {mask if mask < 1 << 31 else mask - (1 << 32)})")
+            lines.append(f"  %f{i}.{n} = and i1 {fit}, %h{i}.{n}")
+            fit = f"%f{i}.{n}"
+        query = f"@{abi.QUERY_PREFIX}{made.tag}"
+        declared.append(f"declare hidden ptr {query}(i32)")
+        lines += [f"  br i1 {fit}, label %take{i}, label %{f'try{i - 1}' if i else 'none'}", f"take{i}:"]
+        lines += [f"  %t{i} = call ptr {query}(i32 %version)", f"  ret ptr %t{i}"]
+    template = (files("codegen.llvm") / "dispatch.ll").read_text(encoding="utf-8")
+    return "\n".join([template, *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
+
+
+def _compiled(levels: Levels) -> bytes:
+    if machine_name() != "x86_64":
+        raise UnsupportedError(f"target: several levels are compiled on x86_64, got {machine_name()}")
+    llvm.initialize_native_asmparser()  # for CPUID
+    return compile_module(dispatch_text(levels), Target.parse(_LOWEST))
+
+
+def _features(made: Built) -> list[str]:
+    return [str(name) for name in _list(made.manifest["features"])]
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []  # type: ignore[arg-type]

@@ -1,0 +1,83 @@
+"""Accesses whose index is data: guards and caches of one lane must not reach another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codegen.define import Definition
+from codegen.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim
+from codegen.nest import apply
+from codegen.schedule import Schedule, Tail, Tile
+from runtime.abi import DType
+from tests.codegen.running import aligned, compiled
+
+LANES = Schedule(order=("k",), tile=(Tile("k", 8, Tail.CUT),), lanes=("k", 8))
+
+
+def between(i: Buffer, x: Buffer, k: Var) -> Expr:
+    """x between its elements floor(i[k]) and the next, zeros outside."""
+    place = prim("floor", i[k])
+    r, share = cast(place, DType.I64), i[k] - place
+    parts = [prim("within", r + n, as_expr(5, DType.I64), x[r + n], 0.0) for n in (0, 1)]
+    return parts[0] * (1.0 - share) + parts[1] * share
+
+
+def expected(i: np.ndarray, x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def read(r: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        return np.where((r >= 0) & (r < 5), x[np.clip(r, 0, 4)], 0)
+
+    r = np.floor(i).astype(int)
+    return (read(r) * (1 - (i - r)) + read(r + 1) * (i - r)).astype(np.float32)
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), LANES], ids=["scalar", "vector"])
+def test_two_guards_around_one_index(schedule: Schedule) -> None:
+    k, i, x, y = Var("k", 24), dense("i", 24), dense("x", 5), dense("y", 24)
+    kernel = apply("g", Definition(y, (k,), between(i, x, k)), schedule, (i, x, y))
+    rng = np.random.default_rng(1)
+    places, data = rng.uniform(-3, 8, 24).astype(np.float32), rng.normal(size=5).astype(np.float32)
+    out = aligned(np.zeros(24, np.float32))
+    compiled(kernel)(aligned(places), aligned(data), out)
+    assert np.allclose(out, expected(places, data), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), LANES], ids=["scalar", "vector"])
+def test_a_guard_inside_of_a_guard(schedule: Schedule) -> None:
+    """x[j[i[k]]] where both indices may lie outside."""
+    k, i, j = Var("k", 24), dense("i", 24, dtype=DType.I64), dense("j", 6, dtype=DType.I64)
+    x, y = dense("x", 5), dense("y", 24)
+    inner = prim("within", j[i[k]], as_expr(5, DType.I64), x[j[i[k]]], 1.0)
+    value = prim("within", i[k], as_expr(6, DType.I64), inner, 2.0)
+    kernel = apply("g", Definition(y, (k,), value), schedule, (i, j, x, y))
+    rng = np.random.default_rng(2)
+    first, second = rng.integers(-3, 9, 24), rng.integers(-2, 7, 6)
+    data, out = rng.normal(size=5).astype(np.float32), aligned(np.zeros(24, np.float32))
+    compiled(kernel)(aligned(first), aligned(second), aligned(data), out)
+
+    def one(a: int) -> float:
+        b = int(second[a]) if 0 <= a < 6 else -9
+        return 2.0 if not 0 <= a < 6 else float(data[b]) if 0 <= b < 5 else 1.0
+
+    assert out.tolist() == [one(int(a)) for a in first]
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), LANES], ids=["scalar", "vector"])
+def test_a_table_at_a_run_time_index(schedule: Schedule) -> None:
+    k, i, y = Var("k", 24), dense("i", 24, dtype=DType.I64), dense("y", 24)
+    table = dense("t", 7, space=Space.TABLE, values=(1.0, 2.0, 3.0, 5.0, 7.0, 11.0, 13.0))
+    kernel = apply("g", Definition(y, (k,), table[i[k] % 7]), schedule, (i, y))
+    places, out = np.random.default_rng(3).integers(0, 50, 24), aligned(np.zeros(24, np.float32))
+    compiled(kernel)(aligned(places), out)
+    assert out.tolist() == [table.values[p % 7] for p in places]
+
+
+@pytest.mark.parametrize("dtype", [DType.U1, DType.U4, DType.I4, DType.U2])
+def test_packed_types_lie_one_element_a_byte(dtype: DType) -> None:
+    k, x, y = Var("k", 24), dense("x", 24, dtype=dtype), dense("y", 24, dtype=DType.I32)
+    kernel = apply("g", Definition(y, (k,), cast(x[k], DType.I32)), LANES, (x, y))
+    low, high = (-8, 8) if dtype is DType.I4 else (0, 1 << dtype.bits)
+    data = np.random.default_rng(4).integers(low, high, 24).astype(np.int8)
+    out = aligned(np.zeros(24, np.int32))
+    compiled(kernel)(aligned(data), out)
+    assert out.tolist() == data.tolist()

@@ -1,0 +1,108 @@
+"""One library for several instruction sets: the highest that runs here is taken, and equals a library of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import runtime
+from aot.driver import compile_model, stages
+from aot.options import CompileOptions
+from codegen.llvm import levels as module
+from codegen.llvm.build import Built, build
+from codegen.llvm.levels import Levels, dispatch_text, join, names_of
+from codegen.target import Target
+from runtime.elf import ElfFile
+from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.library import read_manifest
+from runtime.machine import missing_features
+from tests.programs import chain
+
+X = np.arange(1000, dtype=np.float32)
+NAMES = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+
+
+def level(name: str) -> Built:
+    return build(chain(), Target.parse(name), options={"target": name})
+
+
+@pytest.fixture(scope="module")
+def levels() -> Levels:
+    return join(NAMES, [level(name) for name in NAMES])
+
+
+def best() -> str:
+    return [name for name in NAMES if not missing_features(Target.parse(name).isa_features)][-1]
+
+
+def test_names() -> None:
+    assert names_of("native") == ("native",)
+    assert names_of("x86-64-v4,v2") == names_of("x86-64-v2,x86-64-v4") == ("x86-64-v2", "x86-64-v4")
+    for wrong in ("x86-64-v2,native", "aarch64,x86-64-v3"):
+        with pytest.raises(UsageError, match="levels of x86-64"):
+            names_of(wrong)
+
+
+def test_the_highest_level_is_taken(levels: Levels, tmp_path: Path) -> None:
+    levels.write_shared(tmp_path / "m.so")
+    model = runtime.load(tmp_path / "m.so")
+    np.testing.assert_array_equal(model(X)[0], X * 4)
+    assert model.get_property("COMPILE_OPTIONS") == {"level": 1, "target": best()}
+    assert model.content_hash == levels.manifest["hash"]
+    with (tmp_path / "m.so").open("rb") as stream:
+        symbols = ElfFile(stream, "m.so").dynamic_symbols()
+    assert [s.name for s in symbols if s.defined] == [f"aot_query_{levels.tag}"]
+
+
+def test_a_level_that_does_not_run_here_is_passed_over(
+    levels: Levels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine whose system does not save the registers of a level: a bit of XCR0 that is never set."""
+    monkeypatch.setitem(module._SAVED, "avx512f", 1 << 20)
+    levels.write_shared(tmp_path / "m.so")
+    model = runtime.load(tmp_path / "m.so")
+    assert model.get_property("COMPILE_OPTIONS") == {"level": 1, "target": min(best(), NAMES[1])}
+    np.testing.assert_array_equal(model(X)[0], X * 4)
+
+
+def test_none_runs_here(levels: Levels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module._SAVED, "avx", 1 << 20)
+    join(NAMES[1:], levels.built[1:]).write_shared(tmp_path / "m.so")
+    with pytest.raises(PlatformError, match="none of its levels runs here"):
+        runtime.load(tmp_path / "m.so")
+    unknown = replace(levels.built[0], manifest=levels.built[0].manifest | {"features": ["sse9000"]})
+    with pytest.raises(PlatformError, match="sse9000"):
+        _ = join(NAMES[:1], [unknown]).best
+    with pytest.raises(InternalError, match="got no bit for it"):
+        dispatch_text(join(NAMES[:1], [unknown]))
+
+
+def test_manifest_names_the_levels(levels: Levels, tmp_path: Path) -> None:
+    levels.write_shared(tmp_path / "m.so")
+    manifest = read_manifest(tmp_path / "m.so")
+    assert [entry["target"] for entry in manifest.json["levels"]] == list(NAMES)  # type: ignore[index,union-attr]
+    assert "avx" not in manifest.features
+
+
+def test_external_weights_are_of_one_target() -> None:
+    made = build(chain(), Target.parse("x86-64-v2"), external=True)
+    with pytest.raises(UnsupportedError, match="got several"):
+        join(NAMES[:2], [made, made])
+
+
+def test_a_network(tmp_path: Path) -> None:
+    """A level in a library of several is the one that is compiled alone."""
+    options = CompileOptions(target="x86-64-v2,v3", level=None)
+    made = stages(DIGITS / "model.xml", options).built
+    assert isinstance(made, Levels)
+    alone = stages(DIGITS / "model.xml", replace(options, target="x86-64-v3")).built
+    assert alone.manifest["hash"] == made.built[1].manifest["hash"]
+    made.write_shared(tmp_path / "m.so")
+    image = np.load(DIGITS / "seven.npy")
+    found = runtime.load(tmp_path / "m.so")(image)[0]
+    assert found.argmax() == 7
+    np.testing.assert_array_equal(compile_model(DIGITS / "model.xml", options)(image)[0], found)

@@ -1,0 +1,119 @@
+"""Networks inside of networks, and variables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
+from aot.opset.control_flow import BackEdge, If, InputMap, Loop, OutputMap, TensorIterator
+from aot.opset.state import Assign, ReadValue_3
+from runtime.abi import DType
+from tests.dynamic.networks import check, compiled, parameter, result
+
+X = np.arange(8, dtype=np.float32).reshape(2, 4) - 3
+
+
+def body(*shapes: tuple[int, ...]) -> tuple[Graph, Builder, list[OutPort]]:
+    graph = Graph("body")
+    return graph, Builder(graph), [parameter(graph, f"p{i}", *s) for i, s in enumerate(shapes)]
+
+
+def branch(factor: float) -> Graph:
+    graph, build, (x,) = body((2, 4))
+    result(graph, build.Multiply(x, build.const(factor, DType.F32)))
+    return graph
+
+
+def test_if_chooses_at_run_time() -> None:
+    graph = Graph("if")
+    condition, x = parameter(graph, "c", dtype=DType.BOOL), parameter(graph, "x", 2, 4)
+    maps = (InputMap(1, 0),), (OutputMap(0, 0),)
+    node = graph.add(If(*maps, *maps), condition, x)
+    node.regions = {"then": branch(2.0), "else": branch(-1.0)}
+    result(graph, node.out_port(0))
+    model = compiled(graph)
+    for chosen, factor in ((True, 2.0), (False, -1.0)):
+        assert np.array_equal(model([np.array(chosen), X])[0], X * factor)
+
+
+def accumulate() -> Graph:
+    graph, build, (part, sum_) = body((2, 1), (2, 1))
+    total = build.Add(part, sum_)
+    result(graph, total)
+    return graph
+
+
+def iterated(stride: int) -> Graph:
+    graph = Graph("iterator")
+    build = Builder(graph)
+    x = parameter(graph, "x", 2, 4)
+    start, end = (0, -1) if stride > 0 else (-1, 0)
+    maps = (InputMap(0, 0, axis=1, start=start, end=end, stride=stride), InputMap(1, 1))
+    outs = (OutputMap(0, 0), OutputMap(1, 0, axis=1, start=start, end=end, stride=stride))
+    zero = build.const(np.zeros((2, 1)), DType.F32)
+    node = graph.add(TensorIterator(maps, outs, (BackEdge(0, 1),)), x, zero, outputs=2)
+    node.regions = {"body": accumulate()}
+    for port in node.out_ports().values():
+        result(graph, port)
+    return graph
+
+
+def test_tensor_iterator_goes_both_ways() -> None:
+    for stride in (1, -1):
+        check(compiled(iterated(stride)), iterated(stride), [X])
+
+
+def looped() -> Graph:
+    """At most 6 times x + x, as long as its sum is below 100."""
+    inner, build, (x,) = body((2, 4))
+    twice = build.Add(x, x)
+    total = build.ReduceSum(twice, build.const([0, 1], DType.I64))
+    result(inner, twice)
+    result(inner, build.Less(total, build.const(100, DType.F32)))
+    graph = Graph("loop")
+    build = Builder(graph)
+    x = parameter(graph, "x", 2, 4)
+    maps = (InputMap(2, 0),), (OutputMap(0, 0),), (BackEdge(0, 0),)
+    trips, going = build.const(6, DType.I64), build.const(True, DType.BOOL)
+    node = graph.add(Loop(*maps, execution_condition=1), trips, going, x)
+    node.regions = {"body": inner}
+    result(graph, node.out_port(0))
+    return graph
+
+
+def test_loop_ends_by_its_condition_or_count() -> None:
+    model = compiled(looped())
+    for x in (X, X + 1, X * 0, X + 100):
+        check(model, looped(), [x])
+
+
+def test_state_is_kept_by_a_request_and_reset() -> None:
+    graph = Graph("state")
+    build = Builder(graph)
+    x = parameter(graph, "x", 2, 4)
+    old = build(ReadValue_3("v"), build.Multiply(x, build.const(10, DType.F32)))
+    new = build.Add(old, x)
+    graph.add(Assign("v"), new)
+    result(graph, new)
+    model = compiled(graph)
+    one, other = model.create_infer_request(), model.create_infer_request()
+    assert np.array_equal(one.infer(X)[0], 11 * X)
+    assert np.array_equal(one.infer(X)[0], 12 * X)
+    assert np.array_equal(other.infer(X)[0], 11 * X)
+    one.reset_state()
+    assert np.array_equal(one.infer(X)[0], 11 * X)
+
+
+def test_state_written_from_permuted_state() -> None:
+    graph = Graph("shift")
+    build = Builder(graph)
+    x = parameter(graph, "x", 4, 4)
+    old = build(ReadValue_3("v"), x)
+    new = build.Transpose(old, build.const([1, 0], DType.I64))
+    graph.add(Assign("v"), new)
+    result(graph, build.Add(new, x))
+    request = compiled(graph).create_infer_request()
+    data = np.arange(16, dtype=np.float32).reshape(4, 4)
+    for kept in (data.T, data, data.T):
+        assert np.array_equal(request.infer(data)[0], kept + data)

@@ -1,0 +1,104 @@
+"""One compiled model at many sizes; sizes that do not fit are refused, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from aot.ir.types import Array
+from aot.options import CompileOptions, dims_of, shapes_of
+from codegen.loops import Var
+from runtime.abi import DType
+from runtime.errors import UsageError
+from tests.dynamic.networks import N, check, compiled, conv_net, mlp, parameter, result
+
+
+def noise(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def test_mlp_runs_at_any_batch() -> None:
+    model, oracle = compiled(mlp()), mlp()
+    for n in (1, 2, 3, 7, 13, 64):
+        check(model, oracle, [noise(n, 20)])
+
+
+def test_conv_net_runs_at_any_size() -> None:
+    model, oracle = compiled(conv_net()), conv_net()
+    for shape in ((1, 3, 8, 8), (2, 3, 17, 30), (1, 3, 31, 5), (3, 3, 6, 64)):
+        check(model, oracle, [noise(*shape)])
+
+
+def test_equal_bits_for_any_number_of_threads() -> None:
+    model = stages(conv_net(), CompileOptions(level=None))
+    x = noise(2, 3, 133, 141)
+    one, two = (in_memory(model.built, threads)(x) for threads in (1, 2))
+    assert all(np.array_equal(one[i], two[i]) for i in range(2))
+
+
+def added() -> Graph:
+    graph = Graph("add")
+    build = Builder(graph)
+    a, b = parameter(graph, "a", N, 4), parameter(graph, "b", Var("m"), 4)
+    result(graph, build.Add(a, b))
+    return graph
+
+
+def test_sizes_that_may_be_one_stretch() -> None:
+    model, oracle = compiled(added()), added()
+    for n, m in ((3, 3), (1, 3), (3, 1)):
+        check(model, oracle, [noise(n, 4), noise(m, 4)])
+    with pytest.raises(UsageError, match=r"dimension 0 .* n = 2, m = 3"):
+        model([noise(2, 4), noise(3, 4)])
+
+
+def test_one_name_is_one_size() -> None:
+    model = compiled(added(), dims=dims_of(["batch=1..8"]))
+    check(model, added(), [noise(5, 4), noise(5, 4)])
+    with pytest.raises(UsageError, match="dimension 0 of input 'b' is 'batch', 2 as dimension 0 of input 'a', got 3"):
+        model([noise(2, 4), noise(3, 4)])
+    with pytest.raises(UsageError, match="input 'a': dimension 0 'batch' is 1 to 8, got 9"):
+        model([noise(9, 4), noise(9, 4)])
+
+
+def test_shapes_can_be_fixed_and_named() -> None:
+    fixed = compiled(conv_net(), shapes=shapes_of(["x=1x3x16x16"]))
+    check(fixed, conv_net(), [noise(1, 3, 16, 16)])
+    assert all(isinstance(d, int) for d in fixed.inputs[0].shape)
+    square = compiled(conv_net(), shapes=shapes_of(["x=2,3,side,side"]), dims=dims_of(["side=8..64"]))
+    check(square, conv_net(), [noise(2, 3, 20, 20)])
+    with pytest.raises(UsageError, match="'side'"):
+        square(noise(2, 3, 20, 21))
+
+
+@pytest.mark.parametrize("given", ["x=1x3x16", "x=1x4x16x16", "y=1x3x16x16"])
+def test_shapes_must_fit_the_model(given: str) -> None:
+    with pytest.raises(UsageError, match="--shape"):
+        compiled(conv_net(), shapes=shapes_of([given]))
+
+
+@pytest.mark.parametrize("text", ["batch=", "batch=4..1", "=1..2", "1..2"])
+def test_malformed_dims_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="dim"):
+        dims_of([text])
+
+
+def test_shape_arithmetic_is_solved() -> None:
+    def graph() -> Graph:
+        made = Graph("shapes")
+        build = Builder(made)
+        x = parameter(made, "x", N, Var("s"), 12)
+        sizes = build.ShapeOf(x)
+        first = build.Gather(sizes, build.const([0, 1], DType.I64), build.const(0, DType.I64))
+        heads = build.Reshape(x, build.Concat(first, build.const([3, 4], DType.I64), axis=0))
+        moved = build.Transpose(heads, build.const([0, 2, 1, 3], DType.I64))
+        scores = build.MatMul(moved, moved, transpose_b=True)
+        result(made, build.Softmax(scores, axis=-1))
+        return made
+
+    model, oracle = compiled(graph()), graph()
+    for n, s in ((1, 1), (2, 5), (1, 37)):
+        check(model, oracle, [noise(n, s, 12)])
