@@ -18,11 +18,10 @@ from dataclasses import asdict
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec, Self, cast
+from typing import Annotated, ParamSpec, Self
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -37,11 +36,10 @@ from codegen.llvm.header import header_text
 from codegen.llvm.peak import PeakLoops
 from codegen.target import Target as TargetMachine
 from runtime import profile
-from runtime.errors import AotError, BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
+from runtime.describe import hint, manifest_text, size_text, summary
+from runtime.errors import AotError, BudgetError, UsageError
 from runtime.files import Arrays, read_inputs, write_outputs
 from runtime.library import read_manifest
-from runtime.machine import missing_features
-from runtime.manifest import Manifest
 from runtime.version import VERSION
 
 JSON_VERSION = 1  # raised with every change that an older reader would misread
@@ -76,8 +74,8 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
 Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
-Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x640x640, y=n,?,8")]
-Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a dimension that varies")]
+Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?,8")]
+Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Fast = Annotated[bool, typer.Option("--fast", help="Compile faster: no LLVM passes")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
@@ -108,28 +106,9 @@ def report(error: Exception) -> int:
     known = isinstance(error, AotError | OSError)
     notes: list[str] = getattr(error, "__notes__", [])
     text = str(error) if known else f"{type(error).__name__}: {error}"
-    typer.echo("\n  ".join([f"error: {text}", *notes]) + f"\nnext: {next_step(error)}", err=True)
+    typer.echo("\n  ".join([f"error: {text}", *notes]) + f"\nnext: {hint(error)}", err=True)
     others = BudgetError.exit_code if isinstance(error, MemoryError) else UsageError.exit_code if known else 1
     return error.exit_code if isinstance(error, AotError) else others
-
-
-def next_step(error: Exception) -> str:
-    """What the user can do about an error."""
-    match error:
-        case UsageError():
-            return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
-        case UnsupportedError():
-            return "aot ops lists the operations that can be compiled; aot dump MODEL --stage imported shows the model"
-        case ModelError():
-            return "make or copy the file again; aot info FILE checks it"
-        case PlatformError():
-            return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
-        case BudgetError() | MemoryError():
-            return "free memory, or compile a smaller model"
-        case OSError():
-            return "check the path and its permissions"
-        case _:
-            return "this is a bug of aot: run it again with --debug and report what it prints"
 
 
 class Watch:
@@ -398,43 +377,8 @@ def stage_text(made: Compilation, stage: Stage, kernel: str | None = None) -> st
     return {Stage.LOOPS: made.loops, Stage.LLVM: made.llvm, Stage.ASM: made.asm}[stage](kernel)
 
 
-def summary(array: NDArray[np.generic]) -> dict[str, object]:
-    """Element type and shape; range and mean of numbers; where the largest element of a vector is."""
-    facts: dict[str, object] = {"type": f"{array.dtype}{list(array.shape)}"}
-    if array.size and array.dtype.kind in "fiub":
-        wide = array.astype(np.float64)
-        facts |= {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
-        if array.ndim and array.size == array.shape[-1] > 1:
-            facts["argmax"] = int(wide.argmax())
-    return facts
-
-
-def manifest_text(manifest: Manifest, path: Path) -> str:
-    tensors = [("input", manifest.inputs), ("output", manifest.outputs)]
-    lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
-    lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
-    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(manifest.features) or 'no features'}"]
-    lines += [f"  level    {line}" for line in level_lines(manifest)]
-    lines += [f"  kernels  {len(manifest.calls)} calls, weights {size_text(int(str(manifest.json['weights'])))}"]
-    return "\n".join([*lines, f"  made by  {manifest.json['toolchain']} with {manifest.json['options']}"])
-
-
-def level_lines(manifest: Manifest) -> list[str]:
-    """Instruction sets that the file holds code for, if there are several, and whether this machine has them."""
-    lines: list[str] = []
-    for level in cast(list[dict[str, object]], manifest.json.get("levels", [])):
-        missing = missing_features(cast(list[str], level["features"]))
-        state = f"lacks {' '.join(missing)}" if missing else "runs here"
-        lines.append(f"{level['target']}, {level['calls']} calls: {state}")
-    return lines
-
-
 def form_of(cls: type[Op]) -> str:
     return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
-
-
-def size_text(size: float) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
 
 
 def echo_json(facts: dict[str, object]) -> None:

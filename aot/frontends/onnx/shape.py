@@ -10,7 +10,6 @@ from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import dtype_of
 from aot.opset.broadcasting import BroadcastMode
-from runtime.abi import DType
 
 
 @onnx("Identity")

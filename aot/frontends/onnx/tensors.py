@@ -90,7 +90,7 @@ def dense(tensor: SparseTensorProto, external: ExternalData) -> Array:
         raise CorruptError(f"tensor {tensor.values.name!r}: the shape of a sparse tensor is wrong, got {shape}")
     out = np.zeros(shape, values.dtype)
     flat = indices if indices.ndim == 1 else indices @ np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
-    if flat.size and not (0 <= flat.min() and flat.max() < out.size):
+    if flat.size and not (flat.min() >= 0 and flat.max() < out.size):
         raise CorruptError(f"tensor {tensor.values.name!r}: indices must lie inside of {shape}")
     out.reshape(-1)[flat] = values
     return out

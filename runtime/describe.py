@@ -1,0 +1,67 @@
+"""Compiled models, arrays and errors in words; nothing here prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runtime.errors import BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
+from runtime.machine import missing_features
+from runtime.manifest import Manifest
+
+
+def hint(error: Exception) -> str:
+    """What the user can do about an error."""
+    match error:
+        case UsageError():
+            return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
+        case UnsupportedError():
+            return "aot ops lists the operations that can be compiled; aot dump MODEL --stage imported shows the model"
+        case ModelError():
+            return "make or copy the file again; aot info FILE checks it"
+        case PlatformError():
+            return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
+        case BudgetError() | MemoryError():
+            return "free memory, or compile a smaller model"
+        case OSError():
+            return "check the path and its permissions"
+        case _:
+            return "this is a bug of aot: run it again with --debug and report what it prints"
+
+
+def summary(array: NDArray[Any]) -> dict[str, object]:
+    """Element type and shape; range and mean of numbers; where the largest element of a vector is."""
+    facts: dict[str, object] = {"type": f"{array.dtype}{list(array.shape)}"}
+    if array.size and array.dtype.kind in "fiub":
+        wide = array.astype(np.float64)
+        facts |= {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
+        if array.ndim and array.size == array.shape[-1] > 1:
+            facts["argmax"] = int(wide.argmax())
+    return facts
+
+
+def manifest_text(manifest: Manifest, path: Path) -> str:
+    tensors = [("input", manifest.inputs), ("output", manifest.outputs)]
+    lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
+    lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
+    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(manifest.features) or 'no features'}"]
+    lines += [f"  level    {line}" for line in level_lines(manifest)]
+    lines += [f"  kernels  {len(manifest.calls)} calls, weights {size_text(int(str(manifest.json['weights'])))}"]
+    return "\n".join([*lines, f"  made by  {manifest.json['toolchain']} with {manifest.json['options']}"])
+
+
+def level_lines(manifest: Manifest) -> list[str]:
+    """Instruction sets that the file holds code for, if there are several, and whether this machine has them."""
+    lines: list[str] = []
+    for level in cast(list[dict[str, object]], manifest.json.get("levels", [])):
+        missing = missing_features(cast(list[str], level["features"]))
+        state = f"lacks {' '.join(missing)}" if missing else "runs here"
+        lines.append(f"{level['target']}, {level['calls']} calls: {state}")
+    return lines
+
+
+def size_text(size: float) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
