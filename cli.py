@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
     aot compile model.xml -o model.so      aot run model.so x.npy -o out.npz      aot info model.so
-    aot dump model.xml --stage loops       aot bench model.so --per-kernel        aot ops, version
+    aot dump model.xml --stage loops       aot bench model.so --per-kernel        aot check model.onnx
 
 Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 5 wrong machine or ABI, 6 over budget.
 """
@@ -27,6 +27,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import runtime
 from aot import cache as compiled
+from aot import signature
+from aot.check import check as check_model
 from aot.driver import Compilation, compile_model, stages
 from aot.frontends import read_model
 from aot.ir.op import FORMS, REGISTRY, Op
@@ -37,7 +39,7 @@ from codegen.llvm.peak import PeakLoops
 from codegen.target import Target as TargetMachine
 from runtime import profile
 from runtime.describe import hint, manifest_text, size_text, summary
-from runtime.errors import AotError, BudgetError, UsageError
+from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
 from runtime.files import Arrays, read_inputs, write_outputs
 from runtime.library import read_manifest
 from runtime.version import VERSION
@@ -69,7 +71,9 @@ class Stage(StrEnum):
     LOOPS, LLVM, ASM = "loops", "llvm", "asm"
 
 
-Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it")]
+Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it, or ONNX")]
+Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
+Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
 Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
@@ -334,6 +338,31 @@ def cache(
         typer.echo("\n".join(found) or f"{len(compiled.entries(folder))} entries are whole")
         if found:
             raise typer.Exit(1)
+
+
+@command
+def check(model: Model, as_json: Json = False, debug: Debug = False) -> None:
+    """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
+    found = check_model(model)
+    if as_json:
+        echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
+    else:
+        typer.echo("\n".join(map(str, found)) or f"{model}: all layers can be compiled")
+    if found:
+        raise typer.Exit(UnsupportedError.exit_code)
+
+
+@command
+def sign(library: Library, key: Key, debug: Debug = False) -> None:
+    """Sign a compiled model with a private key: writes LIBRARY.sig."""
+    typer.echo(signature.sign(library, key))
+
+
+@command
+def verify(library: Library, key: Key, debug: Debug = False) -> None:
+    """Check with a public key that a compiled model is as its owner signed it; nothing of it is run."""
+    signature.verify(library, key)
+    typer.echo(f"{library}: whole, and signed with {key}")
 
 
 @command

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -51,10 +52,24 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ConstantBlock:
-    """`data` at `offset` of the weights; offsets are multiples of 64 and do not overlap."""
+    """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
+
+    With `arrange`, what lies there is `arrange(source)`, made anew each time it is asked for, so that packed weights need
+    no memory of their own; `size` is then its number of bytes.
+    """
 
     offset: int
-    data: NDArray[np.generic]
+    source: NDArray[np.generic]
+    arrange: Callable[[NDArray[np.generic]], NDArray[np.generic]] | None = None
+    size: int = 0
+
+    @property
+    def data(self) -> NDArray[np.generic]:
+        return np.ascontiguousarray(self.source) if self.arrange is None else self.arrange(self.source)
+
+    @property
+    def nbytes(self) -> int:
+        return self.source.nbytes if self.arrange is None else self.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,4 +39,4 @@ def front_passes() -> tuple[Callable[[Graph], bool], ...]:
 
 def _is_onnx(head: bytes) -> bool:
     """Does it begin as a ModelProto does: field 1 (ir_version, a small number), then a field of ModelProto?"""
-    return len(head) > 2 and head[0] == 0x08 and head[1] < 0x40 and head[2] in (0x12, 0x1A, 0x22, 0x2A, 0x32, 0x3A, 0x42)
+    return len(head) > 2 and head[0] == 0x08 and head[1] < 0x40 and head[2] in b"\x12\x1a\x22\x2a\x32\x3a\x42"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from codegen.define import Definition, Group
 from codegen.expressions import variables
 from codegen.loops import Buffer, Expr, Kernel, Size, Space, Var
 from codegen.nest import apply, units
-from codegen.pack import pack_array
+from codegen.pack import pack_array, pack_buffer
 from codegen.points import free
 from codegen.printer import definition_text, schedule_text
 from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
@@ -42,12 +44,17 @@ class _Constants:
         key = (value.name, plan)
         if key not in self.known:
             assert value.data is not None
-            data = stored(value.data, value.buffer)
-            data = pack_array(data, plan) if plan is not None else np.ascontiguousarray(data)
             self.known[key] = self.size
-            self.blocks.append(ConstantBlock(self.size, data))
-            self.size += -(-max(data.nbytes, 1) // ALIGN) * ALIGN
+            self.blocks.append(_block(self.size, stored(value.data, value.buffer), value.buffer, plan))
+            self.size += -(-max(self.blocks[-1].nbytes, 1) // ALIGN) * ALIGN
         return self.known[key]
+
+
+def _block(offset: int, data: Array, buffer: Buffer, plan: Pack | None) -> ConstantBlock:
+    if plan is None:
+        return ConstantBlock(offset, data)
+    count = prod(n for n in pack_buffer(buffer, plan).shape if isinstance(n, int))
+    return ConstantBlock(offset, data, partial(pack_array, plan=plan), count * data.itemsize)
 
 
 def stored(data: Array, buffer: Buffer) -> Array:

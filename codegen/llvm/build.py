@@ -248,7 +248,7 @@ def _check_constants(program: Program, constants: tuple[ConstantBlock, ...]) -> 
     for block in constants:
         if block.offset % abi.ARENA_ALIGN or block.offset < end:
             raise InternalError(f"{program.name}: constants lie apart at multiples of 64, got offset {block.offset}")
-        end = block.offset + block.data.nbytes
+        end = block.offset + block.nbytes
     if end > program.constant_bytes:
         raise InternalError(f"{program.name}: constants end within {program.constant_bytes} bytes, got {end}")
 
@@ -259,7 +259,7 @@ def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes 
     for block in constants:
         yield from zeros(block.offset - position)
         yield np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data
-        position = block.offset + block.data.nbytes
+        position = block.offset + block.nbytes
     yield from zeros(size - position)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from codegen.llvm.elf import Data, write_data_object
@@ -35,18 +37,19 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Linker:
-    """A program to link with; a compiler driver takes the linker's options behind -Wl."""
+    """A program to link with, and its first arguments; a compiler driver takes the linker's options behind -Wl."""
 
     path: str
     driver: bool = False
+    before: tuple[str, ...] = ()
 
     def command(self, objects: Sequence[Path], output: Path, options: Sequence[str]) -> list[str]:
         given = ["-nostdlib", "-Wl," + ",".join(options)] if self.driver else options
-        return [self.path, "-shared", "-o", str(output), *given, *map(str, objects)]
+        return [self.path, *self.before, "-shared", "-o", str(output), *given, *map(str, objects)]
 
 
 def find_linker(arch: str, explicit: str | None = None) -> Linker:
-    """The linker for the machine `arch` (x86_64, aarch64): `explicit`, or the first found in PATH.
+    """The linker for the machine `arch` (x86_64, aarch64): `explicit`, or the first found in PATH, or that of ziglang.
 
     PlatformError if there is none.
     """
@@ -58,9 +61,12 @@ def find_linker(arch: str, explicit: str | None = None) -> Linker:
         path = shutil.which(name)
         if path is not None:
             return Linker(path, driver="ld" not in Path(path).name.split("-")[-1])
+    if explicit is None and find_spec("ziglang") is not None:
+        return Linker(sys.executable, before=("-m", "ziglang", "ld.lld"))
     wanted = explicit if explicit is not None else ", ".join(names)
     error = PlatformError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
     error.add_note("Debian, Ubuntu: apt install binutils (or lld); Fedora: dnf install binutils (or lld)")
+    error.add_note("or pip install 'aot[cross]', which brings one for every machine")
     error.add_note("or compile to memory, or write an object file: neither needs a linker")
     raise error
 
@@ -83,7 +89,7 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) ->
 def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
     """One relocatable object from several."""
     with replacing(output) as made:
-        command = [linker.path, "-r", *(["-nostdlib"] if linker.driver else []), *map(str, objects), "-o", str(made)]
+        command = [linker.path, *linker.before, "-r", *(["-nostdlib"] if linker.driver else []), *map(str, objects), "-o", str(made)]
         _check(linker, _called(command))
 
 

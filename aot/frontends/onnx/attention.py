@@ -10,7 +10,7 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
-QK_PLAIN, QK_BIASED, QK_CAPPED, QK_SOFTMAX = range(4)  # what `qk_matmul_output_mode` asks for
+QK_PLAIN, QK_CAPPED, QK_BIASED, QK_SOFTMAX = range(4)  # what `qk_matmul_output_mode` asks for
 
 
 def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
@@ -71,21 +71,19 @@ def _attended(
     node.refuse(not isinstance(depth, int), "the size of heads must be known at compile time")
     scale = node.number("scale", 0.0) or 1 / math.sqrt(int(str(depth)))
     wide = dtype if dtype is DType.F64 else DType.F32
-    q, k = (build.Multiply(node.cast(p, wide), math.sqrt(scale)) for p in (q, k))
-    stages = [build.MatMul(q, k, transpose_b=True)]
+    q, k = (node.cast(build.Multiply(p, math.sqrt(scale)), wide) for p in (q, k))
     cap = node.number("softcap", 0.0)
-    capped = stages[0]
+    scores = capped = build.MatMul(q, k, transpose_b=True)
     if cap > 0:
-        capped = build.Multiply(build.Tanh(build.Divide(capped, cap)), cap)
+        capped = build.Multiply(build.Tanh(build.Divide(scores, cap)), cap)
     biased = capped if bias is None else build.Add(capped, node.cast(bias, wide))
-    stages += [capped, biased] if node.opset >= 24 or cap > 0 else [biased, biased]
     weights = build.Softmax(biased, axis=-1)
     if bias is not None:  # a row without any key gives zeros
         top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
         weights = build.Select(build.Equal(top, -math.inf), node.like(0, weights), weights)
-    stages.append(weights)
-    found = build.MatMul(weights, node.cast(v, wide))
-    shown = {QK_PLAIN: stages[0], QK_BIASED: stages[2], QK_CAPPED: stages[1], QK_SOFTMAX: weights}.get(kind, stages[0])
+    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: weights}.get(kind, scores)
+    # scores stay wide; what meets the values is rounded to their type, as the specification has it
+    found = build.MatMul(node.cast(node.cast(weights, dtype), wide), node.cast(v, wide))
     return node.cast(found, dtype), node.cast(shown, dtype)
 
 

@@ -1,7 +1,7 @@
 """If, Loop, Scan, sequences and optionals: resolved while they are converted, as far as compile time knows.
 
-A sequence whose length is known is a tuple of ports. A loop of a known, moderate number of steps is unrolled; so shapes may
-change from one step to the next. What only run time knows becomes the opset's Loop.
+A sequence whose length is known is a tuple of ports. A loop of a known, moderate number of steps is unrolled, so that
+shapes may change from one step to the next. What only run time knows becomes the opset's Loop.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     body, count = _region(node, "body"), node.integer("num_scan_inputs")
     states: list[Value] = list(inputs[: len(inputs) - count])
     scanned = inputs[len(inputs) - count :]
-    axes = [node.axis(a, p.type.rank) for a, p in zip(node.integers("scan_input_axes", (0,) * count), scanned, strict=True)]
+    given = node.integers("scan_input_axes", (0,) * count)
+    axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
     backwards = node.integers("scan_input_directions", (0,) * count)
     steps = scanned[0].shape[axes[0]]
     if not isinstance(steps, int) or steps * len(body.nodes) > UNROLLED:

@@ -2,7 +2,7 @@
 
     foreign ports --(environment)--> ports of new nodes, sequences of ports, nothing
 
-Types and small values of converted inputs are known when a node is converted, so If and Loop can be resolved on the way.
+Types and small values of converted inputs are known when a node is converted: If and Loop are resolved on the way.
 All nodes that cannot be converted are listed in one error.
 """
 
@@ -64,7 +64,7 @@ class Problem:
         return f"{kind} (opset {self.opset}) in {self.node!r}: {self.reason}"
 
 
-class Unconverted(UnsupportedError):
+class UnconvertedError(UnsupportedError):
     """Lists all nodes that cannot be converted."""
 
     def __init__(self, file: str, problems: Sequence[Problem]) -> None:
@@ -82,7 +82,7 @@ class OnnxToOpset:
     run_not_recursively: bool = True
 
     def __call__(self, graph: Graph) -> bool:
-        """Converts in place. Raises Unconverted, or ModelError where a node breaks a rule of ONNX."""
+        """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of ONNX."""
         nodes = [n for n in graph.order() if _foreign(n) is not None]
         if not nodes:
             return False
@@ -90,11 +90,11 @@ class OnnxToOpset:
         values = work.results(graph, {})
         problems = list(dict.fromkeys(work.problems))
         if problems:
-            raise Unconverted(graph.file or graph.name, problems)
+            raise UnconvertedError(graph.file or graph.name, problems)
         for node, value in zip(graph.results, values, strict=True):
             if not isinstance(value, OutPort):
                 what = "a sequence" if value is not None else "absent"
-                raise Unconverted(graph.file or graph.name, [_output_problem(node, what)])
+                raise UnconvertedError(graph.file or graph.name, [_output_problem(node, what)])
             node.in_port(0).connect(value)
         for node in reversed(nodes):
             for port in node.out_ports().values():
@@ -145,7 +145,8 @@ class _Work:
         elif source is self.graph:
             env[node.out_port(0)] = node.out_port(0)
         elif node.data is not None:
-            env[node.out_port(0)] = self.graph.add(node.op, name=node.name, origin=node.origin, data=node.data).out_port(0)
+            copy = self.graph.add(node.op, name=node.name, origin=node.origin, data=node.data)
+            env[node.out_port(0)] = copy.out_port(0)
 
     def _convert(self, node: Node, env: Environment) -> None:
         op = node.op
@@ -169,7 +170,8 @@ class _Work:
                 raise
         for port, value in zip(node.out_ports().values(), values, strict=True):
             env[port] = value
-            if isinstance(value, OutPort) and node.graph is self.graph and value.node.id not in _ids(self.graph.parameters):
+            named = node.graph is self.graph and isinstance(value, OutPort)
+            if named and not isinstance(value.node.op, Parameter):  # an input keeps its own name alone
                 value.add_tensor_names(port.names)
 
     def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:

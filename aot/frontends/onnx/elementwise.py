@@ -213,7 +213,9 @@ def where(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
 
 
 @onnx("Dropout")
-def dropout(node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None) -> tuple[OutPort, ...]:
+def dropout(
+    node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
+) -> tuple[OutPort, ...]:
     """At inference: the identity, and a mask of ones."""
     if training is not None and node.known(training, "training_mode").any():
         rate = 0.5 if ratio is None else float(node.known(ratio, "ratio").reshape(-1)[0])

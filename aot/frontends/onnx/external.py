@@ -1,4 +1,4 @@
-"""Data beside a model's file: only ordinary files inside of the model's folder are read, and only within their bounds."""
+"""Data beside a model's file: only ordinary files inside of the model's folder are read, within their bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ExternalData:
     def _inside(self, tensor: str, location: str) -> Path:
         rule = f"tensor {tensor!r}: external data must be a file in the model's folder"
         pure = PurePosixPath(location)
-        if not location or "\0" in location or pure.is_absolute() or PureWindowsPath(location).drive or ".." in pure.parts:
+        absolute = pure.is_absolute() or bool(PureWindowsPath(location).drive)
+        if not location or "\0" in location or absolute or ".." in pure.parts:
             raise CorruptError(f"{rule}, got {location[:80]!r}")
         try:
             path = (self.folder / pure).resolve(strict=True)

@@ -23,14 +23,18 @@ def eye_like(node: Call, x: OutPort) -> OutPort:
     return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
 
 
-@onnx("HannWindow", "HammingWindow", "BlackmanWindow")
+WINDOWS = {
+    "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08),
+}  # fmt: skip
+
+
+@onnx(*WINDOWS)
 def window(node: Call, size: OutPort) -> OutPort:
     """Of a size that is known at compile time."""
     count = node.ints(size, "size")[0]
     dtype, periodic = CODES[node.integer("output_datatype", 1)], node.flag("periodic", True)
     angle = 2 * np.pi * np.arange(count) / (count if periodic else count - 1)
-    weights = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}
-    a, b, c = weights[node.kind]
+    a, b, c = WINDOWS[node.kind]
     return node.build.const(a - b * np.cos(angle) + c * np.cos(2 * angle), dtype)
 
 

@@ -6,7 +6,8 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 
 SAME = {
-    "Equal": "Equal", "Greater": "Greater", "Less": "Less", "GreaterOrEqual": "GreaterEqual", "LessOrEqual": "LessEqual",
+    "Equal": "Equal", "Greater": "Greater", "Less": "Less", "GreaterOrEqual": "GreaterEqual",
+    "LessOrEqual": "LessEqual",
     "And": "LogicalAnd", "Or": "LogicalOr", "Xor": "LogicalXor",
 }  # fmt: skip
 

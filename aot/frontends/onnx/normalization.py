@@ -71,7 +71,8 @@ def layer_normalized(
 
 @onnx("RMSNormalization")
 def rms_normalization(node: Call, x: OutPort, scale: OutPort) -> OutPort:
-    return rms_normalized(node, x, scale, node.axis(node.integer("axis", -1), x.type.rank), node.number("epsilon", 1e-5))
+    first = node.axis(node.integer("axis", -1), x.type.rank)
+    return rms_normalized(node, x, scale, first, node.number("epsilon", 1e-5))
 
 
 def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: float) -> OutPort:

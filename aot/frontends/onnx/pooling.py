@@ -96,7 +96,8 @@ def _moved(node: Call, indices: OutPort, old: tuple[int, ...], new: tuple[int, .
 @onnx("MaxRoiPool")
 def max_roi_pool(node: Call, x: OutPort, rois: OutPort) -> OutPort:
     height, width = node.integers("pooled_shape")
-    return node.build.ROIPooling(x, rois, pooled_h=height, pooled_w=width, spatial_scale=node.number("spatial_scale", 1.0))
+    scale = node.number("spatial_scale", 1.0)
+    return node.build.ROIPooling(x, rois, pooled_h=height, pooled_w=width, spatial_scale=scale)
 
 
 @onnx("RoiAlign")

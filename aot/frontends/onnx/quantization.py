@@ -36,7 +36,8 @@ def fitted(node: Call, p: OutPort, x: OutPort, axis: int, block: int = 0) -> Out
     """A scale or zero point as a factor of `x`: for the tensor, for each slice of an axis, or for blocks of slices."""
     if block:
         build, shape = node.build, p.type.static_shape
-        repeated = build.Tile(build.Unsqueeze(p, node.list([axis + 1])), node.list([block if a == axis + 1 else 1 for a in range(p.type.rank + 1)]))
+        times = [block if a == axis + 1 else 1 for a in range(p.type.rank + 1)]
+        repeated = build.Tile(build.Unsqueeze(p, node.list([axis + 1])), node.list(times))
         whole = node.reshape(repeated, [n * block if a == axis else n for a, n in enumerate(shape)])
         bounds = (node.list([0]), node.dims(x, [axis]), node.list([1]), node.list([axis]))
         return build.Slice(whole, *bounds)
@@ -56,7 +57,8 @@ def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None
     code = node.integer("output_dtype", 0)
     dtype = CODES.get(code, DType.U8) if zero is None else zero.type.dtype
     axis, block = _axis(node, x), node.integer("block_size", 0)
-    floats = DType.F32 if x.type.dtype is DType.I32 or not node.integer("precision", 0) else CODES[node.integer("precision")]
+    precision = node.integer("precision", 0)
+    floats = CODES[precision] if precision and x.type.dtype is not DType.I32 else DType.F32
     factor = fitted(node, scale, x, axis, block)
     divided = node.build.Divide(node.cast(x, floats), node.cast(factor, floats))
     return quantized(node, divided, None if zero is None else fitted(node, zero, x, axis, block), dtype)

@@ -155,7 +155,8 @@ class _Reader:
         for i, d in enumerate(info.type.tensor_type.shape.dim):
             if d.HasField("dim_value"):
                 if d.dim_value < 0:
-                    raise CorruptError(f"{self.file}: input {info.name!r}: a dimension must not be negative, got {d.dim_value}")
+                    rule = f"input {info.name!r}: a dimension must not be negative"
+                    raise CorruptError(f"{self.file}: {rule}, got {d.dim_value}")
                 dims.append(d.dim_value)
             else:
                 dims.append(self._symbol(d.dim_param or f"{info.name}.d{i}"))
@@ -232,7 +233,7 @@ class _Reader:
 
     def _attribute(self, a: AttributeProto, attrs: dict[str, Any], node: str) -> None:
         if a.ref_attr_name:
-            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} refers to a function's, outside of one")
+            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} is one of a function, outside of it")
         try:
             attrs[a.name] = self._value(a)
         except UnsupportedError as error:

@@ -68,7 +68,8 @@ class _Layer:
         given = any(n in WITH_PARAMETERS for n in names)
         return {
             "hidden_size": self.hidden, "direction": self.direction, "clip": node.number("clip", 0.0),
-            "activations": names, "activations_alpha": alphas if given else (), "activations_beta": betas if given else (),
+            "activations": names,
+            "activations_alpha": alphas if given else (), "activations_beta": betas if given else (),
         }  # fmt: skip
 
     def outputs(self, y: OutPort) -> tuple[OutPort, ...]:
@@ -100,7 +101,8 @@ def gru(
     linear, n = node.flag("linear_before_reset"), layer.hidden
     outer, inner = layer.biases(b)
     if linear:
-        first, last = (node.build.VariadicSplit(p, node.scalar(1), node.list([2 * n, n]), outputs=2) for p in (outer, inner))
+        cut = node.list([2 * n, n])
+        first, last = (build.VariadicSplit(p, node.scalar(1), cut, outputs=2) for p in (outer, inner))
         bias = build.Concat(build.Add(first, last), first.node.out_port(1), last.node.out_port(1), axis=1)
     else:
         bias = build.Add(outer, inner)
@@ -128,9 +130,9 @@ def _with_peepholes(
 ) -> tuple[OutPort, ...]:
     """Cell by cell: the sequence operation has no peepholes."""
     node, build = layer.node, layer.build
-    plain = layer.direction is Direction.FORWARD and lengths is None
-    node.refuse(not plain, "peepholes are supported forwards and without sequence lengths")
     steps = layer.x.shape[1]
+    whole = lengths is None or all(n == steps for n in node.ints(lengths, "sequence lengths beside peepholes"))
+    node.refuse(not whole or layer.direction is not Direction.FORWARD, "peepholes are supported for whole sequences forwards")
     if not isinstance(steps, int) or steps > 64:
         node.refuse(True, f"peepholes are supported for up to 64 steps, got {steps}")
         return ()

@@ -16,7 +16,7 @@ KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 
 @onnx(*KINDS)
 def reduce(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
-    """Axes are an attribute before opset 18 (ReduceSum: 13); without them all are meant, or none if the node says so."""
+    """Axes are an attribute before opset 18 (ReduceSum: 13); without them, all are meant, or none if it is said."""
     if axes is not None:
         chosen: tuple[int, ...] | None = node.ints(axes, "axes")
     else:

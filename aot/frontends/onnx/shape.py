@@ -20,7 +20,8 @@ def identity(node: Call, x: Value) -> Outputs:
 @onnx("Shape")
 def shape(node: Call, x: OutPort) -> OutPort:
     rank = x.type.rank
-    start, end = (min(max(v + rank if v < 0 else v, 0), rank) for v in (node.integer("start", 0), node.integer("end", rank)))
+    bounds = (node.integer("start", 0), node.integer("end", rank))
+    start, end = (min(max(v + rank if v < 0 else v, 0), rank) for v in bounds)
     found = node.build.ShapeOf(x)
     if (start, end) == (0, rank):
         return found

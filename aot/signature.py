@@ -1,0 +1,67 @@
+"""Ed25519 signatures of compiled models: who has the public key can tell that a file is what its owner made.
+
+    m.so.sig   64 bytes: signature of the SHA-256 of m.so, which holds the hash of its weights, inside or beside it
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from runtime.errors import CorruptError, PlatformError, UsageError
+from runtime.library import verify as verify_contents
+
+_CONTEXT = b"aot compiled model 1\0"  # a signature of something else is none of a model
+
+
+def signature_of(library: Path) -> Path:
+    """Where the signature of a library is: `m.so.sig`."""
+    return library.with_name(library.name + ".sig")
+
+
+def sign(library: Path, key: Path) -> Path:
+    """Write the signature of `library` with the private key in the PEM file `key`; gives its path.
+
+    CorruptError if the library or its weights are damaged, UsageError for a key that is none of Ed25519.
+    """
+    verify_contents(library)
+    made = signature_of(library)
+    made.write_bytes(_key(key, private=True).sign(_message(library)))
+    return made
+
+
+def verify(library: Path, key: Path) -> None:
+    """CorruptError unless `library` and its weights are what the owner of the public key in `key` signed."""
+    public = _key(key, private=False)
+    try:
+        signature = signature_of(library).read_bytes()
+    except FileNotFoundError:
+        raise CorruptError(f"verify: {library}: has a signature beside it, got none") from None
+    try:
+        public.verify(signature, _message(library))
+    except import_module("cryptography.exceptions").InvalidSignature:
+        raise CorruptError(f"verify: {library}: is signed with the key {key}, got another file or signature") from None
+    verify_contents(library)
+
+
+def _message(library: Path) -> bytes:
+    with library.open("rb") as stream:
+        return _CONTEXT + hashlib.file_digest(stream, "sha256").digest()
+
+
+def _key(path: Path, private: bool) -> Any:  # the package is optional, so are its types
+    if find_spec("cryptography") is None:
+        raise PlatformError("sign: needs the package cryptography: pip install 'aot[sign]'")
+    serialization = import_module("cryptography.hazmat.primitives.serialization")
+    kinds = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
+    data, kind = path.read_bytes(), "private" if private else "public"
+    try:
+        key = serialization.load_pem_private_key(data, None) if private else serialization.load_pem_public_key(data)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"sign: {path}: is a {kind} key in PEM, without a password, got {error}") from None
+    if not isinstance(key, kinds.Ed25519PrivateKey if private else kinds.Ed25519PublicKey):
+        raise UsageError(f"sign: {path}: is an Ed25519 key, got {type(key).__name__}")
+    return key

@@ -1,0 +1,64 @@
+"""Signatures: of this file, by this key, with these weights, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import cli
+from aot.signature import sign, verify
+from codegen.llvm.build import build
+from codegen.target import Target
+from runtime.errors import CorruptError, UsageError
+from tests.programs import chain
+
+ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519", reason="needs the extra sign")
+serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")
+
+
+def keys(folder: Path, name: str) -> tuple[Path, Path]:
+    key = ed25519.Ed25519PrivateKey.generate()
+    private, public = folder / f"{name}.pem", folder / f"{name}.pub"
+    pem, kinds = serialization.Encoding.PEM, serialization
+    private.write_bytes(key.private_bytes(pem, kinds.PrivateFormat.PKCS8, kinds.NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(pem, kinds.PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_sign_and_verify(tmp_path: Path, external: bool) -> None:
+    path, (private, public) = tmp_path / "m.so", keys(tmp_path, "a")
+    build(chain(), Target.parse("native"), external=external).write_shared(path)
+    with pytest.raises(CorruptError, match="got none"):
+        verify(path, public)
+    assert sign(path, private) == tmp_path / "m.so.sig"
+    verify(path, public)
+    with pytest.raises(CorruptError, match="got another file or signature"):
+        verify(path, keys(tmp_path, "b")[1])
+    changed = path.with_suffix(".weights") if external else path
+    data = bytearray(changed.read_bytes())
+    data[-1] ^= 1
+    changed.write_bytes(data[:-1] if external else data)
+    with pytest.raises(CorruptError):
+        verify(path, public)
+
+
+def test_wrong_keys(tmp_path: Path) -> None:
+    build(chain(), Target.parse("native")).write_shared(tmp_path / "m.so")
+    private, public = keys(tmp_path, "a")
+    with pytest.raises(UsageError, match="is a private key in PEM"):
+        sign(tmp_path / "m.so", public)
+    with pytest.raises(UsageError, match="is a public key in PEM"):
+        verify(tmp_path / "m.so", private)
+
+
+def test_commands(tmp_path: Path) -> None:
+    build(chain(), Target.parse("native")).write_shared(tmp_path / "m.so")
+    private, public = map(str, keys(tmp_path, "a"))
+    run = CliRunner().invoke
+    assert run(cli.app, ["sign", str(tmp_path / "m.so"), private]).exit_code == 0
+    assert run(cli.app, ["verify", str(tmp_path / "m.so"), public]).exit_code == 0
+    (tmp_path / "m.so.sig").write_bytes(bytes(64))
+    assert run(cli.app, ["verify", str(tmp_path / "m.so"), public]).exit_code == 4
