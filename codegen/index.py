@@ -159,6 +159,7 @@ def factors(e: Expr) -> tuple[Expr, ...]:
             return (e,)
 
 
+@lru_cache(maxsize=1 << 15)
 def _times(x: Expr, y: Expr) -> Expr:
     """One spelling for all orders of the factors."""
     total: Expr = Const(1)

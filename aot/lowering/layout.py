@@ -17,10 +17,10 @@ from math import prod
 from aot.lowering.define import Step, Steps, Value
 from aot.lowering.group import streams
 from aot.lowering.halo import Halo, borders, halos, strip
-from codegen.access import all_axes, known, offset, points
+from codegen.access import all_axes, coefficient, known, offset, points
 from codegen.define import Definition, Group
 from codegen.expressions import loads, variables
-from codegen.index import depends_on, normal
+from codegen.index import normal
 from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var
 from codegen.program import Region
 from codegen.traverse import Work, members, move_loads, rewrite_work
@@ -243,7 +243,7 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
     total = 0.0
     for d, index in sites:
         at = offset(b, index)
-        total += known(points(d)) * sum(depends_on(at, a) for a in all_axes(d))
+        total += known(points(d)) * sum(coefficient(at, a) is None for a in all_axes(d))
     return total
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aot.lowering.define import Steps, stored_bytes
 from aot.lowering.sizes import Sizes
 from codegen.access import known
-from codegen.index import normal
+from codegen.index import Affine, bounds, normal
 from codegen.loops import Const, Expr, Size, as_expr, prim
 from codegen.program import Region
 from runtime.abi import DType
@@ -96,16 +96,16 @@ def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
     guess = place(lives)
     ordered = sorted(lives, key=lambda x: (guess[x.name], x.first, x.name))
     offsets: dict[str, Size] = {}
-    total: Expr = Const(0)
     ends: dict[str, Expr] = {}
+    covered: set[str] = set()
     for n, life in enumerate(ordered):
         below = [x for x in ordered[:n] if x.first <= life.last and life.first <= x.last]
         hidden = {y.name for x in below for y in below if _under(y, x) and guess[y.name] + y.size <= guess[x.name]}
         at = _highest([ends[x.name] for x in below if x.name not in hidden])
-        offsets[life.name] = int(at.value) if isinstance(at, Const) else names.name(at, "at")
+        covered |= {x.name for x in below}
+        offsets[life.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
         ends[life.name] = normal(sizes[life.name] + as_expr(offsets[life.name], DType.I64), {}).expr()
-        total = _highest([total, ends[life.name]])
-    return Plan(offsets, total)
+    return Plan(offsets, _highest([ends[x.name] for x in ordered if x.name not in covered]))
 
 
 def _under(y: Life, x: Life) -> bool:
@@ -114,8 +114,12 @@ def _under(y: Life, x: Life) -> bool:
 
 
 def _highest(ends: list[Expr]) -> Expr:
-    found = list(dict.fromkeys(ends))
-    total: Expr = found[0] if found else Const(0)
-    for end in found[1:]:
-        total = normal(prim("max", total, end), {}).expr()
+    """The largest; those that cannot be it are left out, as far as ranges tell."""
+    kept: list[Affine] = []
+    for end in (normal(e, {}) for e in ends):
+        if not any(bounds(other.plus(end, -1))[0] >= 0 for other in kept):
+            kept = [other for other in kept if bounds(end.plus(other, -1))[0] < 0] + [end]
+    total: Expr = kept[0].expr() if kept else Const(0)
+    for end in kept[1:]:
+        total = prim("max", total, end.expr())
     return total

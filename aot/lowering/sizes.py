@@ -57,6 +57,12 @@ class Sizes:
             self.meaning[made] = meaning
         return self._names[meaning]
 
+    def add(self, meaning: Expr, stem: str) -> Var:
+        """A new name for a size of which nothing else is known."""
+        made = Var(f"{stem}{len(self.meaning)}", None, 0, known(meaning))
+        self.meaning[made] = meaning
+        return made
+
     def written_out(self, size: Size) -> Expr:
         """Over the model's symbols alone, in the shortest form."""
         if isinstance(size, int):

@@ -89,7 +89,8 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) ->
 def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
     """One relocatable object from several."""
     with replacing(output) as made:
-        command = [linker.path, *linker.before, "-r", *(["-nostdlib"] if linker.driver else []), *map(str, objects), "-o", str(made)]
+        options = ["-r", *(["-nostdlib"] if linker.driver else [])]
+        command = [linker.path, *linker.before, *options, *map(str, objects), "-o", str(made)]
         _check(linker, _called(command))
 
 

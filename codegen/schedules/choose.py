@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.define import Definition, Group
+from codegen.expressions import variables
 from codegen.index import normal
-from codegen.loops import Var
+from codegen.loops import Expr, Var
 from codegen.schedule import Schedule
 from codegen.schedules.pointwise import pointwise
 from codegen.schedules.product import product
@@ -53,6 +54,11 @@ def _group(g: Group, target: Target, constants: frozenset[str], shared: frozense
 def _carries(g: Group) -> bool:
     """Does a point of the shared axes read what another one has written?"""
     outside = {b.name for b in writes(g)}
-    targets = {d.out.name: tuple(normal(i, {}).key for i in d.target) for d in members(g)}
-    found = (x for x in reads(g) if x.buffer.name in outside)
-    return any(tuple(normal(i, {}).key for i in x.index) != targets[x.buffer.name] for x in found)
+    targets = {d.out.name: d.target for d in members(g)}
+    return any(not _own(x.index, targets[x.buffer.name], g.axes) for x in reads(g) if x.buffer.name in outside)
+
+
+def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
+    """Does `index` lie in what a point writes to `target`? It does where all that moves with the shared axes is equal."""
+    moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
+    return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

@@ -241,3 +241,16 @@ def test_executor_threads_are_reused() -> None:
     assert len(names) <= 2
     with pytest.raises(UsageError, match="got 0"):
         Executor(0)
+
+
+def test_threads_end_with_their_executor() -> None:
+    executor, done = Executor(2, name="counted"), threading.Semaphore(0)
+    for _ in range(4):
+        executor.submit(done.release)
+    for _ in range(4):
+        assert done.acquire(timeout=10)
+    del executor
+    end = time.monotonic() + 10
+    while any(thread.name == "counted" for thread in threading.enumerate()):
+        assert time.monotonic() < end
+        time.sleep(0.01)

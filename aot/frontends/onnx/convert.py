@@ -183,8 +183,9 @@ class _Work:
         assert isinstance(op, Foreign)
         function = CONVERSIONS[attrs["domain"], op.kind]
         count = attrs.get("inputs", len(inputs))
+        captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
-            name: tuple((position, inputs[i]) for region, position, i in attrs.get("captures", ()) if region == name)
+            name: tuple((position, inputs[i]) for region, position, i in captures if region == name)
             for name in node.regions
         }
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())

@@ -35,18 +35,19 @@ def one(node: Call, x: OutPort) -> OutPort:
 
 @onnx(*SAME_TWO)
 def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    return getattr(node.build, SAME_TWO[node.kind])(a, b)
+    return getattr(node.build, SAME_TWO[node.kind])(a, node.aligned(b, a.type.rank))
 
 
 @onnx("Div")
 def div(node: Call, a: OutPort, b: OutPort) -> OutPort:
     """Integers are truncated."""
-    return node.build.Divide(a, b, m_pythondiv=False)
+    return node.build.Divide(a, node.aligned(b, a.type.rank), m_pythondiv=False)
 
 
 @onnx("Pow")
 def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
     """The result has the type of the base."""
+    y = node.aligned(y, x.type.rank)
     dtype, exponent = x.type.dtype, y.type.dtype
     if dtype.is_integer and exponent.is_float:
         power = node.build.Power(node.cast(x, DType.F64), node.cast(y, DType.F64))

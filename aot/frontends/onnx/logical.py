@@ -14,7 +14,7 @@ SAME = {
 
 @onnx(*SAME)
 def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    return getattr(node.build, SAME[node.kind])(a, b)
+    return getattr(node.build, SAME[node.kind])(a, node.aligned(b, a.type.rank))
 
 
 @onnx("Not")

@@ -29,7 +29,7 @@ from runtime.errors import AotError, CorruptError, UnsupportedError
 NOT_AT_RUN_TIME = (
     DType.STRING, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F4E2M1, DType.U4, DType.I4, DType.U2,
 )  # elements that are no whole bytes, or that kernels cannot compute with
-OLDEST_OPSET = 7  # before it, broadcasting and several operations had other rules
+OLDEST_OPSET = 6  # 7 changed broadcasting; what was older is converted by onnx.version_converter
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
 
 CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them

@@ -158,6 +158,12 @@ class Call:
         self.refuse(len(unknown) > 1, "more than one dimension is known only at run time where a shape is changed")
         return self.build.Reshape(x, self.list([d if isinstance(d, int) else -1 for d in dims]))
 
+    def aligned(self, b: OutPort, rank: int) -> OutPort:
+        """Before opset 7, attribute `axis` says with which axis of a tensor of `rank` the first axis of `b` goes."""
+        if self.opset >= 7 or not self.flag("broadcast") or not self.has("axis") or not b.type.rank:
+            return b
+        return self.reshape(b, (*b.shape, *[1] * (rank - self.axis(self.integer("axis"), rank) - b.type.rank)))
+
     def cast(self, x: OutPort, dtype: DType) -> OutPort:
         return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
 

@@ -37,7 +37,7 @@ def resize(
     node.refuse(node.flag("exclude_outside"), "exclude_outside is not supported")
     antialias = node.flag("antialias")
     mode = node.choice("mode", MODES, "nearest")
-    node.refuse(antialias and mode is Mode.CUBIC, "antialias with cubic interpolation is not supported")
+    node.refuse(antialias and mode is not Mode.NEAREST, "antialias is not supported")
     axes = [node.axis(a, x.type.rank) for a in node.integers("axes", range(x.type.rank))]
     fields = {
         "mode": mode, "antialias": antialias, "coordinate_transformation_mode": PLACES[kind],
@@ -51,6 +51,11 @@ def resize(
         return _interpolated(node, x, axes, sizes, ShapeFrom.SIZES, fields)
     node.refuse(scales is None, "scales or sizes must be given")
     assert scales is not None
+    if kind == "align_corners":
+        own = [x.shape[a] for a in axes]
+        given = node.known(scales, "scales").reshape(-1).tolist()
+        broken = any(not isinstance(n, int) or abs(n * s - round(n * s)) > 1e-4 for n, s in zip(own, given, strict=False))
+        node.refuse(broken, "align_corners with scales that give broken sizes is not supported: give sizes")
     return _interpolated(node, x, axes, scales, ShapeFrom.SCALES, fields)
 
 

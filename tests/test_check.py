@@ -1,0 +1,32 @@
+"""`aot check`: what cannot be compiled, found without compiling."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from onnx import helper
+from typer.testing import CliRunner
+
+import cli
+from aot.check import check
+from tests.frontends.onnx_models import model, save
+
+X = np.zeros((2, 3), np.float32)
+
+
+def test_supported(tmp_path: Path) -> None:
+    path = save(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"]))
+    assert check(path) == ()
+    assert CliRunner().invoke(cli.app, ["check", str(path)]).exit_code == 0
+
+
+def test_unsupported_nodes_are_listed_with_exit_code_3(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Unique", ["x"], ["u"], name="a"), helper.make_node("Odd", ["x"], ["v"], name="b", domain="me")]
+    path = save(tmp_path, model(nodes, {"x": X}, ["u", "v"], domain="me"))
+    assert [(f.layer, f.operation, f.opset) for f in check(path)] == [("a", "Unique", 17), ("b", "me.Odd", 1)]
+    plain = CliRunner().invoke(cli.app, ["check", str(path)])
+    assert plain.exit_code == 3
+    assert "a: Unique (opset 17): " in plain.stdout
+    found = json.loads(CliRunner().invoke(cli.app, ["check", str(path), "--json"]).stdout)
+    assert found["supported"] is False
+    assert [f["layer"] for f in found["unsupported"]] == ["a", "b"]
