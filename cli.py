@@ -29,10 +29,9 @@ import runtime
 from aot import cache as compiled
 from aot import signature
 from aot.check import check as check_model
-from aot.driver import Compilation, compile_model, stages
+from aot.driver import compile_model, stages
 from aot.frontends import read_model
-from aot.ir.op import FORMS, REGISTRY, Op
-from aot.ir.printer import print_graph
+from aot.ir.op import REGISTRY, form_of
 from aot.options import CompileOptions, dims_of, layouts_of, shapes_of
 from codegen.llvm.header import header_text
 from codegen.llvm.peak import PeakLoops
@@ -40,7 +39,7 @@ from codegen.target import Target as TargetMachine
 from runtime import profile
 from runtime.describe import hint, manifest_text, size_text, summary
 from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
-from runtime.files import Arrays, read_inputs, write_outputs
+from runtime.files import Arrays, is_compiled, read_inputs, write_outputs
 from runtime.library import read_manifest
 from runtime.version import VERSION
 
@@ -191,7 +190,7 @@ def compile(
         )
         made = stages(model, options)
         if stop_after is not None:
-            typer.echo(stage_text(made, stop_after))
+            typer.echo(made.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is Emit.OBJ
         write = made.built.write_object if as_object else made.built.write_shared
@@ -316,7 +315,7 @@ def dump(
         target=target, layouts=layouts_of(layout), level=None if fast else 1, shapes=shapes_of(shape or ()),
         dims=dims_of(dim or ()), stop_after_rewrite=stop_after_rewrite,
     )
-    typer.echo(stage_text(stages(model, options), stage, kernel))
+    typer.echo(stages(model, options).text(stage.value, kernel))
 
 
 @command
@@ -390,24 +389,6 @@ def version() -> None:
 def main() -> None:
     """Entry point of the console script."""
     app(prog_name="aot")
-
-
-def is_compiled(path: Path) -> bool:
-    """Whether a file is a compiled model, by its first bytes."""
-    with path.open("rb") as stream:
-        return stream.read(4) == b"\x7fELF"
-
-
-def stage_text(made: Compilation, stage: Stage, kernel: str | None = None) -> str:
-    if stage in (Stage.IMPORTED, Stage.OPTIMIZED):
-        return print_graph(made.imported if stage is Stage.IMPORTED else made.optimized)
-    if stage is Stage.GROUPS:
-        return made.groups
-    return {Stage.LOOPS: made.loops, Stage.LLVM: made.llvm, Stage.ASM: made.asm}[stage](kernel)
-
-
-def form_of(cls: type[Op]) -> str:
-    return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
 
 
 def echo_json(facts: dict[str, object]) -> None:

@@ -104,6 +104,12 @@ class Compilation:
         self._save("20-groups.txt", "\n".join(builder.text) + "\n")
         return builder
 
+    def text(self, stage: str, kernel: str | None = None) -> str:
+        """A stage of `STAGES` as text; `kernel` chooses one from the loops on."""
+        if stage in ("imported", "optimized"):
+            return graph_text(self.imported if stage == "imported" else self.optimized)
+        return self.groups if stage == "groups" else {"loops": self.loops, "llvm": self.llvm, "asm": self.asm}[stage](kernel)
+
     @property
     def groups(self) -> str:
         return "\n".join(self._lowered.text) + "\n"

@@ -48,3 +48,9 @@ def write_outputs(path: Path, results: Arrays) -> None:
         np.savez(path, **results)  # type: ignore[arg-type]  # the stub takes the names for options
     else:
         raise UsageError(f"run: -o is an .npz file, or .npy for one output, got {path} for {len(results)} outputs")
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether a file is a compiled model, by its first bytes."""
+    with path.open("rb") as stream:
+        return stream.read(4) == b"\x7fELF"

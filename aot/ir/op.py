@@ -240,6 +240,11 @@ def find(type_name: str, opset: int) -> type[Op] | None:
     return versions[max(fitting)] if fitting else None
 
 
+def form_of(cls: type[Op]) -> str:
+    """The name of the form that says how an operation runs; `graph` for those that only hold a graph together."""
+    return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
+
+
 def attributes(cls: type[Op] | Op) -> tuple[Field[Any], ...]:
     return fields(cls)
 
