@@ -30,7 +30,7 @@ from aot import cache as compiled
 from aot import signature
 from aot.check import check as check_model
 from aot.driver import compile_model, stages
-from aot.frontends import read_model
+from aot.frontends import front_passes, read_model
 from aot.ir.op import REGISTRY, form_of
 from aot.options import CompileOptions, dims_of, layouts_of, shapes_of
 from codegen.llvm.header import header_text
@@ -283,13 +283,15 @@ def info(
             typer.echo(manifest_text(manifest, file))
         return
     graph = read_model(file)
+    counts = dict(Counter(node.type for node in graph.order()).most_common())
+    for convert in front_passes():
+        convert(graph)
     inputs = {node.name: str(node.out_port().type) for node in graph.parameters}
     outputs = {node.name: str(node.source().type) for node in graph.results}
-    counts = dict(Counter(node.type for node in graph.order()).most_common())
     if as_json:
         echo_json({"name": graph.name, "inputs": inputs, "outputs": outputs, "operations": counts})
         return
-    lines = [f"{graph.name}: IR, {len(graph.nodes)} nodes"]
+    lines = [f"{graph.name}: {sum(counts.values())} nodes"]
     lines += [f"  input   {name}: {type}" for name, type in inputs.items()]
     lines += [f"  output  {name}: {type}" for name, type in outputs.items()]
     typer.echo("\n".join([*lines, "  nodes   " + ", ".join(f"{n} {type}" for type, n in counts.items())]))

@@ -17,8 +17,8 @@ class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
-    least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out
-    (compiles faster at nearly equal speed); `external_weights`: in a file beside the library, instead of inside;
+    least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout its
+    data comes in, `NHWC`; `level`: None leaves LLVM's passes out (compiles faster at nearly equal speed); `external_weights`: in a file beside the library, instead of inside;
     `print_after`: names of passes, or `all`, whose result goes to `on_dump`;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text.
     """
@@ -42,7 +42,8 @@ def shapes_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int | str, ...]], 
     for text in given:
         name, _, shape = text.rpartition("=")
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
-        if not name or not all(re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p) for p in parts if p or len(parts) > 1):
+        wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
+        if not name or wrong:
             raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
         found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
     return tuple(found)

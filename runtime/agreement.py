@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 
 def disagreement(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], shapes: Sequence[Shape]) -> str:
-    """The first thing that is wrong with the shapes of the inputs; it names the input, the dimension and both values."""
+    """The first thing that is wrong with the shapes of the inputs: which input, which dimension, and both values."""
     values: dict[str, int] = {}
     places: dict[str, str] = {}
     for info, shape in zip(infos, shapes, strict=True):

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.agreement import disagreement, out_of_range
 from runtime.abi import ARENA_ALIGN, Request
+from runtime.agreement import disagreement, out_of_range
 from runtime.errors import BusyError, InternalError, UsageError
 from runtime.executor import Executor
 from runtime.library import Library, Pool

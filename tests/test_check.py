@@ -21,7 +21,10 @@ def test_supported(tmp_path: Path) -> None:
 
 
 def test_unsupported_nodes_are_listed_with_exit_code_3(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Unique", ["x"], ["u"], name="a"), helper.make_node("Odd", ["x"], ["v"], name="b", domain="me")]
+    nodes = [
+        helper.make_node("Unique", ["x"], ["u"], name="a"),
+        helper.make_node("Odd", ["x"], ["v"], name="b", domain="me"),
+    ]
     path = save(tmp_path, model(nodes, {"x": X}, ["u", "v"], domain="me"))
     assert [(f.layer, f.operation, f.opset) for f in check(path)] == [("a", "Unique", 17), ("b", "me.Odd", 1)]
     plain = CliRunner().invoke(cli.app, ["check", str(path)])

@@ -7,7 +7,7 @@
     order      there is no cycle
     names      of nodes differ
     data       Constants have it, nothing else does; its element type is the operation's
-    regions    RegionOps have them, nothing else does; each is a legal graph
+    regions    RegionOps have them, and foreign operations may; each is a legal graph
     types      can be inferred
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 
 from aot.ir.graph import Graph, Node
-from aot.ir.op import RegionOp
+from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from runtime.errors import InternalError
 
@@ -68,7 +68,7 @@ def _content(node: Node) -> None:
         declared = getattr(node.op, "element_type", None)
         fits = declared is not None and numpy_dtype(declared) == node.data.dtype
         _check(fits, node, f"is declared {declared} but holds {node.data.dtype}")
-    whole = bool(node.regions) == isinstance(node.op, RegionOp)
+    whole = bool(node.regions) == isinstance(node.op, RegionOp) or isinstance(node.op, Foreign)
     _check(whole, node, "has regions without being a RegionOp, or the other way round")
 
 

@@ -50,7 +50,8 @@ def _broadcast(node: Node, sources: Sequence[OutPort], out: Shape, skipped: int)
 def _equal(node: Node, what: str, a: Dim, b: Dim) -> list[Rule]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
-    return [Rule(a, b, f"{node.type} {node.name!r}: {what} of its inputs must be equal, got {dim_text(a)} and {dim_text(b)}")]
+    text = f"{node.type} {node.name!r}: {what} of its inputs must be equal, got {dim_text(a)} and {dim_text(b)}"
+    return [Rule(a, b, text)]
 
 
 def _expr(n: Dim) -> Expr:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 
-import numpy as np
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array, numpy_dtype

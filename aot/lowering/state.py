@@ -1,8 +1,8 @@
-"""Variables that a request keeps: read through a flag that says whether they were ever set, written when all else is done.
+"""Variables that a request keeps: a flag says whether they were ever set; they are written when all else is done.
 
     state of a request     flag of v0 | v0 | flag of v1 | v1 ...        zeros at first and after reset_state()
     ReadValue              v[i] = flag ? state[i] : initial[i]
-    Assign                 state[i] = x[i]; flag = 1                    last of all, by statements that nothing merges into
+    Assign                 state[i] = x[i]; flag = 1             last of all, by statements that nothing merges into
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def flag_of(name: str) -> Buffer:
     return dense(name, 1, dtype=DType.I64)
 
 
-def read(out: Buffer, state: Buffer, flag: Buffer, initial: Input | None, axes: tuple[Var, ...], at: tuple[Expr, ...]) -> Definition:
+def read(
+    out: Buffer, state: Buffer, flag: Buffer, initial: Input | None, axes: tuple[Var, ...], at: tuple[Expr, ...]
+) -> Definition:
     """The variable's value: what was assigned, else the initial value, else zeros."""
     kept = Load(state, at)
     first: Expr = initial(*at) if initial is not None else Const(0.0 if kept.dtype.is_float else 0, kept.dtype)

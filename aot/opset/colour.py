@@ -14,7 +14,7 @@ from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, differs, simplify
 from aot.opset.fourier import indices
 from codegen.define import Definition
-from codegen.loops import Buffer, Const, Expr, cast, prim, select
+from codegen.loops import Buffer, Const, Expr, Var, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -180,8 +180,8 @@ class ToPlanes(LoopOp):
         return np.concatenate([light, colour.reshape(n, height // 2, width, 1)], 1)
 
 
-def _axes(*shape: Dim) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    return indices((*shape, 2))  # type: ignore[return-value]
+def _axes(*shape: Dim) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
+    return indices((*shape, 2))
 
 
 @op("opset17")

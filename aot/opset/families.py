@@ -11,7 +11,8 @@ import numpy as np
 from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
 from codegen.index import bounds, normal
-from codegen.loops import Expr, Operand as ExprLike, Prim, Reduce, Var, as_expr, prim
+from codegen.loops import Expr, Prim, Reduce, Var, as_expr, prim
+from codegen.loops import Operand as ExprLike
 from runtime.abi import DType
 from runtime.errors import ShapeError
 

@@ -152,16 +152,16 @@ class Proposals(LoopOp):
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, deltas: Input, image: Input) -> tuple[Work, ...]:
         s = self.search(x)
-        boxes, scores, *rest = temporaries = _temporaries(s)
+        boxes, scores, order, kept, counts = _temporaries(s)
         values = tuple(float(v) for v in self.anchors().astype(np.float32).ravel())
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = 4 if image.shape[-1] == 4 else 3
         size = _Image(image.buffer, numbers, self.tensorflow)
-        probabilities = outs[1] if len(outs) > 1 else None
+        chosen, *probabilities = outs
         return (
             _enumerate(boxes, scores, x.buffer, deltas.buffer, anchors, size, x.shape, self),
-            _search(*temporaries, s),
-            _retrieve((outs[0], probabilities), boxes, scores, *rest[1:], size, s, self),
+            _search(boxes, scores, order, kept, counts, s),
+            _retrieve((chosen, probabilities[0] if probabilities else None), boxes, scores, kept, counts, size, s, self),
         )
 
     def computed(self, x: Array, deltas: Array, image: Array) -> tuple[Array, Array]:

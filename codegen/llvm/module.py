@@ -13,8 +13,8 @@ from importlib.resources import files
 from string import Template
 from typing import Protocol
 
-from codegen.llvm.sizes import SizeCode
 from codegen.expressions import variables
+from codegen.llvm.sizes import SizeCode
 from codegen.loops import Const, Expr, Size, Var, prim
 from codegen.program import Call, Place, Program, Region, Tensor
 from codegen.target import Target

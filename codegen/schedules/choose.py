@@ -59,6 +59,6 @@ def _carries(g: Group) -> bool:
 
 
 def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
-    """Does `index` lie in what a point writes to `target`? It does where all that moves with the shared axes is equal."""
+    """Does `index` lie in what the same point writes to `target`: is all that moves with the shared axes equal?"""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

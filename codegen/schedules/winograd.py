@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-
 import numpy as np
 from numpy.typing import NDArray
 

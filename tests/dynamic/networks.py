@@ -1,4 +1,4 @@
-"""Small networks whose sizes are known at run time only, and how they are checked: against the references, at each size."""
+"""Small networks whose sizes only run time knows, and how they are checked: against the references, at each size."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ def conv_net() -> Graph:
     graph = Graph("conv")
     build = Builder(graph)
     x = parameter(graph, "x", N, 3, H, W)
-    x = build.Convolution(x, weights(build, 16, 3, 3, 3), strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
+    around = {"pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    x = build.Convolution(x, weights(build, 16, 3, 3, 3), strides=(2, 2), **around)
     x = build.Relu(build.Add(x, weights(build, 1, 16, 1, 1, seed=1)))
     depth = weights(build, 16, 1, 1, 3, 3, seed=2)
-    x = build.GroupConvolution(x, depth, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
-    x = build.Convolution(x, weights(build, 24, 16, 1, 1), strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+    x = build.GroupConvolution(x, depth, strides=(1, 1), **around)
+    plain = {"pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    x = build.Convolution(x, weights(build, 24, 16, 1, 1), strides=(1, 1), **plain)
     result(graph, build.Sigmoid(x))
     result(graph, build.ReduceMean(x, build.const([2, 3], DType.I64)))
     return graph

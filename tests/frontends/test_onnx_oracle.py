@@ -28,6 +28,10 @@ def i8(*shape: int) -> Array:
     return RNG.integers(-128, 128, shape).astype(np.int8)
 
 
+def scalar(value: float) -> Array:
+    return np.array(value, np.float32)
+
+
 def i64(*values: int) -> Array:
     return np.array(values, np.int64)
 
@@ -48,9 +52,15 @@ def same(path: Path, *inputs: Array, exact: bool = False) -> None:
 
 ONE: list[tuple[str, list[Array], dict[str, Array], dict[str, Any]]] = [
     ("Gemm", [f32(3, 4)], {"w": f32(5, 4), "c": f32(5)}, {"transB": 1, "alpha": 0.5, "beta": 2.0}),
-    ("Conv", [f32(1, 4, 9, 8)], {"w": f32(6, 2, 3, 3), "b": f32(6)}, {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]}),
+    (
+        "Conv", [f32(1, 4, 9, 8)], {"w": f32(6, 2, 3, 3), "b": f32(6)},
+        {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]},
+    ),
     ("Conv", [f32(1, 2, 9, 8)], {"w": f32(3, 2, 3, 3)}, {"auto_pad": "SAME_LOWER", "strides": [2, 2]}),
-    ("ConvTranspose", [f32(1, 4, 5, 6)], {"w": f32(4, 3, 3, 3), "b": f32(3)}, {"strides": [2, 2], "pads": [1, 1, 0, 1], "output_padding": [1, 0]}),
+    (
+        "ConvTranspose", [f32(1, 4, 5, 6)], {"w": f32(4, 3, 3, 3), "b": f32(3)},
+        {"strides": [2, 2], "pads": [1, 1, 0, 1], "output_padding": [1, 0]},
+    ),
     ("ConvTranspose", [f32(1, 2, 5)], {"w": f32(2, 3, 4)}, {"strides": [3], "output_shape": [15]}),
     ("MaxPool", [f32(1, 2, 7, 7)], {}, {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
     ("AveragePool", [f32(1, 2, 7, 7)], {}, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
@@ -73,8 +83,14 @@ ONE: list[tuple[str, list[Array], dict[str, Array], dict[str, Any]]] = [
     ("DepthToSpace", [f32(1, 8, 2, 3)], {}, {"blocksize": 2, "mode": "CRD"}),
     ("Trilu", [f32(4, 5)], {"k": np.array(1, np.int64)}, {"upper": 0}),
     ("CumSum", [f32(3, 4)], {"a": np.array(1, np.int64)}, {"reverse": 1}),
-    ("LSTM", [f32(5, 2, 3)], {"w": f32(2, 16, 3), "r": f32(2, 16, 4), "b": f32(2, 32)}, {"hidden_size": 4, "direction": "bidirectional"}),
-    ("GRU", [f32(5, 2, 3)], {"w": f32(1, 12, 3), "r": f32(1, 12, 4), "b": f32(1, 24)}, {"hidden_size": 4, "linear_before_reset": 1}),
+    (
+        "LSTM", [f32(5, 2, 3)], {"w": f32(2, 16, 3), "r": f32(2, 16, 4), "b": f32(2, 32)},
+        {"hidden_size": 4, "direction": "bidirectional"},
+    ),
+    (
+        "GRU", [f32(5, 2, 3)], {"w": f32(1, 12, 3), "r": f32(1, 12, 4), "b": f32(1, 24)},
+        {"hidden_size": 4, "linear_before_reset": 1},
+    ),
 ]  # fmt: skip
 OUTPUTS = {"TopK": 2, "LSTM": 3, "GRU": 2}
 
@@ -97,13 +113,13 @@ EXACT: list[tuple[str, list[Array], list[Array], dict[str, Any]]] = [
     ("DequantizeLinear", [i8(3, 5)], [np.abs(f32(5)), i8(5)], {"axis": 1}),
     (
         "QLinearMatMul", [u8(3, 64)],
-        [np.array(0.02, np.float32), np.array(120, np.uint8), u8(64, 5), np.array(0.01, np.float32), np.array(130, np.uint8),
-         np.array(0.5, np.float32), np.array(7, np.uint8)], {},
+        [scalar(0.02), np.array(120, np.uint8), u8(64, 5), scalar(0.01), np.array(130, np.uint8), scalar(0.5),
+         np.array(7, np.uint8)], {},
     ),
     (
         "QLinearConv", [u8(1, 3, 6, 6)],
-        [np.array(0.02, np.float32), np.array(120, np.uint8), i8(4, 3, 3, 3), np.abs(f32(4)) / 50 + 0.01, np.zeros(4, np.int8),
-         np.array(0.3, np.float32), np.array(128, np.uint8), np.arange(4, dtype=np.int32) * 100], {"pads": [1, 1, 1, 1]},
+        [scalar(0.02), np.array(120, np.uint8), i8(4, 3, 3, 3), np.abs(f32(4)) / 50 + 0.01, np.zeros(4, np.int8),
+         scalar(0.3), np.array(128, np.uint8), np.arange(4, dtype=np.int32) * 100], {"pads": [1, 1, 1, 1]},
     ),
 ]  # fmt: skip
 
@@ -180,7 +196,7 @@ MICROSOFT: list[tuple[str, list[Array], list[Array], dict[str, Any], int]] = [
     ("QuickGelu", [f32(2, 8)], [], {}, 1),
     ("SkipLayerNormalization", [f32(2, 3, 8)], [f32(2, 3, 8), f32(8), f32(8), f32(8)], {"epsilon": 1e-5}, 1),
     ("Attention", [f32(2, 3, 8)], [f32(8, 24), f32(24)], {"num_heads": 2}, 1),
-    ("Attention", [f32(2, 3, 8)], [f32(8, 24), f32(24), np.array([[1, 1, 0], [1, 1, 1]], np.int32)], {"num_heads": 2}, 1),
+    ("Attention", [f32(2, 3, 8)], [f32(8, 24), f32(24), np.int32([[1, 1, 0], [1, 1, 1]])], {"num_heads": 2}, 1),
     ("DynamicQuantizeMatMul", [f32(3, 8)], [u8(8, 4), np.array([0.01], np.float32), np.array([128], np.uint8)], {}, 1),
 ]  # fmt: skip
 

@@ -117,8 +117,10 @@ def leaky_relu(node: Call, x: OutPort) -> OutPort:
 
 @onnx("PRelu")
 def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
-    """The slope broadcasts as everything else does; the opset's PRelu has a rule of its own."""
+    """The slope broadcasts as everything else does, but before opset 7 a vector is one of channels."""
     build = node.build
+    if node.opset < 7 and slope.type.rank == 1 and slope.shape[0] != 1:
+        slope = node.reshape(slope, (slope.shape[0], *[1] * (x.type.rank - 2)))
     return build.Select(build.Less(x, node.like(0, x)), build.Multiply(slope, x), x)
 
 

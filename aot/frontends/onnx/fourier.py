@@ -61,7 +61,7 @@ def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
 
 
 def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -> Array:
-    """[input, its part, output, its part]: the sums of a transform of `size` elements; inputs behind it do not count."""
+    """[input, its part, output, its part]: the sums of a transform of `size` elements; inputs behind do not count."""
     count = size // 2 + 1 if onesided and not inverse else size
     used = min(extent, size // 2 + 1 if onesided and inverse else size)
     angle = 2 * np.pi * ((np.arange(used)[:, None] * np.arange(count)) % size) / size

@@ -132,7 +132,8 @@ def _with_peepholes(
     node, build = layer.node, layer.build
     steps = layer.x.shape[1]
     whole = lengths is None or all(n == steps for n in node.ints(lengths, "sequence lengths beside peepholes"))
-    node.refuse(not whole or layer.direction is not Direction.FORWARD, "peepholes are supported for whole sequences forwards")
+    plain = whole and layer.direction is Direction.FORWARD
+    node.refuse(not plain, "peepholes are supported for whole sequences forwards")
     if not isinstance(steps, int) or steps > 64:
         node.refuse(True, f"peepholes are supported for up to 64 steps, got {steps}")
         return ()

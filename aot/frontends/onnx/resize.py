@@ -54,7 +54,8 @@ def resize(
     if kind == "align_corners":
         own = [x.shape[a] for a in axes]
         given = node.known(scales, "scales").reshape(-1).tolist()
-        broken = any(not isinstance(n, int) or abs(n * s - round(n * s)) > 1e-4 for n, s in zip(own, given, strict=False))
+        pairs = zip(own, given, strict=False)
+        broken = any(not isinstance(n, int) or abs(n * s - round(n * s)) > 1e-4 for n, s in pairs)
         node.refuse(broken, "align_corners with scales that give broken sizes is not supported: give sizes")
     return _interpolated(node, x, axes, scales, ShapeFrom.SCALES, fields)
 

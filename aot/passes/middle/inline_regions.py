@@ -57,8 +57,7 @@ def copied(body: Graph, given: Mapping[int, OutPort], build: Builder) -> list[Ou
             node.op, *sources, name=node.name, origin=node.origin, outputs=len(node.out_ports()), data=node.data
         )
         made.regions = node.regions
-        for old, new in zip(node.out_ports().values(), made.out_ports().values(), strict=True):
-            ports[old] = new
+        ports |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
     return [ports[r.source(0)] for r in body.results]
 
 
@@ -105,7 +104,8 @@ class _Unrolled:
         if count is None:
             count = self._limit()
         if not isinstance(count, int):
-            raise UnsupportedError(f"{self.node.type}: the number of iterations must be known at compile time, got {count}")
+            rule = "the number of iterations must be known at compile time"
+            raise UnsupportedError(f"{self.node.type}: {rule}, got {count}")
         if count * len(self.body.nodes) > LIMIT:
             raise UnsupportedError(f"{self.node.type}: at most {LIMIT} nodes when unrolled, got {count} iterations")
         if decided:
