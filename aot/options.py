@@ -17,10 +17,11 @@ class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
-    least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout its
-    data comes in, `NHWC`; `level`: None leaves LLVM's passes out (compiles faster at nearly equal speed); `external_weights`: in a file beside the library, instead of inside;
-    `print_after`: names of passes, or `all`, whose result goes to `on_dump`;
-    `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text.
+    least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout
+    its data comes in, `NHWC`; `level`: None leaves LLVM's passes out (compiles faster at nearly equal speed);
+    `external_weights`: in a file beside the library, instead of inside; `print_after`: names of passes, or `all`,
+    whose result goes to `on_dump`; `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every
+    stage's text.
     """
 
     target: str = "native"

@@ -223,3 +223,13 @@ def test_compiled(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(compiled([x])[0]), run(path, x)[0], rtol=1e-4, atol=1e-5)
 
 
+
+
+def test_a_branch_that_does_not_fit_the_shapes_gives_nan(tmp_path: Path) -> None:
+    then = branch("then", helper.make_node("MatMul", ["x", "w"], ["t"]))
+    other = branch("other", helper.make_node("MatMul", ["x", "v"], ["e"]))
+    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    x, held = f32(2, 3), {"w": f32(3, 4), "v": f32(7, 4)}
+    path = save(tmp_path, model([node], {"c": np.array(True), "x": x}, ["y"], held))
+    same(path, np.array(True), x)
+    assert np.isnan(run(path, np.array(False), x)[0]).all()

@@ -15,7 +15,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control_flow import BackEdge, InputMap, Loop, OutputMap
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from runtime.errors import ModelError, UnsupportedError
 
 UNROLLED = 1 << 14  # nodes that unrolling may make
 
@@ -41,13 +41,39 @@ def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
 
 @onnx("If")
 def if_(node: Call, condition: OutPort) -> Outputs:
-    """One branch where the condition is known; else both are computed, and their results selected."""
+    """One branch where the condition is known; else both are computed, and their results selected.
+
+    A branch that does not fit the shapes of the model's inputs would fail at run time; here it gives NaN.
+    """
     value = condition.value
     if value is not None:
         return Outputs(_inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
-    then, other = (_inlined(node, name, ()) for name in ("then_branch", "else_branch"))
     chosen = node.build.Squeeze(condition) if condition.type.rank else condition
+    then, other = _both(node)
     return Outputs([_selected(node, chosen, a, b) for a, b in zip(then, other, strict=True)])
+
+
+def _both(node: Call) -> tuple[list[Value], list[Value]]:
+    found: list[list[Value] | None] = []
+    wrong: ModelError | None = None
+    for name in ("then_branch", "else_branch"):
+        try:
+            found.append(_inlined(node, name, ()))
+        except ModelError as error:
+            found.append(None)
+            wrong = wrong or error
+    then, other = found
+    if wrong is not None and then is None and other is None:
+        raise wrong
+    return then or _failing(node, other or []), other or _failing(node, then or [])
+
+
+def _failing(node: Call, like: Sequence[Value]) -> list[Value]:
+    """What stands for results that cannot be: NaN."""
+    ports = [p for p in like if isinstance(p, OutPort) and p.type.dtype.is_float]
+    node.refuse(len(ports) != len(like), "a branch does not fit the inputs' shapes, and its results have no NaN")
+    nan = (node.like(np.nan, p) for p in ports)
+    return [node.build.Broadcast(v, node.dims(p, range(p.type.rank))) for v, p in zip(nan, ports, strict=True)]
 
 
 def _selected(node: Call, condition: OutPort, a: Value, b: Value) -> OutPort:

@@ -212,7 +212,15 @@ class _Work:
 
     def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
         env: Environment = {p.out_port(0): v for p, v in zip(region.parameters, inputs, strict=True)}
-        return _whole(self.results(region, env))
+        last = next(reversed(self.graph.nodes))
+        try:
+            return _whole(self.results(region, env))
+        except AotError:  # a branch that does not fit the shapes may never run: nothing of it stays
+            for node in reversed([n for n in self.graph.nodes.values() if n.id > last]):
+                for port in node.out_ports().values():
+                    port.disconnect()
+                self.graph.remove(node)
+            raise
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
         inner = _Work(Graph(name=region.name, file=region.file), self.problems)
