@@ -77,7 +77,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
 Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
-Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?,8")]
+Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Fast = Annotated[bool, typer.Option("--fast", help="Compile faster: no LLVM passes")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]

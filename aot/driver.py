@@ -108,7 +108,9 @@ class Compilation:
         """A stage of `STAGES` as text; `kernel` chooses one from the loops on."""
         if stage in ("imported", "optimized"):
             return graph_text(self.imported if stage == "imported" else self.optimized)
-        return self.groups if stage == "groups" else {"loops": self.loops, "llvm": self.llvm, "asm": self.asm}[stage](kernel)
+        if stage == "groups":
+            return self.groups
+        return {"loops": self.loops, "llvm": self.llvm, "asm": self.asm}[stage](kernel)
 
     @property
     def groups(self) -> str:

@@ -54,8 +54,8 @@ class Call:
 class ConstantBlock:
     """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
 
-    With `arrange`, what lies there is `arrange(source)`, made anew each time it is asked for, so that packed weights need
-    no memory of their own; `size` is then its number of bytes.
+    With `arrange`, what lies there is `arrange(source)`, made anew each time it is asked for: packed weights need no
+    memory of their own. `size` is then its number of bytes.
     """
 
     offset: int

@@ -157,11 +157,12 @@ class Proposals(LoopOp):
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = 4 if image.shape[-1] == 4 else 3
         size = _Image(image.buffer, numbers, self.tensorflow)
-        chosen, *probabilities = outs
+        chosen, *rest = outs
+        results = (chosen, rest[0] if rest else None)
         return (
             _enumerate(boxes, scores, x.buffer, deltas.buffer, anchors, size, x.shape, self),
             _search(boxes, scores, order, kept, counts, s),
-            _retrieve((chosen, probabilities[0] if probabilities else None), boxes, scores, kept, counts, size, s, self),
+            _retrieve(results, boxes, scores, kept, counts, size, s, self),
         )
 
     def computed(self, x: Array, deltas: Array, image: Array) -> tuple[Array, Array]:
