@@ -291,8 +291,7 @@ def info(
     if as_json:
         echo_json({"name": graph.name, "inputs": inputs, "outputs": outputs, "operations": counts})
         return
-    lines = [f"{graph.name}: {sum(counts.values())} nodes"]
-    lines += [f"  input   {name}: {type}" for name, type in inputs.items()]
+    lines = [f"{graph.name}: {sum(counts.values())} nodes", *(f"  input   {n}: {type}" for n, type in inputs.items())]
     lines += [f"  output  {name}: {type}" for name, type in outputs.items()]
     typer.echo("\n".join([*lines, "  nodes   " + ", ".join(f"{n} {type}" for type, n in counts.items())]))
 

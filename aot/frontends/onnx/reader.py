@@ -57,7 +57,7 @@ def read(path: Path) -> Graph:
         model = _inlined(model, path.name)
         opsets |= _opsets(model, path.name)
     reader = _Reader(path.name, opsets, ExternalData(path.parent))
-    scope = _Scope(Graph(name=model.graph.name or path.stem, file=path.name), None, 0)
+    scope = _Scope(Graph(name=_checked(model.graph.name) or path.stem, file=path.name), None, 0)
     reader.fill(scope, model.graph)
     scope.graph.rt_info.update({p.key: p.value for p in model.metadata_props})
     return scope.graph
@@ -90,7 +90,7 @@ class _Scope:
         self.captured: list[tuple[int, OutPort]] = []  # position of the parameter, port in the outer graph
 
     def define(self, name: str, port: OutPort) -> None:
-        if name in self.ports:
+        if _checked(name) in self.ports:
             raise CorruptError(f"{self.graph.file}: {name!r} must be defined once, got twice")
         self.ports[name] = port
         port.names = (name,)
@@ -115,6 +115,8 @@ class _Reader:
     def fill(self, scope: _Scope, proto: GraphProto) -> None:
         """Inputs, constants, nodes and outputs of a graph."""
         constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
+        for info in (*proto.input, *proto.output):
+            _checked(info.name)
         for info in proto.input:
             if info.name not in constants:  # an input with a default is a constant
                 scope.define(info.name, self._parameter(scope, info))
@@ -159,7 +161,7 @@ class _Reader:
                     raise CorruptError(f"{self.file}: {rule}, got {d.dim_value}")
                 dims.append(d.dim_value)
             else:
-                dims.append(self._symbol(d.dim_param or f"{info.name}.d{i}"))
+                dims.append(self._symbol(_checked(d.dim_param) or f"{info.name}.d{i}"))
         return tuple(dims)
 
     def _symbol(self, name: str) -> Var:
@@ -186,13 +188,14 @@ class _Reader:
         return scope.graph.add(op, name=name, origin=Origin((name,), self.file))
 
     def _node(self, scope: _Scope, proto: NodeProto) -> None:
-        name = proto.name or next(filter(None, proto.output), proto.op_type)
+        name = _checked(proto.name) or _checked(next(filter(None, proto.output), proto.op_type))
         sources = [self._source(scope, i, name) for i in proto.input]
-        domain = "" if proto.domain in DEFAULT_DOMAINS else proto.domain
+        kind, domain = _checked(proto.op_type), "" if proto.domain in DEFAULT_DOMAINS else _checked(proto.domain)
         attrs: dict[str, Any] = {"domain": domain, "opset": self.opsets.get(domain, 1)}
         regions: dict[str, Graph] = {}
         captures: list[tuple[str, int, int]] = []
         for a in proto.attribute:
+            _checked(a.name)
             if a.type == AttributeProto.GRAPH:
                 regions[a.name], captured = self._region(scope, a.g, f"{name}.{a.name}")
                 for position, port in captured:
@@ -200,7 +203,7 @@ class _Reader:
                     sources.append(port)
             else:
                 self._attribute(a, attrs, name)
-        if proto.op_type == "Constant" and not domain and len(proto.output) == 1:
+        if kind == "Constant" and not domain and len(proto.output) == 1:
             scope.define(proto.output[0], self._constant(scope, name, lambda: _constant_value(attrs)))
             return
         if captures:
@@ -208,7 +211,7 @@ class _Reader:
         if regions:
             attrs["inputs"] = len(proto.input)
         node = scope.graph.add(
-            Foreign("onnx", proto.op_type, tuple(attrs.items())), *sources, name=name,
+            Foreign("onnx", kind, tuple(attrs.items())), *sources, name=name,
             origin=Origin((name,), self.file), outputs=len(proto.output),
         )  # fmt: skip
         node.regions = regions
@@ -274,6 +277,13 @@ def _constant_value(attrs: dict[str, Any]) -> Array:
         if name in attrs:
             return np.asarray(attrs[name], dtype)
     raise CorruptError(f"Constant: one of {', '.join(CONSTANTS)} must be given, got none")
+
+
+def _checked(text: object) -> str:
+    """A name; the parser leaves bytes where they are no UTF-8."""
+    if not isinstance(text, str):
+        raise CorruptError(f"names must be UTF-8, got {text!r}"[:120])
+    return text
 
 
 def _decoded(raw: bytes) -> str:
