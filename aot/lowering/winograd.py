@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from aot.lowering.define import Steps, Value
+from dataclasses import replace
+
+from aot.lowering.define import Step, Steps, Value
+from codegen.loops import Buffer, Var, dense
 from codegen.program import Region
-from codegen.schedules.winograd import choose_size, form_of, transformed, winograd
+from codegen.schedules.winograd import Winograd, choose_size, form_of, transformed, winograd
 from codegen.target import Target
+from codegen.traverse import move_loads, rewrite_work
+
+FEW = 4  # blocks that threads cannot share evenly
 
 
 def use_winograd(steps: Steps, target: Target) -> None:
     """Replace what is faster as tiles of 4x4 or 2x2 outputs. Weights grow by 4 or 16 ninths of what they were."""
     constants = steps.constants()
+    parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
         form = form_of(d, constants) if d is not None else None
@@ -22,8 +29,27 @@ def use_winograd(steps: Steps, target: Target) -> None:
             data = steps.values[form.w.buffer.name].data
             assert data is not None
             steps.values[made.weights.name] = Value(made.weights, Region.CONSTANT, data=transformed(data, form, m))
-        step.works, step.schedule = (made.work,), made.schedule
+        parts[id(step)] = _apart(step, made, steps) if made.blocks < FEW else [_whole(step, made)]
+    steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
     _drop_unread(steps)
+
+
+def _whole(step: Step, made: Winograd) -> Step:
+    return replace(step, works=(made.work,), schedule=made.schedule)
+
+
+def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
+    """Transforms and products one after another, each over all threads: there are too few blocks to share out."""
+    moved: dict[str, Buffer] = {}
+    for temp in made.work.temps:
+        name = f"{step.writes()[0].name}.{temp.name}"
+        shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
+        moved[temp.name] = dense(name, *shape)
+        steps.values[name] = Value(moved[temp.name], Region.ARENA)
+    works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in made.work.members]
+    into, _, back = made.schedule.members
+    plans = (replace(into, parallel="ty"), None, replace(back, parallel="ty"))
+    return [replace(step, works=(w,), schedule=plan) for w, plan in zip(works, plans, strict=True)]
 
 
 def _drop_unread(steps: Steps) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from runtime.abi import DType
 
 Matrix = tuple[tuple[float, ...], ...]
 WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
-TILES = 28  # of a block, about: enough rows for full register tiles, few enough for the cache
+TILES = 14  # of a block, about: enough rows for full register tiles, few enough for the cache and for threads to share
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """`work` with its schedule; `weights` is the buffer of the transformed weights [points, ic, oc]."""
+    """`work` with its schedule; `weights` is the buffer of the transformed weights [points, ic, oc]; `blocks`: what threads share."""
 
     work: Group
     schedule: Schedule
     weights: Buffer
+    blocks: int
 
 
 def f4(a: float = 0.75, b: float = 1.5) -> tuple[Transform, Transform]:
@@ -226,7 +228,8 @@ def winograd(d: Definition, form: Form, m: int, target: Target) -> Winograd:
     group = Group("winograd", (*form.n, ty), (v, mm), (forward, products, backward))
     rows = max(1, min(round(TILES / tiles_x), known(ty.extent or 1)))
     ragged = bool(height % m or width % m)
-    return Winograd(group, _plan(group, u.name, m, rows, ragged, target), u)
+    blocks = -(-known(ty.extent or 1) // rows) * prod(known(a.extent or 1) for a in form.n)
+    return Winograd(group, _plan(group, u.name, m, rows, ragged, target), u, blocks)
 
 
 def _inside(form: Form, m: int) -> Expr:
