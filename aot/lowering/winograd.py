@@ -29,7 +29,8 @@ def use_winograd(steps: Steps, target: Target) -> None:
             data = steps.values[form.w.buffer.name].data
             assert data is not None
             steps.values[made.weights.name] = Value(made.weights, Region.CONSTANT, data=transformed(data, form, m))
-        parts[id(step)] = _apart(step, made, steps) if made.blocks < FEW else [_whole(step, made)]
+        alone = made.blocks < FEW and len(made.work.axes) == 1  # one picture
+        parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]
     steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
     _drop_unread(steps)
 
@@ -48,7 +49,8 @@ def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
         steps.values[name] = Value(moved[temp.name], Region.ARENA)
     works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in made.work.members]
     into, _, back = made.schedule.members
-    plans = (replace(into, parallel="ty"), None, replace(back, parallel="ty"))
+    (ty,) = made.work.axes
+    plans = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
     return [replace(step, works=(w,), schedule=plan) for w, plan in zip(works, plans, strict=True)]
 
 

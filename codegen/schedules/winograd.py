@@ -29,7 +29,7 @@ from runtime.abi import DType
 
 Matrix = tuple[tuple[float, ...], ...]
 WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
-TILES = 14  # of a block, about: enough rows for full register tiles, few enough for the cache and for threads to share
+TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """`work` with its schedule; `weights` is the buffer of the transformed weights [points, ic, oc]; `blocks`: what threads share."""
+    """`work` with its schedule; `weights`: buffer of the transformed ones [points, ic, oc]; `blocks`: what threads share."""
 
     work: Group
     schedule: Schedule
