@@ -17,7 +17,7 @@ from codegen.access import traffic
 from codegen.access import work as operations
 from codegen.define import Definition, Group
 from codegen.expressions import variables
-from codegen.loops import Buffer, Expr, Kernel, Size, Space, Var
+from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var
 from codegen.nest import apply, units
 from codegen.pack import pack_array, pack_buffer
 from codegen.points import free
@@ -119,7 +119,8 @@ class ProgramBuilder:
         fixed = {role: name for name, role in roles.items()}
         constants = frozenset(r for r, n in fixed.items() if self.steps.values[n].region is Region.CONSTANT)
         chosen = works if given is None else works[:-1]
-        schedules = tuple(choose(w, self.target, constants) for w in chosen if isinstance(w, Definition | Group))
+        several = len(works) > 1
+        schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
         schedules += () if given is None else (_renamed(given, roles),)
         works, schedules, packs = separated(works, schedules, constants, fixed)
         params = _params(works)
@@ -135,6 +136,12 @@ class ProgramBuilder:
         self.calls.append(call)
         self._describe(name, step, works, schedules)
         return call, tuple(fixed[b.name] for b in kernel.buffers)
+
+    def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
+        """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""
+        found = choose(work, self.target, constants)
+        border = together and isinstance(work, Definition) and isinstance(work.value, Const)
+        return replace(found, parallel=None) if border else found
 
     def _describe(self, name: str, step: Step, works: tuple[Work, ...], schedules: tuple[Schedule, ...]) -> None:
         self.text.append(f"call {len(self.calls) - 1} {name}: {' + '.join(step.layers)}")

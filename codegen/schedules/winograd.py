@@ -58,7 +58,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """`work` with its schedule; `weights`: buffer of the transformed ones [points, ic, oc]; `blocks`: what threads share."""
+    """`work` with its schedule; `weights`: buffer of the transformed ones [points, ic, oc]; `blocks` for threads."""
 
     work: Group
     schedule: Schedule
