@@ -146,7 +146,7 @@ def test_every_stage_is_written_beside(tmp_path: Path) -> None:
     compiled("picture", tmp_path / "m.so", CompileOptions(level=None, save_temps=folder))
     texts = {p.name: p.read_text() for p in folder.iterdir()}
     assert "= Softmax" in texts["00-imported.txt"] and "= Softmax" not in texts["10-optimized.txt"]
-    assert "group winograd" in texts["20-groups.txt"] and "for " in texts["30-loops.txt"]
+    assert "group input over ty" in texts["20-groups.txt"] and "for " in texts["30-loops.txt"]
     assert "define " in texts["40-code.ll"]
 
 
