@@ -97,6 +97,8 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         rank = len(operands[p.operand].shape)
         if sorted((*p.order, p.axis)) != list(range(rank)):
             raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions, got {p.order} and {p.axis}")
+    if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
+        raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
     reduction = definition.reduction
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
     for n in s.unroll:

@@ -1,6 +1,6 @@
 """Loop-nest IR: scalar expressions, statements over buffers, kernels.
 
-    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | For | While | Let | Alloc | If
+    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | For | While | Let | Alloc | If
 
 Every node is immutable, compared by structure, hashable at constant cost, and printable (`codegen.printer`).
 """
@@ -243,6 +243,14 @@ class Store(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Prefetch(Node):
+    """Brings the line of `buffer[index]` near; changes no result, and the index may lie outside of the buffer."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class For(Node):
     """A vector loop runs in steps of `lanes`, and in ever shorter vectors at its end: 36 by 8 is 4 of 8 and 1 of 4."""
 
@@ -284,7 +292,7 @@ class If(Node):
     otherwise: tuple[Stmt, ...] = ()
 
 
-Stmt = Store | For | While | Let | Alloc | If
+Stmt = Store | Prefetch | For | While | Let | Alloc | If
 
 
 @dataclass(frozen=True, slots=True, eq=False)

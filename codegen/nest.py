@@ -24,6 +24,7 @@ from codegen.loops import (
     Let,
     Load,
     LoopKind,
+    Prefetch,
     Size,
     Space,
     Store,
@@ -89,6 +90,8 @@ def accessed(stmts: Stmts) -> Iterator[Buffer]:
             case Store(buffer, index, value):
                 yield buffer
                 yield from (x.buffer for x in loads(*index, value))
+            case Prefetch(buffer):
+                yield buffer
             case Let(_, value, body):
                 yield from (x.buffer for x in loads(value))
                 yield from accessed(body)
@@ -135,7 +138,7 @@ def _check_parallel(name: str, stmts: Stmts, outermost: bool) -> None:
     for s in stmts:
         if isinstance(s, For) and s.kind is LoopKind.PARALLEL and not outermost:
             raise ScheduleError(f"{name}: the parallel loop must be outermost, got {s.var.name!r} inside another loop")
-        if not isinstance(s, Store):
+        if not isinstance(s, Store | Prefetch):
             _check_parallel(name, s.body, outermost and not isinstance(s, For | If | While))
 
 

@@ -21,6 +21,7 @@ from codegen.loops import (
     If,
     Let,
     LoopKind,
+    Prefetch,
     Size,
     Space,
     Stmt,
@@ -129,6 +130,8 @@ def free(stmts: Stmts) -> frozenset[Var]:
         match s:
             case Store(_, index, value):
                 found |= variables(*index, value)
+            case Prefetch(_, index):
+                found |= variables(*index)
             case If(condition, body, otherwise):
                 found |= variables(condition) | free(body) | free(otherwise)
             case While(condition, body):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from codegen.define import Definition, Group
 from codegen.loops import (
-    Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, LoopKind, Prim, Reduce, Size, Space, Stmt, Store, Var,
-    While,
+    Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, LoopKind, Prefetch, Prim, Reduce, Size, Space, Stmt, Store,
+    Var, While,
 )
 from codegen.schedule import Pack, Schedule, Tail
 from runtime.abi import DType
@@ -121,6 +121,8 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
                     yield from _lines(otherwise, depth + 1)
             case Store(buffer, index, value, accumulate):
                 yield f"{pad}{buffer.name}[{_list(index)}] {ASSIGN[accumulate]} {expr_text(value)}"
+            case Prefetch(buffer, index):
+                yield f"{pad}prefetch {buffer.name}[{_list(index)}]"
 
 
 def schedule_text(s: Schedule, depth: int = 0) -> str:
@@ -135,6 +137,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"lanes[{s.lanes[0]}:{s.lanes[1]}]" if s.lanes else "",
         f"partials={s.partials}" if s.partials != 1 else "",
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",
+        f"prefetch={s.prefetch}" if s.prefetch else "",
         f"parallel={s.parallel}" if s.parallel else "",
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
     ]

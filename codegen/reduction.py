@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 
 from codegen.define import Definition, identity
 from codegen.expressions import loads, rewrite
-from codegen.loops import Alloc, Const, Expr, For, If, Load, LoopKind, Reduce, Size, Stmt, Store, Var, as_expr, prim
+from codegen.loops import (
+    Alloc, Const, Expr, For, If, Load, LoopKind, Prefetch, Reduce, Size, Stmt, Store, Var, as_expr, prim,
+)  # fmt: skip
 from codegen.points import Points, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule
 from runtime.abi import DType
@@ -44,6 +47,7 @@ def in_tiles(definition: Definition, reduction: Reduce, schedule: Schedule, poin
 
     def update(inner: Spans) -> Stmts:
         stmts = points.each((Store(acc, cell, reduction.body, reduction.fn),), inner)
+        stmts = (*_ahead(reduction, schedule, points, inner), *stmts)
         for axis in reversed(reduction.axes):
             if inner[axis].extent != 1:
                 stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
@@ -54,6 +58,43 @@ def in_tiles(definition: Definition, reduction: Reduce, schedule: Schedule, poin
         *tiles(reduction.axes, schedule, {}, update),
         *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
     )),)  # fmt: skip
+
+
+def _ahead(reduction: Reduce, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
+    """Fetches of the packed operand's next block, spread evenly over the work on this one."""
+    read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
+    if read is None or points.vector is None:
+        return ()
+    rank = {name: n for n, name in enumerate(schedule.order)}
+    later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
+    rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
+    sums = sorted(reduction.axes, key=lambda a: rank.get(a.name, -1))
+    steps = _count(a.extent for a in sums)
+    share = -(-steps * _width(read) // _count(a.extent for a in rows))  # elements for each row
+    part = -(-_count(s.extent for s in rows.values()) * share // steps)  # elements for each step of this tile
+    at = _linear([(s.start, a.extent) for a, s in rows.items()]) * share
+    at = at + _linear([(inner[a].start, a.extent) for a in sums]) * part
+    line = 64 // read.buffer.dtype.compute.bytes
+    known: dict[Expr, Expr] = {**{a: s.start for a, s in points.spans.items()}, **{a: Const(0) for a in sums}}
+    known |= {axis: rewrite(value, known) for axis, value in points.lets}
+    block, *others = (rewrite(i, known) for i in read.index[:-1])
+    return tuple(Prefetch(read.buffer, (block + 1, *others, at + line * n)) for n in range(-(-part // line)))
+
+
+def _width(read: Load) -> int:
+    return _count(read.buffer.shape[-1:])
+
+
+def _count(extents: Iterable[Size | None]) -> int:
+    return prod(n for n in extents if isinstance(n, int))
+
+
+def _linear(index: list[tuple[Expr, Size | None]]) -> Expr:
+    """The position in row-major order."""
+    total: Expr = Const(0)
+    for i, extent in index:
+        total = total * as_expr(extent or 1, DType.I64) + i
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class Schedule:
     lanes: tuple[str, int] | None = None  # vector axis, lanes
     partials: int = 1  # vectors of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
+    prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next one is fetched
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # of a group

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite
-from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, Space, Stmt, Store, While
+from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, Prefetch, Space, Stmt, Store, While
 
 Work = Definition | Group | tuple[Stmt, ...]
 
@@ -46,6 +46,8 @@ def _of_statement(stmt: Stmt) -> Iterator[Expr]:
             yield from (*index, value)
             if accumulate:
                 yield Load(buffer, index)
+        case Prefetch(_, index):
+            yield from index
         case For(var, body):
             if isinstance(var.extent, Expr):
                 yield var.extent
@@ -77,7 +79,7 @@ def local(work: Work) -> frozenset[Buffer]:
 
 def _local_of(stmt: Stmt) -> frozenset[Buffer]:
     match stmt:
-        case Store():
+        case Store() | Prefetch():
             return frozenset()
         case Alloc(buffer, body):
             return local(body) | {buffer}
@@ -112,6 +114,8 @@ def _targets(work: Work) -> Iterator[Buffer]:
                 match stmt:
                     case Store():
                         yield stmt.buffer
+                    case Prefetch():
+                        pass
                     case If(_, body, otherwise):
                         yield from _targets(body)
                         yield from _targets(otherwise)
@@ -148,6 +152,8 @@ def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buf
     match stmt:
         case Store(buffer, index, value, accumulate):
             return Store(place(buffer), tuple(rewrite(i, change) for i in index), rewrite(value, change), accumulate)
+        case Prefetch(buffer, index):
+            return Prefetch(place(buffer), tuple(rewrite(i, change) for i in index))
         case For():
             return replace(stmt, body=inside(stmt.body))
         case While(condition, body):

@@ -201,7 +201,8 @@ def separated(
         moved = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
         names_now = {name: b.name for name, b in moved.items()}
         pack = tuple(replace(p, operand=names_now.get(p.operand, p.operand)) for p in schedule.pack)
-        return rewrite_work(work, move_loads(moved)), replace(schedule, pack=pack)
+        ahead = names_now.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
+        return rewrite_work(work, move_loads(moved)), replace(schedule, pack=pack, prefetch=ahead)
 
     scheduled = [w for w in works if isinstance(w, Definition | Group)]
     pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
@@ -225,7 +226,8 @@ def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
 
 def _renamed(s: Schedule, roles: dict[str, str]) -> Schedule:
     packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
-    return replace(s, pack=packs, members=tuple(_renamed(m, roles) for m in s.members))
+    ahead = roles.get(s.prefetch, s.prefetch) if s.prefetch is not None else None
+    return replace(s, pack=packs, prefetch=ahead, members=tuple(_renamed(m, roles) for m in s.members))
 
 
 def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:

@@ -11,7 +11,7 @@ from codegen.expressions import variables, walk
 from codegen.index import Affine, normal
 from codegen.llvm.convert import REGISTER
 from codegen.llvm.text import Function, Value, vector
-from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Stmt, Store, Var, While
+from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Stmt, Store, Var, While
 from runtime.abi import DType
 
 Cell = tuple[int, int]
@@ -63,6 +63,8 @@ def stored(stmts: tuple[Stmt, ...]) -> set[str]:
                 found |= stored(body) | stored(otherwise)
             case For(_, body) | While(_, body) | Let(_, _, body) | Alloc(_, body):
                 found |= stored(body)
+            case Prefetch():
+                pass
     return found
 
 
@@ -80,6 +82,8 @@ def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozens
         case Store(target, index, value):
             mine = target != buffer or _is_known(buffer, index, env, known)
             return mine and _reads_known((*index, value), buffer, env, known)
+        case Prefetch():
+            return True
         case For(var, body, kind):
             inner = {v: a for v, a in env.items() if v != var}
             written = kind in (LoopKind.UNROLLED, LoopKind.VECTOR)

@@ -16,7 +16,7 @@ from codegen.llvm.text import Block, Function, Value, integer, lanes_of
 from codegen.llvm.values import ZERO, Values, cell
 from codegen.llvm.address import Addresses
 from codegen.loops import (
-    Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prim, Size, Space, Stmt, Store, Var, While,
+    Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
 )
 from runtime.errors import InternalError
 
@@ -36,6 +36,8 @@ class Statements(Values):
             match stmt:
                 case Store():
                     self.store(stmt)
+                case Prefetch():
+                    self.prefetch(stmt)
                 case Let():
                     self.let(stmt)
                 case For(kind=LoopKind.VECTOR):
@@ -285,7 +287,10 @@ class Statements(Values):
             self.at.env, self.at.lane = saved, lane
         self.memo = {}
 
-    # ---- stores
+    # ---- memory
+
+    def prefetch(self, stmt: Prefetch) -> None:
+        self.f.prefetch(self.at.pointer(self.at.access(stmt.buffer, stmt.index)))
 
     def store(self, stmt: Store) -> None:
         self.memo = {}

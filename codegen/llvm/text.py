@@ -142,6 +142,11 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
+    def prefetch(self, pointer: Value) -> None:
+        """Into the second cache; what is fetched in time need not be in the first one."""
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 2, i32 1)")
+
     def splat(self, a: Value, lanes: int) -> Value:
         if is_constant(a):
             return _splat(a.name, vector(a.type, lanes))

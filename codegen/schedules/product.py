@@ -17,7 +17,7 @@ from math import prod
 from codegen.access import Access, known, reads, runs_on, store, varies
 from codegen.define import Definition
 from codegen.expressions import variables
-from codegen.loops import Var
+from codegen.loops import Buffer, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.target import Target
@@ -152,14 +152,22 @@ def _matrix(
     if rows:
         parts = dict(fuse).get(rows, (rows,))
         tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
+    plans = _packs(d, form, constants, width * vectors)
+    ahead = [p.operand for p in plans] if outside and panels > 1 and _static(d) else []
     return Schedule(
         fuse=tuple(fuse),
         order=order,
         tile=tuple(tiles),
         lanes=(form.lane.name, width),
-        pack=_packs(d, form, constants, width * vectors),
+        pack=plans,
+        prefetch=ahead[0] if len(ahead) == 1 else None,
         parallel=None if shared else order[0],
     )
+
+
+def _static(d: Definition) -> bool:
+    axes = (*d.axes, *(d.reduction.axes if d.reduction else ()))
+    return all(isinstance(a.extent, int) for a in axes)
 
 
 def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
@@ -258,6 +266,14 @@ def _fused_sums(d: Definition, form: _Form, fuse: list[tuple[str, tuple[str, ...
 
 
 def _weights_outside(d: Definition, form: _Form, target: Target) -> bool:
-    """Panels of the lanes' operand outermost, if it is larger than what stays in the cache while the rows pass by."""
-    depth = prod(extent(a) for a in form.sums)
-    return depth * extent(form.lane) * d.out.dtype.compute.bytes > target.l2 // 2
+    """Panels of the lanes' operand outermost: each is read once, and the rows' operand passes by every time.
+
+    So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
+    """
+    panels = prod(map(extent, form.sums)) * extent(form.lane) * d.out.dtype.compute.bytes
+    passing = max((_bytes(x.buffer) for x in reads(d, body=True) if not x.moves(form.lane)), default=0)
+    return panels > min(passing, target.l2 // 2)
+
+
+def _bytes(buffer: Buffer) -> int:
+    return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes

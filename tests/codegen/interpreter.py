@@ -20,6 +20,7 @@ from codegen.loops import (
     If,
     Let,
     Load,
+    Prefetch,
     Prim,
     Reduce,
     Size,
@@ -83,6 +84,8 @@ class Interpreter:
                 if accumulate:
                     new = REDUCE[accumulate](self.value(Load(buffer, index)), new)
                 self.store(buffer, index, new)
+            case Prefetch():
+                pass
             case For(var, body):
                 for i in range(var.low, self.size(var.extent)):
                     self.env[var] = i

@@ -101,7 +101,8 @@ def test_products(seed: int) -> None:
                         tile=tuple(t for t in plan.tile if t.axis not in "pq"), partials=plan.partials)  # fmt: skip
     elif r.random() < 0.4:
         plan = Schedule(
-            **{**{f: getattr(plan, f) for f in plan.__slots__}, "pack": (Pack("b", (0,), 1, r.choice((4, 8))),)}
+            **{**{f: getattr(plan, f) for f in plan.__slots__}, "pack": (Pack("b", (0,), 1, r.choice((4, 8))),),
+               "prefetch": r.choice((None, "b"))}
         )
     data = {
         "a": numbers(r, (m, k, l_), dtype),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from textwrap import dedent
 
 import numpy as np
 import pytest
 
 from codegen.define import Definition, Group
-from codegen.loops import Expr, Reduce, Size, Space, Var, dense, prim
+from codegen.index import Affine, normal
+from codegen.loops import (
+    Alloc, Expr, For, LoopKind, Prefetch, Reduce, Size, Space, Stmt, Var, dense, prim,
+)  # fmt: skip
 from codegen.nest import apply, units
 from codegen.pack import pack_array
 from codegen.printer import definition_text, kernel_text, schedule_text
@@ -60,6 +65,43 @@ def test_matmul_prints() -> None:
         """)
 
 
+@pytest.mark.parametrize(("m", "k"), [(21, 64), (3, 5), (130, 7)])
+def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None:
+    plan = replace(PLAN, order=("j", "i"), parallel="j", prefetch="b")
+    kernel = apply("matmul", matmul(m, k, 48), plan, params(m, k, 48))  # type: ignore[arg-type]
+    panel, width = k * 16, 16
+    fetched: dict[int, set[int]] = {0: set(), 1: set(), 2: set()}
+    for panels, block, at in addresses(kernel.body, {}):
+        assert block == panels + 1
+        fetched[panels].add(at // width)
+    for lines in fetched.values():
+        assert set(range(panel // width)) <= lines, "every line is fetched"
+        assert len(lines) <= panel // width + m, "and little more"
+
+
+def addresses(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[int, int, int]]:
+    """(panel in use, panel fetched, element in it) of every prefetch."""
+    for s in stmts:
+        match s:
+            case Prefetch(_, (block, _, at)):
+                panel = next(n for v, n in env.items() if v.name.startswith("j."))
+                yield panel, number(block, env), number(at, env)
+            case For(var, body, LoopKind.SERIAL | LoopKind.PARALLEL):
+                assert isinstance(var.extent, int)
+                for n in range(var.extent):
+                    yield from addresses(body, {**env, var: n})
+            case Alloc(_, body):
+                yield from addresses(body, env)
+            case _:
+                pass
+
+
+def number(e: Expr, env: dict[Var, int]) -> int:
+    found = normal(e, {v: Affine({}, n) for v, n in env.items()})
+    assert found.is_const
+    return found.const
+
+
 def test_definition_and_schedule_print() -> None:
     assert (
         definition_text(matmul(8, 7, 16)) == "c[i, j] = max(add[k in 7](a[i, k] * b[k, j]), 0)    for i in 8, j in 16"
@@ -80,6 +122,7 @@ def test_definition_and_schedule_print() -> None:
         ({"fuse": (("p", ("i", "k")),)}, "c: fuse mixes output and reduction axes, got i, k"),
         ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
         ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions, got (0, 2) and 1"),
+        ({"prefetch": "a"}, "c: prefetch names a packed operand, got 'a'"),
         ({"pitch": (("e", 16),)}, "c: pitch belong to a group, got 1"),
         ({"members": (Schedule(),)}, "c: members belong to a group, got 1"),
         ({"order": ("j", "i"), "parallel": "i"}, "k: the parallel loop must be outermost, got 'i' inside another loop"),
