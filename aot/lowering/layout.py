@@ -128,7 +128,7 @@ def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
     if lane is not None and (dim := dim_of(d.target, lane)) is not None:
         _add(votes, d.out, dim, SCATTER * float(prod(known(a.extent or 1) for a in d.axes)))
     for x in loads(d.reduction.body):
-        along = dim_of(x.index, lane) if lane is not None else None
+        along = dim_of(x.index, lane, d.axes) if lane is not None else None
         summed = [k for a in d.reduction.axes if (k := dim_of(x.index, a)) is not None]
         if along is not None:
             _add(votes, x.buffer, along, weight)
@@ -153,12 +153,11 @@ def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     return best[3] if best else None
 
 
-def dim_of(index: tuple[Expr, ...], a: Var) -> int | None:
-    """The dimension along which `a` moves by one element, if it is in no other."""
+def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
+    """The dimension along which `a` moves by one element, if it is in no other; alone there, or beside those given."""
     found = [k for k, i in enumerate(index) if a in variables(i)]
-    if len(found) != 1 or normal(index[found[0]], {}).terms != {a: 1}:
-        return None
-    return found[0]
+    terms = normal(index[found[0]], {}).terms if len(found) == 1 else {}
+    return found[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
 
 
 def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
@@ -166,7 +165,7 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
     batch = frozenset(d.axes).intersection(*(v for _, v in sites))
     moving = [(x, v) for x, v in sites if a in v]
     for x, v in moving:
-        if dim_of(x.index, a) is None:
+        if dim_of(x.index, a, d.axes) is None:
             return False
         if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
             return False

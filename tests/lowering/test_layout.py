@@ -127,6 +127,17 @@ def test_heads_are_index_maps() -> None:
     assert calls(compiled(make, (1, 5, 12))) <= 8
 
 
+def test_the_lanes_of_a_head_are_its_own_features() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        rows = b.Transpose(b.Reshape(x, ints(b, 1, 20, 3, 32)), ints(b, 0, 2, 1, 3))
+        return b.MatMul(b.Softmax(b.MatMul(rows, rows, transpose_b=True), axis=3), rows)
+
+    made = compiled(make, (1, 20, 96))
+    weights_of_rows = [b for b in buffers(made) if b.shape == (1, 3, 20, 20)]
+    assert weights_of_rows
+    assert all(b.strides[-1] == 1 for b in weights_of_rows), "nobody scatters what the softmax gives"
+
+
 def test_shuffled_channels() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         y = conv(b, x, 8)
