@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import prod
 
 from codegen.define import Definition, identity
 from codegen.expressions import loads, rewrite
@@ -69,24 +68,26 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, inner: Spans) 
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
     sums = sorted(reduction.axes, key=lambda a: rank.get(a.name, -1))
-    steps = _count(a.extent for a in sums)
-    share = -(-steps * _width(read) // _count(a.extent for a in rows))  # elements for each row
-    part = -(-_count(s.extent for s in rows.values()) * share // steps)  # elements for each step of this tile
+    steps, count = _product(a.extent for a in sums), _product(a.extent for a in rows)
+    share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
+    line = 64 // read.buffer.dtype.compute.bytes
+    height = _product(s.extent for s in rows.values())
+    part = line  # elements for each step of this tile
+    if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):
+        part = -(-height * share // steps)
     at = _linear([(s.start, a.extent) for a, s in rows.items()]) * share
     at = at + _linear([(inner[a].start, a.extent) for a in sums]) * part
-    line = 64 // read.buffer.dtype.compute.bytes
     known: dict[Expr, Expr] = {**{a: s.start for a, s in points.spans.items()}, **{a: Const(0) for a in sums}}
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
-    block, *others = (rewrite(i, known) for i in read.index[:-1])
-    return tuple(Prefetch(read.buffer, (block + 1, *others, at + line * n)) for n in range(-(-part // line)))
+    panel, *others = (rewrite(i, known) for i in read.index[:-1])
+    return tuple(Prefetch(read.buffer, (panel + 1, *others, at + line * n)) for n in range(-(-part // line)))
 
 
-def _width(read: Load) -> int:
-    return _count(read.buffer.shape[-1:])
-
-
-def _count(extents: Iterable[Size | None]) -> int:
-    return prod(n for n in extents if isinstance(n, int))
+def _product(extents: Iterable[Size | None]) -> Size:
+    total: Size = 1
+    for n in extents:
+        total = total * (n if n is not None else 1)
+    return total
 
 
 def _linear(index: list[tuple[Expr, Size | None]]) -> Expr:

@@ -153,7 +153,7 @@ def _matrix(
         parts = dict(fuse).get(rows, (rows,))
         tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
     plans = _packs(d, form, constants, width * vectors)
-    ahead = [p.operand for p in plans] if outside and panels > 1 and _static(d) else []
+    ahead = [p.operand for p in plans] if outside and panels > 1 and not varies(form.sums) else []
     return Schedule(
         fuse=tuple(fuse),
         order=order,
@@ -163,11 +163,6 @@ def _matrix(
         prefetch=ahead[0] if len(ahead) == 1 else None,
         parallel=None if shared else order[0],
     )
-
-
-def _static(d: Definition) -> bool:
-    axes = (*d.axes, *(d.reduction.axes if d.reduction else ()))
-    return all(isinstance(a.extent, int) for a in axes)
 
 
 def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
