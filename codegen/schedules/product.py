@@ -25,6 +25,7 @@ from codegen.target import Target
 HIGHEST = 14  # rows of a register tile: more would only spend loads
 MANY = 3  # tiles
 WINDOW = 32  # points of a reduction that are written out
+FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _matrix(
         parts = dict(fuse).get(rows, (rows,))
         tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
     plans = _packs(d, form, constants, width * vectors)
-    ahead = [p.operand for p in plans] if outside and panels > 1 and not varies(form.sums) else []
+    ahead = [p.operand for p in plans] if outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED else []
     return Schedule(
         fuse=tuple(fuse),
         order=order,
