@@ -154,7 +154,8 @@ def _matrix(
         parts = dict(fuse).get(rows, (rows,))
         tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
     plans = _packs(d, form, constants, width * vectors)
-    ahead = [p.operand for p in plans] if outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED else []
+    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
+    ahead = [p.operand for p in plans] if fetched else []
     return Schedule(
         fuse=tuple(fuse),
         order=order,
