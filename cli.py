@@ -27,12 +27,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import runtime
 from aot import cache as compiled
-from aot import signature
+from aot import signature, table
 from aot.check import check as check_model
 from aot.driver import compile_model, stages
 from aot.frontends import front_passes, read_model
-from aot.ir.op import REGISTRY, form_of
-from aot.options import CompileOptions, dims_of, layouts_of, shapes_of
+from aot.options import CompileOptions, dims_of, layouts_of, shapes_of, values_of
 from codegen.llvm.header import header_text
 from codegen.llvm.peak import PeakLoops
 from codegen.target import Target as TargetMachine
@@ -79,7 +78,7 @@ Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4;
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
-Fast = Annotated[bool, typer.Option("--fast", help="Compile faster: no LLVM passes")]
+Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph after a pass")]
@@ -166,6 +165,7 @@ def compile(
     layout: Layout = None,
     shape: Shapes = None,
     dim: Dims = None,
+    value: Values = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
     print_after: Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
@@ -174,7 +174,9 @@ def compile(
     emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
-    fast: Fast = False,
+    small_weights: Annotated[bool, typer.Option("--small-weights", help="No Winograd: weights stay small")] = False,
+    tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
+    tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -182,10 +184,10 @@ def compile(
     out = output if output is not None else Path(model.with_suffix(".o" if emit is Emit.OBJ else ".so").name)
     with Watch() as watch:
         options = CompileOptions(
-            target=target, layouts=layouts_of(layout), level=None if fast else 1, shapes=shapes_of(shape or ()),
-            dims=dims_of(dim or ()), save_temps=save_temps, on_event=watch,
-            print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
-            external_weights=weights is Weights.EXTERNAL,
+            target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
+            values=values_of(value or ()), save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
+            stop_after_rewrite=stop_after_rewrite, external_weights=weights is Weights.EXTERNAL, tune=tune,
+            small_weights=small_weights, tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
         made = stages(model, options)
@@ -305,16 +307,16 @@ def dump(
     layout: Layout = None,
     shape: Shapes = None,
     dim: Dims = None,
+    value: Values = None,
     stop_after_rewrite: Rewrites = None,
-    fast: Fast = False,
     debug: Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
     if kernel is not None and stage not in (Stage.LOOPS, Stage.LLVM, Stage.ASM):
         raise UsageError(f"dump: --kernel goes with --stage loops, llvm or asm, got {stage.value}")
     options = CompileOptions(
-        target=target, layouts=layouts_of(layout), level=None if fast else 1, shapes=shapes_of(shape or ()),
-        dims=dims_of(dim or ()), stop_after_rewrite=stop_after_rewrite,
+        target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
+        values=values_of(value or ()), stop_after_rewrite=stop_after_rewrite,
     )
     typer.echo(stages(model, options).text(stage.value, kernel))
 
@@ -366,19 +368,17 @@ def verify(library: Library, key: Key, debug: Debug = False) -> None:
 
 
 @command
-def ops(as_json: Json = False, debug: Debug = False) -> None:
-    """List the operations that can be compiled: type, first operation set, form, meaning."""
-    rows = [
-        {"type": cls.type, "since": cls.opset, "form": form_of(cls), "meaning": (cls.__doc__ or "").partition("\n")[0]}
-        for cls in sorted(REGISTRY.values(), key=lambda c: (c.type, len(c.opset), c.opset))
-        if cls.opset  # others are made by passes and stand in no file
-    ]
+def ops(
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/ops.md")] = False,
+    debug: Debug = False,
+) -> None:
+    """List the operations that can be compiled: type, operation sets, form, element types, front ends, meaning."""
+    rows = table.operations()
     if as_json:
-        echo_json({"operations": rows})
-        return
-    for row in rows:
-        typer.echo(f"{row['type']:34} {row['since']:8} {row['form']:13} {row['meaning']}")
-    typer.echo(f"{len(rows)} operations")
+        echo_json({"operations": [asdict(row) for row in rows]})
+    else:
+        typer.echo(table.markdown(rows) if markdown else table.text(rows))
 
 
 @command

@@ -15,8 +15,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from shutil import rmtree
 
 import codegen
 from aot.options import CompileOptions
@@ -113,9 +114,10 @@ def collect(folder: Path, most_bytes: int | None = None, most_days: float | None
     for entry in gone:
         for path in (entry.path, beside(entry.path)):
             path.unlink(missing_ok=True)
-    for path in folder.glob(".*.so.*"):
+    for path in (*folder.glob(".*.so.*"), *folder.glob(".*.weights.*"), *folder.glob(".aot-*")):
         if now - path.stat().st_mtime > _ABANDONED:
-            path.unlink(missing_ok=True)
+            remove = partial(rmtree, ignore_errors=True) if path.is_dir() else Path.unlink
+            remove(path)
     return gone
 
 

@@ -14,16 +14,35 @@ from runtime.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A layer that cannot be compiled, and why; without a layer the reason holds for the model."""
+    """A layer that cannot be compiled, why, and what helps; without a layer the reason holds for the model."""
 
     layer: str
     operation: str
     opset: int | None
     reason: str
+    advice: str
 
     def __str__(self) -> str:
         opset = f" (opset {self.opset})" if self.opset is not None else ""
-        return f"{self.layer}: {self.operation}{opset}: {self.reason}" if self.layer else self.reason
+        place = f"{self.layer}: {self.operation}{opset}: " if self.layer else ""
+        return f"{place}{self.reason} [{self.advice}]"
+
+
+ADVICE = (  # what a reason says, and what to do then
+    ("known at compile time", "fix the input it comes from: --value INPUT=VALUE, or --shape for sizes"),
+    ("there is no conversion", "export the model without it, or write an extension: docs/add-an-op.md"),
+    ("random numbers", "make the numbers outside and give them as an input"),
+    ("training mode", "export the model for inference"),
+    ("string", "give numbers instead: look strings up outside of the model"),
+    ("got sequence", "give the tensors one by one, or stacked"),
+    ("got optional", "export the model with or without that input"),
+    ("opset", "convert the model: onnx.version_converter.convert_version"),
+)
+OTHERWISE = "export that part of the model in another way, or leave it outside"
+
+
+def _advice(reason: str) -> str:
+    return next((advice for text, advice in ADVICE if text in reason), OTHERWISE)
 
 
 def check(model: str | Path | Graph, options: CompileOptions | None = None) -> tuple[Finding, ...]:
@@ -35,8 +54,12 @@ def check(model: str | Path | Graph, options: CompileOptions | None = None) -> t
         assert stages(model, options).steps is not None
     except UnconvertedError as error:
         problems = error.problems
-        return tuple(Finding(p.node, f"{p.domain}.{p.kind}".strip("."), p.opset or None, p.reason) for p in problems)
+        return tuple(
+            Finding(p.node, f"{p.domain}.{p.kind}".strip("."), p.opset or None, p.reason, _advice(p.reason))
+            for p in problems
+        )
     except UnsupportedError as error:
         notes: list[str] = getattr(error, "__notes__", [])
-        return (Finding("", "", None, "; ".join([str(error), *notes])),)
+        reason = "; ".join([str(error), *notes])
+        return (Finding("", "", None, reason, _advice(reason)),)
     return ()

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -18,29 +18,35 @@ from aot.cache import check_files, load_or_make
 from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
-from aot.lowering.define import Steps, define
+from aot.lowering.define import define
 from aot.lowering.fuse import fuse
 from aot.lowering.group import group
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
-from aot.lowering.program import ProgramBuilder
+from aot.lowering.program import Pick, ProgramBuilder
 from aot.lowering.recurrence import spread
+from aot.lowering.regions import lower_region
 from aot.lowering.split import split
+from aot.lowering.steps import Steps
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
 from aot.passes.front.input_shapes import InputShapes
+from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
-from codegen.llvm.build import Built, build, kernels_text
+from aot.tuning import Run, Tuning, form_key
+from codegen.define import Definition, Group
+from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
 from codegen.llvm.jit import load as load_in_memory
 from codegen.llvm.levels import Levels, join, names_of
-from codegen.llvm.optimize import assembly
 from codegen.printer import kernel_text
 from codegen.program import Program
+from codegen.schedule import Schedule
 from codegen.target import Target
 from runtime.library import Library
 from runtime.model import CompiledModel
+from runtime.profile import example_inputs
 
 STAGES = ("imported", "optimized", "groups", "loops", "llvm", "asm")
 
@@ -69,8 +75,9 @@ class Compilation:
     def optimized(self) -> Graph:
         """The canonical graph; the imported one is changed in place."""
         graph = self.imported
-        self._save("00-imported.txt", graph_text(graph))
-        front: tuple[Pass, ...] = (InputShapes(self.options.shapes, self.options.dims), *front_passes())
+        self._save("00-imported.txt", lambda: graph_text(graph))
+        given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
+        front: tuple[Pass, ...] = (*given, *front_passes())
         passes = pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 
         def observe(done: PassReport, graph: Graph) -> None:
@@ -82,26 +89,61 @@ class Compilation:
 
         self._seen: list[str] = []
         self.report = run_passes(graph, passes, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe)
-        self._save("10-optimized.txt", graph_text(graph))
+        self._save("10-optimized.txt", lambda: graph_text(graph))
         return graph
 
     @cached_property
     def steps(self) -> Steps:
-        steps = define(self.optimized)
-        fuse(steps)
-        group(steps)
-        split(steps)
-        use_winograd(steps, self.target)
-        lay_out(steps)
-        spread(steps)
-        reuse(steps)
+        steps = define(self.optimized, lower_region)
+        for block in list(steps.blocks()):
+            fuse(block)
+            group(block)
+            split(block)
+            if not self.options.small_weights:
+                use_winograd(block, self.target)
+            lay_out(block)
+            spread(block)
+            reuse(block)
         return steps
 
     @cached_property
+    def tuning(self) -> Tuning:
+        """Schedules that were measured, now or for the file; without either, there are none."""
+        made = Tuning(self.target, self.options.tune_file)
+        if self.options.tune is not None:
+            made.search(self.options.tune, self._timed, progress=lambda done, total: self._event("tune", done, total))
+            made.save()
+        return made
+
+    def _timed(self, pick: Pick) -> Run:
+        """The model with schedules of `pick`: each run is an inference of noise by one thread."""
+        keys: dict[int, str] = {}
+
+        def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+            keys[len(builder.calls)] = form_key(work, constants)
+            return pick(work, target, constants)
+
+        builder = ProgramBuilder(self.optimized, self.steps, self.target, noted)
+        model = in_memory(build(builder.build(), self.target, level=self.options.level), 1)
+        request = model.create_infer_request()
+        request.enable_profiling()
+        request.infer(example_inputs(model.inputs))
+
+        def run() -> Mapping[str, float]:
+            request.infer()
+            spent: dict[str, float] = {}
+            for call, done in enumerate(request.get_profiling_info()):
+                if call in keys:
+                    spent[keys[call]] = spent.get(keys[call], 0.0) + done.seconds
+            return spent
+
+        return run
+
+    @cached_property
     def _lowered(self) -> ProgramBuilder:
-        builder = ProgramBuilder(self.optimized, self.steps, self.target)
+        builder = ProgramBuilder(self.optimized, self.steps, self.target, self.tuning.pick)
         builder.build(lambda done, total: self._event("lower", done, total))
-        self._save("20-groups.txt", "\n".join(builder.text) + "\n")
+        self._save("20-groups.txt", lambda: "\n".join(builder.text) + "\n")
         return builder
 
     def text(self, stage: str, kernel: str | None = None) -> str:
@@ -128,7 +170,7 @@ class Compilation:
         return kernels_text(self._chosen(kernel), self.target)
 
     def asm(self, kernel: str | None = None) -> str:
-        return assembly(kernels_text(self._chosen(kernel), self.target), self.target, self.options.level)
+        return kernels_assembly(self._chosen(kernel), self.target, self.options.level)
 
     def _chosen(self, kernel: str | None) -> Program:
         if kernel is None:
@@ -154,17 +196,19 @@ class Compilation:
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         self._event("compile", 0, 1)
-        layouts = [list(pair) for pair in self.options.layouts]
-        asked: dict[str, object] = {"target": self.options.target, "layouts": layouts}
+        asked: dict[str, object] = {
+            "target": self.options.target, "layouts": [list(pair) for pair in self.options.layouts],
+            "small_weights": self.options.small_weights, "tuned": len(self.tuning.used),
+        }
         external = self.options.external_weights
         made = build(program, self.target, level=self.options.level, options=asked, external=external)
         self._event("compile", 1, 1)
         return made
 
-    def _save(self, name: str, text: str | Callable[[], str]) -> None:
+    def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
             self.options.save_temps.mkdir(parents=True, exist_ok=True)
-            (self.options.save_temps / name).write_text(text if isinstance(text, str) else text())
+            (self.options.save_temps / name).write_text(text())
 
 
 def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> Compilation:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
+
+import numpy as np
 
 from runtime.errors import UsageError
 
 Event = Callable[[str, int, int], None]
+Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +22,25 @@ class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
-    least and greatest value (see `aot.passes.front.input_shapes`). `layouts`: pairs of an input's name and the layout
-    its data comes in, `NHWC`; `level`: None leaves LLVM's passes out (compiles faster at nearly equal speed);
-    `external_weights`: in a file beside the library, instead of inside; `print_after`: names of passes, or `all`,
-    whose result goes to `on_dump`; `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every
-    stage's text.
+    least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants. `layouts`:
+    pairs of an input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out, which run
+    over drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
+    `small_weights`: none are transformed for Winograd, which makes them 1.8 or 4 times as large; `tune`: seconds to
+    measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from; `print_after`:
+    names of passes, or `all`, whose result goes to `on_dump`; `on_event(stage, done, total)` reports progress;
+    `save_temps`: a folder for every stage's text.
     """
 
     target: str = "native"
     layouts: tuple[tuple[str, str], ...] = ()
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
     dims: tuple[tuple[str, int, int | None], ...] = ()
+    values: tuple[tuple[str, Nested], ...] = ()
     level: int | None = 1
     external_weights: bool = False
+    small_weights: bool = False
+    tune: float | None = None
+    tune_file: Path | None = None
     print_after: tuple[str, ...] = ()
     stop_after_rewrite: int | None = None
     save_temps: Path | None = None
@@ -60,6 +71,27 @@ def dims_of(given: Iterable[str]) -> tuple[tuple[str, int, int | None], ...]:
         low = int(match[2] or 0)
         found.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
     return tuple(found)
+
+
+def values_of(given: Iterable[str]) -> tuple[tuple[str, Nested], ...]:
+    """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
+    found: list[tuple[str, Nested]] = []
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            read = np.load(value, allow_pickle=False).tolist() if value.endswith(".npy") else json.loads(value)
+            found.append((name, _nested(read)))
+        except (ValueError, TypeError, OSError) as error:
+            raise UsageError(f"value: INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy, got {text}") from error
+    return tuple(found)
+
+
+def _nested(value: object) -> Nested:
+    if isinstance(value, list):
+        return tuple(map(_nested, cast("list[object]", value)))
+    if not isinstance(value, bool | int | float):
+        raise TypeError("numbers and booleans only")
+    return value
 
 
 def layouts_of(given: list[str] | None) -> tuple[tuple[str, str], ...]:

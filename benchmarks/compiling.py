@@ -38,17 +38,22 @@ def compile_apart(xml: Path, out: Path) -> dict[str, object]:
 
 
 def resident_with_children(pid: int) -> int:
-    """Bytes in memory of a process and of all that it started; pages that they share count in each."""
-    total, waiting = 0, [pid]
+    """Bytes in memory of a process and of all that it started; files that they share count in each.
+
+    A child that has not begun its own program yet is its parent's memory once more, and does not count.
+    """
+    total, waiting = 0, [(pid, "")]
     while waiting:
-        one = waiting.pop()
+        one, parent = waiting.pop()
         try:
+            program = Path(f"/proc/{one}/cmdline").read_text()
             status = Path(f"/proc/{one}/status").read_text()
             tasks = Path(f"/proc/{one}/task").iterdir()
-            waiting += [int(c) for t in tasks for c in (t / "children").read_text().split()]
+            waiting += [(int(c), program) for t in tasks for c in (t / "children").read_text().split()]
         except (OSError, ProcessLookupError):
             continue
-        total += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) * 1024
+        if program != parent:
+            total += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) * 1024
     return total
 
 

@@ -8,7 +8,7 @@ Atoms are loop variables, quotients that do not simplify, and whatever is not ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd, inf
@@ -71,6 +71,20 @@ class Affine:
 
 
 Env = Mapping[Var, Affine]
+
+
+def weighted(parts: Iterable[tuple[Affine, int]], const: int = 0) -> Affine:
+    """`const` + the sum of part * weight; as one step, since addresses are most of what is computed here."""
+    terms: dict[Expr, int] = {}
+    for part, weight in parts:
+        const += weight * part.const
+        for atom, c in part.terms.items():
+            total = terms.get(atom, 0) + weight * c
+            if total:
+                terms[atom] = total
+            else:
+                terms.pop(atom, None)
+    return Affine(terms, const)
 
 
 def normal(expr: Expr, env: Env) -> Affine:
@@ -176,8 +190,8 @@ def _quotient(a: Affine, b: Affine) -> Affine:
     if not b.is_const:
         return _symbolic_quotient(a, b)
     n = b.const
-    if n <= 0:
-        return Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
+    if n <= 0:  # x // 0 = 0, as for sizes
+        return _quotient(a.times(-1), Affine({}, -n)) if n else Affine({})
     whole = Affine({x: c // n for x, c in a.terms.items() if c % n == 0}, a.const // n)
     rest = Affine({x: c for x, c in a.terms.items() if c % n}, a.const % n)
     low, high = bounds(rest)

@@ -37,9 +37,13 @@ def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     """The elements in the layout of `pack_buffer`, padded with zeros. Works on any element type."""
     moved = array.transpose(*plan.order, plan.axis)
-    padded = np.pad(moved, [(0, 0)] * (array.ndim - 1) + [(0, -moved.shape[-1] % plan.width)])
-    blocks = padded.reshape(*moved.shape[:-1], -1, plan.width)
-    return np.ascontiguousarray(np.moveaxis(blocks, -2, 0))
+    whole, rest = divmod(moved.shape[-1], plan.width)
+    packed = np.zeros((whole + (rest > 0), *moved.shape[:-1], plan.width), array.dtype)
+    blocks = moved[..., : whole * plan.width].reshape(*moved.shape[:-1], whole, plan.width)  # a view
+    packed[:whole] = np.moveaxis(blocks, -2, 0)
+    if rest:
+        packed[whole, ..., :rest] = moved[..., whole * plan.width :]
+    return packed
 
 
 def _blocked(load: Load, plan: Pack) -> Expr:

@@ -3,6 +3,12 @@
     program mlp: arena 4096 B, scratch 0 B
       call fc1        k0(%input0, %const+0, %arena+0)   units 16
       call fc2+relu   k1(%arena+0, %const+4096, %output0)   units 8
+
+Control stands between calls: sizes that the calls before have computed, jumps over branches and back to loops' heads.
+
+      call 0 nonzero    k0(%input0, %arena+64, %arena+0)
+      bind v0 = i64 at %arena+0                       what follows reads %arena+64 as [v0, 2]
+      call 1 slice      k1(%arena+64, %output0, v0)
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ class Region(StrEnum):
     ARENA = "arena"  # of the request; 64-byte aligned, uninitialised at each inference
     CONSTANT = "const"  # the weights
     STATE = "state"  # of the request, kept between inferences
+    SHARED = "shared"  # lowering's name for what lies in the arena, but is touched by several blocks of control flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +81,16 @@ class ConstantBlock:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output: dense, row-major. A dimension that is no int is an expression over `Program.symbols`."""
+    """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
+
+    `most`: elements that an output with late sizes has at most, over symbols and capacities.
+    """
 
     name: str
     names: tuple[str, ...]
     dtype: DType
     shape: tuple[Size, ...]
+    most: Size | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +103,69 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """A symbol that an inference sets itself.
+
+    With a `capacity`, memory is laid out for values from -capacity to capacity: `initial` at first, raised when one
+    does not fit.
+    """
+
+    symbol: Var
+    capacity: Var | None = None
+    initial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Before call `at`: `symbol` is the integer or boolean that lies at `place`."""
+
+    at: int
+    symbol: Var
+    place: Place
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Before call `at`: `symbol` is `value`. Several in a row take effect together."""
+
+    at: int
+    symbol: Var
+    value: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Before call `at`: where jumps lead."""
+
+    at: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Before call `at`: go on behind the label `to`, if `when` is not 0."""
+
+    at: int
+    to: str
+    when: Size = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Before call `at`: `rule` holds, or the inference ends with an error."""
+
+    at: int
+    rule: Rule
+
+
+Control = Bind | Let | Check | Label | Jump
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
+    """`control`: in the order in which it runs; `at` never decreases. `rules`: over symbols that inputs set."""
+
     name: str
     symbols: tuple[Var, ...]
     kernels: tuple[Kernel, ...]
@@ -106,3 +179,11 @@ class Program:
     state_bytes: int = 0
     computed: tuple[tuple[Var, Expr], ...] = ()  # sizes by name, from the symbols and those before; kept behind them
     rules: tuple[Rule, ...] = ()
+    late: tuple[Late, ...] = ()
+    control: tuple[Control, ...] = ()
+
+    @property
+    def stored(self) -> tuple[Var, ...]:
+        """What `Request.symbols` holds, in order: symbols, late ones, capacities, computed sizes."""
+        capacities = (x.capacity for x in self.late if x.capacity is not None)
+        return (*self.symbols, *(x.symbol for x in self.late), *capacities, *(size for size, _ in self.computed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,7 @@ def match_integers(a: Any, b: Any) -> tuple[Any, Any]:
     return cast(a, DType.I64), cast(b, DType.I64)
 
 
-class Evaluator:
+class Evaluator(ABC):
     """Evaluates expressions of a script; `lookup` says what names mean."""
 
     def __init__(self, file: str) -> None:
@@ -61,8 +62,9 @@ class Evaluator:
     def error(self, node: ast.AST, message: str) -> ScriptError:
         return ScriptError(f"{self.file}:{getattr(node, 'lineno', 0)}: {message}")
 
+    @abstractmethod
     def lookup(self, node: ast.Name) -> Any:
-        raise NotImplementedError
+        ...
 
     def value(self, node: ast.expr) -> Any:
         """The value of an expression: a Python value or an Expr."""

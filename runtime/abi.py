@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from enum import StrEnum
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 
 class DType(StrEnum):
@@ -33,11 +33,14 @@ class DType(StrEnum):
     U4 = "u4"
     U6 = "u6"
     I4 = "i4"
+    I2 = "i2"
     NF4 = "nf4"
     F4E2M1 = "f4e2m1"
     F8E4M3 = "f8e4m3"
     F8E5M2 = "f8e5m2"
     F8E8M0 = "f8e8m0"
+    F8E4M3FNUZ = "f8e4m3fnuz"
+    F8E5M2FNUZ = "f8e5m2fnuz"
     STRING = "string"
 
     @property
@@ -51,6 +54,11 @@ class DType(StrEnum):
         if self.bits % 8 or not self.bits:
             raise ValueError(f"{self.value}: elements are not whole bytes")
         return self.bits // 8
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of one element in the memory of a model: packed types lie one element a byte."""
+        return max(self.bits // 8, 1)
 
     @property
     def is_float(self) -> bool:
@@ -74,10 +82,11 @@ class DType(StrEnum):
         return self
 
 
-_BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0), 8) | {
+_FLOATS8 = (DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ)
+_BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, *_FLOATS8), 8) | {
     DType.F64: 64, DType.F32: 32, DType.F16: 16, DType.BF16: 16, DType.I64: 64, DType.I32: 32, DType.I16: 16,
     DType.U64: 64, DType.U32: 32, DType.U16: 16, DType.U1: 1, DType.U2: 2, DType.U3: 3, DType.U4: 4, DType.U6: 6,
-    DType.I4: 4, DType.NF4: 4, DType.F4E2M1: 4, DType.STRING: 0,
+    DType.I4: 4, DType.I2: 2, DType.NF4: 4, DType.F4E2M1: 4, DType.STRING: 0,
 }
 
 
@@ -107,19 +116,24 @@ SEAL_BYTES = 32
 #   name, tag, hash           of the model, of its symbols, of its content (hexadecimal SHA-256)
 #   machine, triple, features e_machine of ELF; LLVM's names of what the CPU must have
 #   symbols                   [{"name", "min", "max" or null}], in the order of `Request.symbols`
-#   computed                  how many sizes `shapes` stores behind the symbols
-#   rules                     [{"one", "other", "text"}]: expressions over symbols that `shapes` checks to be equal
+#   late                      names of those that `infer` sets; they follow the symbols
+#   capacities                [{"of", "initial"}]: how large late symbols may be; they follow
+#   computed                  how many sizes are made of all these; they follow
+#   rules                     [{"one", "other", "text"}]: expressions over symbols that are checked to be equal
 #   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes
-#                             a dimension is an int, {"symbol", "min", "max"} or {"expr": text}
+#                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, where only an
+#                             inference tells, {"late": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
 #   weights, scratch, state   bytes; scratch is for each thread
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
 #   options, toolchain        how it was made
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 
 ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates
+MAX_BYTES = 1 << 47  # of an arena or an output
+MAX_CAPACITY = 1 << 40
 MAX_THREADS = 512  # of a pool, the callers' thread counted
 
 
@@ -127,7 +141,7 @@ class Request(ctypes.Structure):
     """One inference. Every field has eight bytes, so that C, LLVM and ctypes lay it out alike on every machine.
 
     inputs, outputs  addresses of the tensors, in the order of the manifest; dense, row-major
-    symbols          values of the symbols
+    symbols          values of the symbols: zero before the first call of `shapes`; `infer` writes the late ones
     arena            `arena_size(symbols, threads)` bytes at a multiple of 64; contents need not be kept
     state            `state` bytes at a multiple of 64, kept between inferences, zero before the first one
     pool             from `pool_create` of any model with this ABI version; null: the caller works alone
@@ -152,12 +166,17 @@ class Table(ctypes.Structure):
 
     i32  infer(const Request *)                           0 or an error code; may run in many threads at once
     i32  shapes(const i64 *input_dims, i64 *symbols, i64 *output_dims)
-                                                          dims of all tensors, one after the other
+                                                          dims of all tensors, one after the other; -1: late
     i64  arena_size(const i64 *symbols, i64 threads)      bytes
     ptr  pool_create(i64 threads)                         null when out of memory; starts no thread
     void pool_destroy(ptr pool)                           no request may be running on it
     void pool_resize(ptr pool, i64 threads)
     ptr  error_text(i32 code)                             constant text
+    void output_sizes(const i64 *symbols, i64 *bytes)     of each output, at most
+    void output_dims(const i64 *symbols, i64 *dims)       of all outputs, after `infer`
+
+    When a late size exceeds its capacity, `infer` raises that in `symbols` and returns ERROR_CAPACITY: with `shapes`,
+    `arena_size` and `output_sizes` asked again, it can be called again.
 
     weights is where they are, or where external ones are to be mapped: weights_bytes, whole pages.
     """
@@ -183,6 +202,8 @@ class Table(ctypes.Structure):
         ("error_text", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
         ("weights_bytes", ctypes.c_int64),
+        ("output_sizes", ctypes.c_void_p),
+        ("output_dims", ctypes.c_void_p),
     )
 
 
@@ -202,8 +223,13 @@ ERROR_TEXTS = (
     "request: the arena is null or not at a multiple of 64",
     "request: a symbol is outside its range",
     "shapes: input dimensions do not fit each other",
+    "shapes: tensors of these sizes are too large for any memory",
+    "infer: sizes that the model has computed do not fit each other",
+    "infer: a size that the model has computed exceeds its capacity, now raised: call shapes and infer again",
     "unknown error code",
 )
-ERROR_ARENA, ERROR_SYMBOL, ERROR_SHAPE, ERROR_UNKNOWN = range(1, 5)
+(
+    ERROR_ARENA, ERROR_SYMBOL, ERROR_SHAPE, ERROR_SIZE, ERROR_VALUE, ERROR_CAPACITY, ERROR_UNKNOWN,
+) = range(1, 8)  # fmt: skip
 
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine by the machine name of `platform.machine()`

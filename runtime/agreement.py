@@ -22,13 +22,33 @@ def disagreement(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], shapes:
             if values.setdefault(dim.text, extent) != extent:
                 return f"{here} is '{dim.text}', {values[dim.text]} as {places[dim.text]}, got {extent}"
             places.setdefault(dim.text, here)
-    for rule in rules:
-        one, other = evaluate(rule.one, values), evaluate(rule.other, values)
-        if one != other:
-            sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
-            return f"{rule.text}, with {sizes}"
+    wrong = _wrong(rules, values)
+    if wrong is not None:
+        return wrong
     expected = ", ".join(f"'{info.name}' {info}" for info in infos)
     return f"dimensions agree as in {expected}, got {', '.join(str(list(s)) for s in shapes)}"
+
+
+def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
+    """The first rule that the sizes that an inference has computed do not keep."""
+    wrong = _wrong(rules, values)
+    sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
+    return wrong if wrong is not None else f"a size that the model has computed is outside its range, with {sizes}"
+
+
+def _wrong(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str | None:
+    for rule in rules:
+        one, other = evaluate(rule.one, values), evaluate(rule.other, values)
+        if one is not None and other is not None and one != other:
+            names = _names(rule.one) | _names(rule.other)
+            sizes = ", ".join(f"{name} = {value}" for name, value in values.items() if name in names)
+            return f"{rule.text}, with {sizes}"
+    return None
+
+
+def _names(text: str) -> set[str]:
+    nodes = ast.walk(ast.parse(text, mode="eval"))
+    return {ast.unparse(n) for n in nodes if isinstance(n, ast.Name | ast.Attribute)}
 
 
 def out_of_range(info: TensorInfo, shape: Shape) -> str | None:
@@ -60,9 +80,10 @@ def _value(node: ast.expr, values: Mapping[str, int]) -> int:
             return -_value(operand, values)
         case ast.BinOp(left, operator, right):
             return _binary(operator, _value(left, values), _value(right, values))
-        case ast.Call(ast.Name(("min" | "max") as name), args):
-            found = [_value(a, values) for a in args]
-            return min(found) if name == "min" else max(found)
+        case ast.Compare(left, [operator], [right]):
+            return _compared(operator, _value(left, values), _value(right, values))
+        case ast.Call(ast.Name(name), args):
+            return _called(name, [_value(a, values) for a in args])
         case _:
             raise TypeError(ast.unparse(node))
 
@@ -76,8 +97,48 @@ def _binary(operator: ast.operator, a: int, b: int) -> int:
         case ast.Mult():
             return a * b
         case ast.FloorDiv():
-            return a // b
+            return a // b if b else 0
         case ast.Mod():
-            return a % b
+            return a % b if b else 0
+        case ast.BitAnd():
+            return a & b
+        case ast.BitOr():
+            return a | b
         case _:
             raise TypeError(type(operator).__name__)
+
+
+def _compared(operator: ast.cmpop, a: int, b: int) -> int:
+    match operator:
+        case ast.Eq():
+            return int(a == b)
+        case ast.NotEq():
+            return int(a != b)
+        case ast.Lt():
+            return int(a < b)
+        case ast.LtE():
+            return int(a <= b)
+        case ast.Gt():
+            return int(a > b)
+        case ast.GtE():
+            return int(a >= b)
+        case _:
+            raise TypeError(type(operator).__name__)
+
+
+def _called(name: str, args: list[int]) -> int:
+    match name, args:
+        case "min", [a, b]:
+            return min(a, b)
+        case "max", [a, b]:
+            return max(a, b)
+        case "select", [condition, a, b]:
+            return a if condition else b
+        case "neg", [a]:
+            return -a
+        case "not", [a]:
+            return int(not a)
+        case "cast", [a]:
+            return a
+        case _:
+            raise TypeError(name)

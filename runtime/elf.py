@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from runtime.digest import sha256
 from runtime.errors import CorruptError
@@ -21,16 +20,14 @@ _MAX_SECTIONS = 10_000
 _MAX_READ = 256 << 20  # of one section
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     name: str
     kind: int
     offset: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicSymbol:
+class DynamicSymbol(NamedTuple):
     name: str
     defined: bool
 
@@ -72,9 +69,9 @@ class ElfFile:
 
     def digest(self, without: tuple[str, ...]) -> bytes:
         """SHA-256 of the file but for some sections."""
-        digest = sha256()
-        position = 0
         gaps = sorted((section.offset, section.offset + section.size) for section in map(self.find, without))
+        digest = sha256(self._size - sum(end - start for start, end in gaps))
+        position = 0
         for start, end in (*gaps, (self._size, self._size)):
             while position < start:
                 data = self._read(position, min(start - position, 1 << 20))

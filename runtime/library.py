@@ -9,7 +9,7 @@ import ctypes
 import json
 import os
 import weakref
-from _ctypes import dlclose
+from _ctypes import dlclose, dlopen, dlsym  # `ctypes.CDLL` makes a class for each file, in a cycle of references
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -25,7 +25,7 @@ from runtime.abi import (
 )
 from runtime.atomic import copy, replacing
 from runtime.elf import SHARED_OBJECT, ElfFile
-from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
+from runtime.errors import CorruptError, PlatformError, UsageError
 from runtime.machine import machine_name, missing_features
 from runtime.manifest import Manifest, from_json, parse
 from runtime.seal import is_whole
@@ -38,6 +38,7 @@ _ARENA_SIZE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _POOL_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 _POOL_DESTROY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _POOL_RESIZE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_OUTPUTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 _ERROR_TEXT = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
 
 
@@ -58,6 +59,8 @@ class Library:
         self.infer = _INFER(table.infer)
         self.shapes = _SHAPES(table.shapes)
         self.arena_size = _ARENA_SIZE(table.arena_size)
+        self.output_sizes = _OUTPUTS(table.output_sizes)
+        self.output_dims = _OUTPUTS(table.output_dims)
         self.save = save
         self._pool_create = _POOL_CREATE(table.pool_create)
         self._pool_destroy = _POOL_DESTROY(table.pool_destroy)
@@ -167,15 +170,18 @@ def _loaded(source: int, side: int | None, manifest: Manifest, name: str) -> Lib
     """The library behind a descriptor, and its weights' behind `side`: both are kept for export."""
     kept = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = ctypes.CDLL(_fresh_path(kept[0]), mode=os.RTLD_NOW | os.RTLD_LOCAL)
-        query = ctypes.cast(getattr(handle, QUERY_PREFIX + manifest.tag), ctypes.c_void_p).value
-    except (OSError, AttributeError) as error:
+        handle = dlopen(_path_of(kept[0]), os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
         _close(kept)
         raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
-    if query is None:
-        raise InternalError(f"load: {name}: the query function has an address, got null")
-    library = Library(manifest, query, handle, lambda path: _save(kept, path))
-    weakref.finalize(library, _unload, handle._handle, kept).atexit = False
+    try:
+        library = Library(manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(kept, path))
+    except BaseException as error:
+        _unload(handle, kept)
+        if isinstance(error, OSError):
+            raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
+        raise
+    weakref.finalize(library, _unload, handle, kept).atexit = False
     return library
 
 
@@ -205,13 +211,15 @@ def _end(library: Library, destroy: Callable[[int], None], address: int) -> None
     del library
 
 
-def _fresh_path(descriptor: int) -> str:
-    """A path of the open file, so that what was checked is what is loaded, spelled as never before.
+def _path_of(descriptor: int) -> str:
+    """A path of the open file, so that what was checked is what is loaded, spelled by which file it is.
 
-    The loader remembers files by name: a descriptor's number that is used again would be taken for the old file.
+    The loader remembers files by name: a descriptor's number that is used again would be taken for the old file. It
+    also keeps each name of a file that is loaded already, so spellings that never repeat would pile up.
     """
-    once = int.from_bytes(os.urandom(8))
-    spelling = "".join("/." if once >> bit & 1 else "/" for bit in range(64))
+    facts = os.fstat(descriptor)
+    file = facts.st_dev << 64 | facts.st_ino
+    spelling = "".join("/." if file >> bit & 1 else "/" for bit in range(128))
     return f"/proc/self/fd{spelling}/{descriptor}"
 
 

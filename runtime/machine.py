@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 # LLVM's name -> the kernel's, where they differ by more than punctuation
@@ -61,6 +62,12 @@ def _cpu_flags(cpuinfo: Path) -> frozenset[str]:
         if key.strip().lower() in ("flags", "features"):
             return frozenset(value.split())
     return frozenset()
+
+
+@cache
+def memory() -> int:
+    """Bytes of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def default_threads() -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from runtime.abi import ABI_VERSION, MANIFEST_VERSION, DType
 from runtime.errors import CorruptError, PlatformError
@@ -13,20 +12,19 @@ Json = dict[str, object]
 _MAX_RANK = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Dim:
-    """A dimension that varies: a symbol with its range, or an expression over symbols."""
+class Dim(NamedTuple):
+    """A dimension that varies: a symbol with its range, or an expression over symbols. `late`: only `infer` tells."""
 
     text: str
     low: int = 0
     high: int | None = None
+    late: bool = False
 
     def __str__(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """An input or output. `align` is what its address must be a multiple of."""
 
     name: str
@@ -35,27 +33,29 @@ class TensorInfo:
     shape: tuple[int | Dim, ...]
     align: int
 
+    @property
+    def late(self) -> bool:
+        """Is its shape known only after an inference?"""
+        return any(isinstance(d, Dim) and d.late for d in self.shape)
+
     def __str__(self) -> str:
         return f"{self.dtype.value}[{','.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
-class CallInfo:
+class CallInfo(NamedTuple):
     kernel: str
     layers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleInfo:
-    """Two expressions over the symbols that are equal at run time, or `shapes` refuses; `text` says why."""
+class RuleInfo(NamedTuple):
+    """Two expressions over the symbols that are equal at run time, or `shapes` or `infer` refuses; `text` says why."""
 
     one: str
     other: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """`json` is all of it, as it was read."""
 
     name: str
@@ -63,7 +63,8 @@ class Manifest:
     machine: int
     features: tuple[str, ...]
     symbols: tuple[str, ...]
-    computed: int  # sizes that follow the symbols in a request
+    late: tuple[str, ...]  # those that `infer` sets
+    stored: int  # how many numbers the symbols of a request are: symbols, late ones, capacities, computed sizes
     rules: tuple[RuleInfo, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -93,13 +94,15 @@ def from_json(tree: object, where: str) -> Manifest:
     tag = root.text("tag")
     if not tag or not tag.isascii() or not tag.replace("_", "").isalnum():
         raise CorruptError(f"load: {where}: the tag is part of a C name, got {tag!r}")
+    symbols, late = tuple(s.text("name") for s in root.objects("symbols")), root.texts("late")
     return Manifest(
         name=root.text("name"),
         tag=tag,
         machine=root.integer("machine"),
         features=root.texts("features"),
-        symbols=tuple(s.text("name") for s in root.objects("symbols")),
-        computed=root.natural("computed"),
+        symbols=symbols,
+        late=late,
+        stored=len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed"),
         rules=tuple(RuleInfo(r.text("one"), r.text("other"), r.text("text")) for r in root.objects("rules")),
         inputs=tuple(_tensor(t) for t in root.objects("inputs")),
         outputs=tuple(_tensor(t) for t in root.objects("outputs")),
@@ -131,6 +134,8 @@ def _dim(reader: _Reader, item: object) -> int | Dim:
         entry = reader.object(cast(object, item))
         if "expr" in entry.json:
             return Dim(entry.text("expr"))
+        if "late" in entry.json:
+            return Dim(entry.text("late"), late=True)
         high = entry.json.get("max")
         if high is None or isinstance(high, int):
             return Dim(entry.text("symbol"), entry.integer("min"), high)

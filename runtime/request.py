@@ -5,23 +5,21 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from runtime.abi import ARENA_ALIGN, Request
-from runtime.agreement import disagreement, out_of_range
-from runtime.errors import BusyError, InternalError, UsageError
+from runtime.abi import ARENA_ALIGN, ERROR_CAPACITY, Request
+from runtime.agreement import out_of_range
+from runtime.errors import BusyError, UsageError
 from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.manifest import TensorInfo
+from runtime.outputs import CallTime, Outputs, find
 from runtime.started import Started
 from runtime.tensors import (
     Array,
-    Shape,
     address,
     aligned_bytes,
     aligned_empty,
@@ -31,60 +29,9 @@ from runtime.tensors import (
     numpy_dtype,
     static_shape,
 )
+from runtime.workspace import Workspace
 
 Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None
-
-
-class Outputs(Mapping[str, Array]):
-    """Results by index, by any name of an output, or by its description; in the order of the model."""
-
-    def __init__(self, infos: tuple[TensorInfo, ...], arrays: tuple[Array, ...]) -> None:
-        self._infos = infos
-        self._arrays = arrays
-
-    def __getitem__(self, key: str | int | TensorInfo) -> Array:
-        if isinstance(key, int):
-            return self._arrays[key]
-        return self._arrays[find("output", self._infos, key)]
-
-    def __iter__(self) -> Iterator[str]:
-        return (info.name for info in self._infos)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def __contains__(self, key: object) -> bool:
-        return any(key == info.name or key in info.names for info in self._infos)
-
-    def items(self) -> ItemsView[str, Array]:
-        return self.to_dict().items()
-
-    def to_tuple(self) -> tuple[Array, ...]:
-        return self._arrays
-
-    def to_dict(self) -> dict[str, Array]:
-        return dict(zip(self, self._arrays, strict=True))
-
-    def __repr__(self) -> str:
-        return f"Outputs({', '.join(map(str, self._infos))})"
-
-
-@dataclass(frozen=True, slots=True)
-class CallTime:
-    """What a kernel computed and how long it took, in seconds."""
-
-    kernel: str
-    layers: tuple[str, ...]
-    seconds: float
-
-
-def find(kind: str, infos: Sequence[TensorInfo], key: str | TensorInfo) -> int:
-    """Index of the tensor called or described by `key`; UsageError names those there are."""
-    name = key.name if isinstance(key, TensorInfo) else key
-    for i, info in enumerate(infos):
-        if name == info.name or name in info.names:
-            return i
-    raise UsageError(f"{kind}: one of {', '.join(info.name for info in infos)}, got '{name}'")
 
 
 class InferRequest:
@@ -108,21 +55,17 @@ class InferRequest:
         self._staging: list[Array | None] = [None] * inputs
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
-        self._dynamic = static_shape(manifest.inputs) is None or static_shape(manifest.outputs) is None
-        self._shapes: tuple[Shape, ...] = ()
-        self._output_shapes: tuple[Shape, ...] = static_shape(manifest.outputs) or ()
+        self._space = Workspace(library)
 
         self._input_addresses = (ctypes.c_void_p * inputs)()
         self._output_addresses = (ctypes.c_void_p * outputs)()
-        self._symbols = (ctypes.c_int64 * (len(manifest.symbols) + manifest.computed))()
-        self._arena = aligned_bytes(0)
         self._state = aligned_bytes(manifest.state_bytes)
         self._state[:] = 0
         self._profile = np.zeros((len(manifest.calls), 2), np.uint64)
         self._request = Request(
             inputs=ctypes.addressof(self._input_addresses),
             outputs=ctypes.addressof(self._output_addresses),
-            symbols=ctypes.addressof(self._symbols),
+            symbols=ctypes.addressof(self._space.symbols),
             state=address(self._state),
             pool=pool.address,
         )
@@ -255,9 +198,8 @@ class InferRequest:
         """Give back the arena and copies of inputs, unless it runs; the next inference takes a new arena."""
         if not self._busy.acquire(blocking=False):
             return
-        self._arena = aligned_bytes(0)
+        self._space.release()
         self._request.threads = 0  # no number of threads: so the next inference places the arena
-        self._shapes = ()
         self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
         self._busy.release()
 
@@ -340,51 +282,43 @@ class InferRequest:
     def _run(self) -> Outputs:
         if self._unset:
             raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': is set before inference, got none")
-        if self._dynamic or self._request.threads != self._pool.threads:
+        if self._space.varies or self._request.threads != self._pool.threads:
             self._place()
-        results: list[Array] = []
-        for i, info in enumerate(self._outputs_info):
-            array = self._given[i]
-            if array is None:
-                array, where = aligned_empty(self._output_shapes[i], self._output_types[i], info.align)
-            elif array.shape == self._output_shapes[i]:
-                where = address(array)
-            else:
-                raise UsageError(f"output '{info.name}': has shape {self._output_shapes[i]}, got {array.shape}")
-            results.append(array)
-            self._output_addresses[i] = where
-        code = self._library.infer(self._pointer)
-        if code:
-            raise InternalError(f"infer: {self._library.error_text(code)}")
+        results = self._targets()
+        while code := self._library.infer(self._pointer):
+            if code != ERROR_CAPACITY:
+                raise self._space.failure(code)
+            self._space.enlarge(self._pool.threads)
+            self._request.arena = address(self._space.arena)
+            results = self._targets()
+        if self._space.late:
+            results = self._space.cut(results)
         self._results = tuple(results)
         return Outputs(self._outputs_info, self._results)
 
     def _place(self) -> None:
         """Sizes of this inference, and an arena that is large enough."""
         threads = self._pool.threads
-        shapes = tuple(array.shape for array in self._bound if array is not None)
-        if shapes == self._shapes and threads == self._request.threads:
-            return
-        if self._dynamic:
-            self._output_shapes = self._resolved(shapes)
-        size = self._library.arena_size(ctypes.addressof(self._symbols), threads)
-        if size > self._arena.nbytes:
-            self._arena = aligned_bytes(size)
-        self._request.arena = address(self._arena)
+        self._space.fit(tuple(array.shape for array in self._bound if array is not None), threads)
+        self._request.arena = address(self._space.arena)
         self._request.threads = threads
-        self._shapes = shapes
 
-    def _resolved(self, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        """Symbols are set from the input shapes; the output shapes that follow."""
-        flat = [extent for shape in shapes for extent in shape]
-        ranks = [len(info.shape) for info in self._outputs_info]
-        given = (ctypes.c_int64 * len(flat))(*flat)
-        made = (ctypes.c_int64 * sum(ranks))()
-        code = self._library.shapes(ctypes.addressof(given), ctypes.addressof(self._symbols), ctypes.addressof(made))
-        if code:
-            raise UsageError(f"inputs: {disagreement(self._inputs_info, self._library.manifest.rules, shapes)}")
-        ends = list(accumulate(ranks, initial=0))
-        return tuple(tuple(made[a:b]) for a, b in pairwise(ends))
+    def _targets(self) -> list[Array]:
+        """The arrays that outputs are written to; one for each, of its shape or, if that is late, flat and large."""
+        results: list[Array] = []
+        for i, info in enumerate(self._outputs_info):
+            array, shape = self._given[i], self._space.output_shapes[i]
+            if array is None:
+                array, where = aligned_empty(shape, self._output_types[i], info.align)
+            elif array.shape == shape or (info.late and array.size >= shape[0]):
+                where = address(array)
+            elif info.late:
+                raise UsageError(f"output '{info.name}': has room for {shape[0]} elements, got {array.shape}")
+            else:
+                raise UsageError(f"output '{info.name}': has shape {shape}, got {array.shape}")
+            results.append(array)
+            self._output_addresses[i] = where
+        return results
 
 
 def _busy() -> BusyError:

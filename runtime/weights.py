@@ -14,9 +14,8 @@ import json
 import mmap
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
 from runtime.atomic import copy, replacing
@@ -30,8 +29,7 @@ _MAP_FIXED = 16
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsInfo:
+class WeightsInfo(NamedTuple):
     """Of the weights alone, without header and padding; both hashes are hexadecimal SHA-256."""
 
     bytes: int
@@ -46,7 +44,10 @@ def beside(library: Path) -> Path:
 
 def content_hash(info: WeightsInfo) -> str:
     """Of a model with external weights."""
-    return sha256(f"{info.layout}:{info.sha256}".encode()).hexdigest()
+    text = f"{info.layout}:{info.sha256}".encode()
+    digest = sha256(len(text))
+    digest.update(text)
+    return digest.hexdigest()
 
 
 def padded(size: int) -> int:
@@ -56,7 +57,7 @@ def padded(size: int) -> int:
 
 def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) -> None:
     """Write the file from the weights in order, at once or not at all."""
-    header = _MAGIC + json.dumps(asdict(info), sort_keys=True).encode()
+    header = _MAGIC + json.dumps(info._asdict(), sort_keys=True).encode()
     with replacing(path) as made, made.open("wb") as stream:
         stream.write(header.ljust(WEIGHTS_PAGE, b"\0"))
         for part in parts:
@@ -118,7 +119,7 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
         stream.seek(0)
         with replacing(beside(path)) as made, made.open("wb") as target:
             copy(stream, target)
-    tree |= {"external": asdict(new), "hash": content_hash(new)}
+    tree |= {"external": new._asdict(), "hash": content_hash(new)}
     changed = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode("ascii")
     if len(changed) != len(text):
         raise CorruptError(f"weights: {path}: the manifest keeps its size of {len(text)} bytes, got {len(changed)}")
@@ -162,7 +163,7 @@ def _check_contents(stream: BinaryIO, info: WeightsInfo, name: str) -> None:
 
 def _check_hash(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> None:
     stream.seek(offset)
-    digest, left = sha256(), info.bytes
+    digest, left = sha256(info.bytes), info.bytes
     while left:
         data = stream.read(min(_CHUNK, left))
         digest.update(data)

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from codegen.llvm.build import Built, build
-from codegen.loops import Expr, For, Kernel, LoopKind, Store, Var, dense
-from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
+from codegen.loops import Const, Expr, For, If, Kernel, LoopKind, Store, Var, dense, prim
+from codegen.program import (
+    Bind,
+    Call,
+    Check,
+    ConstantBlock,
+    Jump,
+    Label,
+    Late,
+    Let,
+    Place,
+    Program,
+    Region,
+    Rule,
+    Tensor,
+)
 from codegen.target import Target
 from runtime.abi import DType
 
@@ -88,6 +104,72 @@ def running_sum() -> Program:
         (Tensor("x", ("x",), DType.F32, (8,)),),
         (Tensor("y", ("y",), DType.F32, (8,)),),
         state_bytes=96,
+    )
+
+
+def positives(initial: int = 4) -> Program:
+    """y = the elements of x that are more than 0; the arena has room for so many of them at first."""
+    n, v, c = Var("n", None, 1), Var("v"), Var("v.most")
+    x, kept, count = dense("x", n), dense("kept", n), dense("count", 1, dtype=DType.I64)
+    y = replace(dense("y", v), align=4)
+    i, j = Var("i", n), Var("j", v)
+    at = count[0]
+    found = If(prim("gt", x[i], 0.0), (Store(kept, (at,), x[i]), Store(count, (0,), at + 1)))
+    select = Kernel("select", (n,), (x, kept, count), (Store(count, (0,), Const(0)), For(i, (found,))))
+    middle = dense("middle", v)
+    half = Kernel("half", (v,), (kept, middle), (For(j, (Store(middle, (j,), kept[j] * 0.5),), LoopKind.PARALLEL),))
+    twice = Kernel("twice", (v,), (middle, y), (For(j, (Store(y, (j,), middle[j] * 2.0),), LoopKind.PARALLEL),))
+    counted, held, middled = Place(Region.ARENA), Place(Region.ARENA, 0, 64), Place(Region.ARENA, 0, 64 + 4 * n)
+    return Program(
+        "positives",
+        (n,),
+        (select, half, twice),
+        (
+            Call("select", (Place(Region.INPUT), held, counted), (n,), 1, ("select",)),
+            Call("half", (held, middled), (v,), v, ("half",), LARGE * v, 8 * v),
+            Call("twice", (middled, Place(Region.OUTPUT)), (v,), v, ("twice",), LARGE * v, 8 * v),
+        ),
+        (),
+        0,
+        128 + 4 * n + 4 * c,
+        0,
+        (Tensor("x", ("x",), DType.F32, (n,)),),
+        (Tensor("y", ("y",), DType.F32, (v,), n),),
+        late=(Late(v, c, initial),),
+        control=(
+            Bind(1, v, counted, DType.I64),
+            Check(1, Rule(prim("min", v, 100), v, "Select 'select': at most 100 elements are kept, got v")),
+        ),
+    )
+
+
+def powers() -> Program:
+    """y = x * 2**k, a loop of k rounds."""
+    x, k, y, i = dense("x", 8), Var("k"), dense("y", 8), Var("i", 8)
+    copy = Kernel("copy", (), (x, y), (For(i, (Store(y, (i,), x[i]),), LoopKind.PARALLEL),))
+    double = Kernel("double", (), (y,), (For(i, (Store(y, (i,), y[i] * 2.0),), LoopKind.PARALLEL),))
+    turn, out = Var("turn"), Place(Region.OUTPUT)
+    return Program(
+        "powers",
+        (),
+        (copy, double),
+        (Call("copy", (Place(Region.INPUT), out), (), 8, ("copy",)), Call("double", (out,), (), 8, ("double",))),
+        (),
+        0,
+        0,
+        0,
+        (Tensor("x", ("x",), DType.F32, (8,)), Tensor("k", ("k",), DType.I32, ())),
+        (Tensor("y", ("y",), DType.F32, (8,)),),
+        late=(Late(k), Late(turn)),
+        control=(
+            Bind(1, k, Place(Region.INPUT, 1), DType.I32),
+            Let(1, turn, 0),
+            Label(1, "head"),
+            Jump(1, "end", prim("ge", turn, k)),
+            Let(2, turn, turn + 1),
+            Jump(2, "head"),
+            Label(2, "end"),
+        ),
     )
 
 

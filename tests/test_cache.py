@@ -135,9 +135,12 @@ def test_collect_and_command(model: Path) -> None:
     assert [line.rsplit(maxsplit=1)[1] for line in listed] == ["x86-64-v3", "x86-64-v2"]
     assert "2 entries are whole" in run(cli.app, ["cache", "verify", str(folder)]).stdout
     last, first = cache.entries(folder)
-    abandoned = folder / ".x.so.abc"
-    abandoned.write_bytes(b"half")
-    os.utime(abandoned, (0, 0))
+    (folder / ".aot-abc").mkdir()
+    (folder / ".aot-abc" / "code.o").write_bytes(b"half")
+    for name in (".x.so.abc", ".x.weights.abc", ".aot-abc"):
+        if not (folder / name).exists():
+            (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (0, 0))
     assert f"removed {first.key}" in run(cli.app, ["cache", "gc", str(folder), "--max-bytes", str(last.bytes)]).stdout
     assert [p.name for p in folder.iterdir()] == [last.path.name]
     put(last.path, b"bad")

@@ -22,14 +22,15 @@ def test_supported(tmp_path: Path) -> None:
 
 def test_unsupported_nodes_are_listed_with_exit_code_3(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Unique", ["x"], ["u"], name="a"),
+        helper.make_node("StringNormalizer", ["x"], ["u"], name="a"),
         helper.make_node("Odd", ["x"], ["v"], name="b", domain="me"),
     ]
     path = save(tmp_path, model(nodes, {"x": X}, ["u", "v"], domain="me"))
-    assert [(f.layer, f.operation, f.opset) for f in check(path)] == [("a", "Unique", 17), ("b", "me.Odd", 1)]
+    assert [(f.layer, f.operation, f.opset) for f in check(path)] == [("a", "StringNormalizer", 17), ("b", "me.Odd", 1)]
     plain = CliRunner().invoke(cli.app, ["check", str(path)])
     assert plain.exit_code == 3
-    assert "a: Unique (opset 17): " in plain.stdout
+    assert "a: StringNormalizer (opset 17): " in plain.stdout
     found = json.loads(CliRunner().invoke(cli.app, ["check", str(path), "--json"]).stdout)
     assert found["supported"] is False
     assert [f["layer"] for f in found["unsupported"]] == ["a", "b"]
+    assert all("docs/add-an-op.md" in f["advice"] for f in found["unsupported"])

@@ -13,6 +13,8 @@ import pytest
 import aot.opset
 import tests.cases
 from aot.ir.op import FORMS, REGISTRY, ComputeOp, DecomposedOp, LoopOp, Op, RegionOp, ViewOp
+from aot.table import markdown, operations
+from tests.cases import Case
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("aot", "benchmarks", "codegen", "docs", "examples", "runtime", "scripts", "tests", "typings")
@@ -26,11 +28,12 @@ FORMLESS = {"Parameter", "Constant", "Result", "ReadValue", "Assign"}  # the edg
 METHODS = {ComputeOp: "compute", ViewOp: "pieces", DecomposedOp: "decompose", LoopOp: "nest"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 
-TRIED = {
-    type(case.op)
+CASES: list[Case] = [
+    case
     for module in pkgutil.iter_modules(tests.cases.__path__)
     for case in importlib.import_module(f"tests.cases.{module.name}").CASES
-}
+]
+TRIED = {type(case.op) for case in CASES}
 
 each_op = pytest.mark.parametrize("op", REGISTRY.values(), ids=REGISTRY)
 
@@ -72,6 +75,16 @@ def test_op_has_inference_and_reference(op: type[Op]) -> None:
 def test_op_has_cases(op: type[Op]) -> None:
     if op.opset and op.type not in FORMLESS and not issubclass(op, RegionOp):  # without a set: made by passes alone
         assert op in TRIED
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cases_have_the_element_types_that_the_table_says(case: Case) -> None:
+    first = case.operands()[0] if case.inputs else None
+    assert first is None or case.op.elements.hold(first.dtype)
+
+
+def test_page_of_operations_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "ops.md").read_text() == markdown(operations()) + "\n"  # aot ops --markdown > docs/ops.md
 
 
 def test_definitions_are_registered_once() -> None:

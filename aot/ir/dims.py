@@ -5,9 +5,15 @@
 
 from __future__ import annotations
 
-from codegen.index import Affine, normal
+from codegen.expressions import variables
+from codegen.index import Affine, bounds, normal
 from codegen.loops import Const, Expr, Prim, prim
 from runtime.abi import DType
+
+
+def may_be_negative(dim: int | Expr) -> bool:
+    """Is it made of numbers that data gives, whose sign nobody knows?"""
+    return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and bounds(normal(dim, {}))[0] < 0
 
 
 def shortest(dim: Expr) -> Expr:

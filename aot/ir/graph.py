@@ -9,29 +9,17 @@ Links live in the ports alone; types are inferred when they are asked for, and f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from aot.ir.inference import FOLD_LIMIT, infer_outputs
+from aot.ir.connection import Connection
+from aot.ir.inference import FOLD_LIMIT, Named, few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.order import producers_first
+from aot.ir.origin import Origin
 from aot.ir.types import Array, Shape, TensorType
-from runtime.errors import AotError, InternalError, ModelError
+from runtime.errors import AotError, InternalError, ModelError, UnsupportedError
 
 __all__ = ["FOLD_LIMIT", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort", "Port"]
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a node comes from; kept through every rewrite, so that errors and profiles speak the user's names."""
-
-    layers: tuple[str, ...] = ()
-    file: str = ""
-
-    def __or__(self, other: Origin) -> Origin:
-        return Origin(tuple(dict.fromkeys((*self.layers, *other.layers))), self.file or other.file)
-
-    def __str__(self) -> str:
-        return "+".join(self.layers)
 
 
 class InPort:
@@ -49,7 +37,7 @@ class InPort:
     def disconnected(self) -> bool:
         return self.source is None
 
-    def get_connection(self) -> Connection:
+    def get_connection(self) -> Connection[OutPort, InPort]:
         return Connection(self.source, [self])
 
     def connect(self, source: OutPort) -> None:
@@ -99,7 +87,7 @@ class OutPort:
     def disconnected(self) -> bool:
         return not self.destinations
 
-    def get_connection(self) -> Connection:
+    def get_connection(self) -> Connection[OutPort, InPort]:
         return Connection(self, self.get_destinations())
 
     def connect(self, destination: InPort) -> None:
@@ -121,6 +109,29 @@ class OutPort:
     def value(self) -> Array | None:
         """The value where it is known at compile time."""
         return self.node.operands()[self.idx].value
+
+    def symbols(self) -> Array:
+        """The value, with symbols for integers that only run time knows; UnsupportedError if it is no few integers."""
+        found = self.node.symbols()[self.idx][0]
+        if found is None:
+            raise UnsupportedError(f"{self.node.name}: sizes are a few integers, got {self.type}")
+        return found
+
+    @property
+    def label(self) -> str:
+        """What begins the names of symbols that stand for something of this output."""
+        return f"{self.node.graph.scope}{self.node.id}{f'o{self.idx}' if self.idx else ''}"
+
+    @property
+    def seen(self) -> Array | None:
+        """The value as inference has used it: with symbols, if an operation could not do without."""
+        return self.value if self.value is not None else self.node.asked(self.idx)[0]
+
+    @property
+    def own_symbols(self) -> Array | None:
+        """Symbols that are names of this output's elements, if an operation could not do without."""
+        found, own = self.node.asked(self.idx)
+        return found if self.value is None and own else None
 
     @property
     def shape(self) -> Shape:
@@ -152,65 +163,12 @@ class OutPort:
 Port = OutPort
 
 
-@dataclass(slots=True)
-class Connection:
-    """A tensor's way from its source to some of its destinations."""
-
-    source: OutPort | None
-    destinations: list[InPort]
-
-    def get_source(self) -> OutPort | None:
-        return self.source
-
-    def get_destination(self) -> InPort | None:
-        if len(self.destinations) > 1:
-            raise InternalError(f"connection from {self.source} has {len(self.destinations)} destinations")
-        return self.destinations[0] if self.destinations else None
-
-    def get_destinations(self) -> list[InPort]:
-        return list(self.destinations)
-
-    def set_source(self, port: OutPort) -> None:
-        """Readers read `port`; the old source's tensor names move along."""
-        if self.source is not None:
-            port.add_tensor_names(self.source.names)
-        for destination in self.destinations:
-            destination.connect(port)
-        self.source = port
-
-    def set_destination(self, port: InPort) -> None:
-        if len(self.destinations) > 1:
-            raise InternalError(f"connection from {self.source} has {len(self.destinations)} destinations")
-        for old in self.destinations:
-            old.disconnect()
-        self.add_destination(port)
-        self.destinations = [port]
-
-    def add_destination(self, port: InPort) -> None:
-        if self.source is None:
-            raise InternalError("a connection without a source has no destinations")
-        port.connect(self.source)
-        self.destinations.append(port)
-
-    def insert_node(self, node: Node) -> None:
-        """Put a node with one input and one output between source and destinations."""
-        if self.source is None:
-            raise InternalError("a connection without a source cannot take a node")
-        node.in_port(0).connect(self.source)
-        for destination in self.destinations:
-            destination.connect(node.out_port(0))
-
-    def remove(self) -> None:
-        for destination in self.destinations:
-            destination.disconnect()
-        self.destinations = []
-
-
 class Node:
     """An operation in a graph. `op` may be replaced by another with as many inputs and outputs."""
 
     __slots__ = (
-        "_inputs", "_op", "_operands", "_outputs", "data", "graph", "id", "name", "origin", "regions", "rt_info",
+        "_inputs", "_op", "_operands", "_outputs", "_symbols", "data", "given", "graph", "id", "name", "origin",
+        "regions", "rt_info",
     )
 
     def __init__(self, graph: Graph, id: int, op: Op, name: str, inputs: int, outputs: int, origin: Origin) -> None:
@@ -218,7 +176,9 @@ class Node:
         self._inputs = [InPort(self, i) for i in range(inputs)]
         self._outputs = [OutPort(self, i) for i in range(outputs)]
         self._operands: tuple[Operand, ...] | None = None
+        self._symbols: tuple[Named, ...] | None = None
         self.data: Array | None = None  # of a Constant
+        self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
 
@@ -287,7 +247,7 @@ class Node:
         while stack:
             node = stack.pop()
             if node._operands is not None:
-                node._operands = None
+                node._operands = node._symbols = None
                 stack.extend(p.node for out in node._outputs for p in out.destinations)
 
     @property
@@ -304,15 +264,49 @@ class Node:
         assert self._operands is not None
         return self._operands
 
+    def give(self, operand: Operand | None) -> None:
+        """Set `given`."""
+        if operand is None or self.given is None or not operand.same(self.given):
+            self.given = operand
+            self.forget_types()
+
     def _infer(self) -> None:
+        if self.given is not None:
+            self._operands = (replace(self.given, source=self.given.source or self._outputs[0]),)
+            return
         known = [None if p.source is None else p.source.node._operands for p in self._inputs]
         pairs = zip(known, self._inputs, strict=True)
         inputs = [None if k is None or p.source is None else k[p.source.idx] for k, p in pairs]
         try:
-            self._operands = infer_outputs(self._op, inputs, len(self._outputs), self.data, self.regions)
+            found = infer_outputs(self._op, inputs, len(self._outputs), self.data, self.regions)
+            self._operands = tuple(replace(o, source=p) for o, p in zip(found, self._outputs, strict=True))
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise
+
+    def symbols(self) -> tuple[Named, ...]:
+        """The outputs' values as far as they are known, else symbols for their elements; None where they have none."""
+        if self._symbols is None:
+            for node in producers_first([self], Node._computed_from, lambda n: n.name):
+                node._named()
+        assert self._symbols is not None
+        return self._symbols
+
+    def asked(self, idx: int) -> Named:
+        """The symbols of an output that were asked for; are they names of its own?"""
+        return (None, False) if self._symbols is None else self._symbols[idx]
+
+    def _computed_from(self) -> list[Node]:
+        """The nodes whose symbols say what this one's values are, if its operation can compute with symbols."""
+        ports = [p for p in self.sources() if p is not None and p.value is None]
+        able = self._op.symbolic and self.given is None and all(few_integers(p.type) for p in ports)
+        return [p.node for p in ports if p.node._symbols is None] if able else []
+
+    def _named(self) -> None:
+        inputs = [p and replace(p.node.operands()[p.idx], value=p.seen) for p in self.sources()]
+        labels = [f"v{p.label}" for p in self._outputs]
+        mine = [o.source is p for o, p in zip(self.operands(), self._outputs, strict=True)]
+        self._symbols = name_outputs(self._op, inputs, self.operands(), labels, mine)
 
     def __str__(self) -> str:
         kinds = [("?" if p.source is None else p.source.node.name) for p in self._inputs]
@@ -332,6 +326,7 @@ class Graph:
     parameters: list[Node] = field(default_factory=list[Node])
     results: list[Node] = field(default_factory=list[Node])
     sinks: list[Node] = field(default_factory=list[Node])  # Assign: kept alive without a reader
+    scope: str = ""  # begins the names of symbols; each graph inside of a node has its own
     rt_info: dict[str, object] = field(default_factory=dict[str, object])
     _next: int = 0
     _taken: set[str] = field(default_factory=set[str])

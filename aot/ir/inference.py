@@ -14,10 +14,13 @@ import numpy as np
 
 from aot.ir.op import Foreign, Op, Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of
+from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, ModelError, ShapeError
 
+Named = tuple[Array | None, bool]  # symbols for a value, and whether they are names of its own
 FOLD_LIMIT = 1 << 16  # elements of a value that inference computes on the way; larger ones are folded by the pass
+SYMBOLS_LIMIT = 64  # elements of a value that symbols stand for
 
 
 def infer_outputs(
@@ -69,11 +72,69 @@ def _values(
     read = all(i is None or i.value is None or i.value.size <= FOLD_LIMIT for i in inputs)
     if not small or not read or regions:
         return [None] * len(types)
-    with np.errstate(all="ignore"):
-        found = op.fold(*inputs)
+    try:
+        with np.errstate(all="ignore"):
+            found = op.fold(*inputs)
+    except TypeError:  # a symbol where a number is needed
+        if not any(i is not None and i.value is not None and i.value.dtype == object for i in inputs):
+            raise
+        found = None
     return found if found is not None else [None] * len(types)
 
 
 def _constant_dtype(op: Op, data: Array) -> DType:
     declared = getattr(op, "element_type", None)
     return declared if isinstance(declared, DType) else dtype_of(data)
+
+
+def few_integers(type: TensorType) -> bool:
+    """May symbols stand for the elements of a tensor?"""
+    whole = not type.dtype.is_float and type.dtype is not DType.STRING
+    return whole and type.is_static and prod(type.static_shape) <= SYMBOLS_LIMIT
+
+
+def named(name: str, type: TensorType) -> Array:
+    """A symbol for each element of a tensor of integers."""
+    low, extent = _range(type.dtype)
+    found = np.empty(type.static_shape, object)
+    for at in range(found.size):
+        found.reshape(-1)[at] = Var(f"{name}_{at}" if found.ndim else name, extent, low)
+    return found
+
+
+def _range(dtype: DType) -> tuple[int, int | None]:
+    """What integers of a type can be; those of wide types have no end that says anything about a size."""
+    if dtype is DType.BOOL:
+        return 0, 2
+    bits = dtype.bits - (1 if dtype.is_signed else 0)
+    return -(1 << bits) if dtype.is_signed else 0, (1 << bits if bits <= 16 else None)
+
+
+def with_symbols(op: Op, inputs: Sequence[Operand | None]) -> tuple[Array, ...] | None:
+    """The outputs' values from those of the inputs, which hold symbols; None if that cannot be computed."""
+    if not op.symbolic or any(o is not None and o.value is None for o in inputs):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return op.fold(*inputs)
+    except (AotError, IndexError, TypeError, ValueError):  # a symbol where a number is needed
+        return None
+
+
+def name_outputs(
+    op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand], labels: Sequence[str], mine: Sequence[bool]
+) -> tuple[Named, ...]:
+    """The values of a node's outputs with symbols: known, computed from those of the inputs, or names of their own.
+
+    Not `mine` are operands that come from elsewhere: what is passed into a body.
+    """
+    computed = with_symbols(op, inputs)
+    found: list[Named] = []
+    for i, (operand, label, own) in enumerate(zip(outputs, labels, mine, strict=True)):
+        if operand.value is not None or computed is not None:
+            found.append((operand.value if operand.value is not None or computed is None else computed[i], False))
+        elif operand.source is not None and not own:
+            found.append((operand.source.symbols(), False))
+        else:
+            found.append((named(label, operand.type) if few_integers(operand.type) else None, True))
+    return tuple(found)

@@ -9,16 +9,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from zlib import crc32
 
 import numpy as np
 
 from aot.ir.types import Array, Dim, Shape, TensorType
 from codegen.define import Definition, Group
 from codegen.index import bounds, normal
-from codegen.loops import Buffer, Expr, Load, Operand as ExprLike, Stmt, Var, as_expr, prim
+from codegen.loops import Buffer, Expr, Load, Stmt, Var, as_expr, prim
+from codegen.loops import Operand as ExprLike
 from runtime.abi import DType
 from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
@@ -26,15 +29,26 @@ Element = Callable[..., Expr]
 T = TypeVar("T")
 
 
+class Source(Protocol):
+    """Where an operand comes from: it names the numbers that only run time knows."""
+
+    @property
+    def label(self) -> str: ...
+
+    def symbols(self) -> Array: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """What inference knows of an input: its type, and its value where that is known at compile time.
 
-    A value of integers may be an object array that holds symbolic dimensions.
+    A value of integers may be an object array that holds symbolic dimensions. Where an operation cannot do without a
+    value that is not known, `source` gives symbols for its elements.
     """
 
     type: TensorType
     value: Array | None = None
+    source: Source | None = field(default=None, compare=False, repr=False)
 
     @property
     def dtype(self) -> DType:
@@ -50,11 +64,21 @@ class Operand:
 
     def ints(self, what: str) -> tuple[int, ...]:
         """The value as numbers; UnsupportedError if it is known only at run time."""
-        return tuple(int(v) for v in self.known(what).reshape(-1))
+        value = self.known(what)
+        if value.dtype == object and any(isinstance(v, Expr) for v in value.flat):
+            raise UnsupportedError(f"{what} must be known at compile time")
+        return tuple(int(v) for v in value.reshape(-1))
 
     def dims(self, what: str) -> Shape:
         """The value as dimensions, which may be symbolic."""
-        return tuple(v if isinstance(v, Expr) else int(v) for v in self.known(what).reshape(-1).tolist())
+        found = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
+        return tuple(v if isinstance(v, Expr) else int(v) for v in found.reshape(-1).tolist())
+
+    def same(self, other: Operand) -> bool:
+        """Is as much known of the other one, and the same?"""
+        a, b = self.value, other.value
+        equal = a is b or (a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b))
+        return self.type == other.type and equal
 
     def known(self, what: str) -> Array:
         if self.value is None:
@@ -124,6 +148,33 @@ def attr(default: Any = MISSING, *, xml: str | None = None) -> Any:
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
 
 
+class Elements(StrEnum):
+    """Which element types an operation has, in its first input: the data."""
+
+    ANY = "any"
+    NUMBER = "number"
+    FLOAT = "float"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    BITS = "integer, boolean"
+
+    def hold(self, dtype: DType) -> bool:
+        """Is it one of these?"""
+        match self:
+            case Elements.ANY:
+                return True
+            case Elements.NUMBER:
+                return dtype not in (DType.BOOL, DType.STRING)
+            case Elements.FLOAT:
+                return dtype.is_float
+            case Elements.INTEGER:
+                return dtype.is_integer and dtype is not DType.BOOL
+            case Elements.BOOLEAN:
+                return dtype is DType.BOOL
+            case Elements.BITS:
+                return dtype.is_integer or dtype is DType.BOOL
+
+
 @dataclass(frozen=True)
 class Op:
     """Base of all operations: a frozen value whose fields are its attributes."""
@@ -131,6 +182,8 @@ class Op:
     type: ClassVar[str] = ""
     xml_type: ClassVar[str] = ""
     opset: ClassVar[str] = ""  # the first operation set that has this definition
+    symbolic: ClassVar[bool] = False  # `fold` may compute with symbolic dimensions
+    elements: ClassVar[Elements] = Elements.ANY
     pure: ClassVar[bool] = True  # False: state or randomness; such nodes are never folded, merged or copied
     infer: ClassVar[Callable[..., TensorType | tuple[TensorType, ...]]]
     reference: ClassVar[Callable[..., Any]]
@@ -145,6 +198,10 @@ class Op:
         if not self.pure or not operands or any(o is not None and o.value is None for o in operands):
             return None
         return self.evaluate(*(None if o is None else o.value for o in operands))
+
+    def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        """Pairs of dimensions that are equal at run time, or the inputs do not fit; and what they are."""
+        return ()
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
         """`reference`, as a tuple."""
@@ -162,6 +219,8 @@ class ComputeOp(Op):
 @dataclass(frozen=True)
 class ViewOp(Op):
     """`pieces(outs, *operands)`: boxes that cover the outputs without overlap, each a map of indices into one input."""
+
+    symbolic: ClassVar[bool] = True
 
     pieces: ClassVar[Callable[..., tuple[Piece, ...]]]
 
@@ -196,6 +255,13 @@ class Foreign(Op):
 
     def infer(self, *operands: Operand | None) -> tuple[TensorType, ...]:
         return self.types
+
+
+def fresh(op: Op, what: str, most: Dim | None, *operands: Operand | None) -> Var:
+    """A symbol for a size that an operation computes from data, 0..most, until it is decomposed and computes it."""
+    labels = [o.source.label for o in operands if o is not None and o.source is not None]
+    name = ".".join(["v" + "_".join(labels), f"{op.type}{crc32(repr(op).encode()) & 0xFFFF}", what])
+    return Var(name, most + 1 if isinstance(most, int) else None)
 
 
 FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp)
@@ -240,6 +306,11 @@ def find(type_name: str, opset: int) -> type[Op] | None:
     return versions[max(fitting)] if fitting else None
 
 
+def opsets_of(cls: type[Op]) -> tuple[int, ...]:
+    """The operation sets in which definitions with this meaning were first registered."""
+    return tuple(sorted(n for n, found in _BY_TYPE.get(cls.type.lower(), {}).items() if found is cls))
+
+
 def form_of(cls: type[Op]) -> str:
     """The name of the form that says how an operation runs; `graph` for those that only hold a graph together."""
     return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
@@ -257,6 +328,7 @@ def axis_of(axis: int, rank: int, what: str) -> int:
 
 
 __all__ = [
-    "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Foreign", "Input", "LoopOp", "ModelError", "Op",
-    "Operand", "Piece", "RegionOp", "ViewOp", "Work", "absent", "attr", "attributes", "axis_of", "find", "op",
+    "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Elements", "Foreign", "Input", "LoopOp", "ModelError",
+    "Op", "Operand", "Piece", "RegionOp", "ViewOp", "Work", "absent", "attr", "attributes", "axis_of", "find",
+    "op", "opsets_of",
 ]

@@ -41,6 +41,8 @@ INDENT = "  "
 
 def print_graph(graph: Graph) -> str:
     """The text of a graph and of its regions; ends with a line feed."""
+    for node in graph.nodes.values():
+        _types_text(node)  # bodies learn their types from the nodes around them
     return "\n".join(_graph_lines(graph, f"graph {name_text(graph.name)}", "", _symbols(graph))) + "\n"
 
 
@@ -195,9 +197,9 @@ def _symbols(graph: Graph) -> list[Var]:
     found: dict[Var, None] = {}
     for node in graph.nodes.values():
         if not isinstance(node.op, Foreign):
-            for field in attributes(node.op):
-                for dim in _dims(getattr(node.op, field.name)):
-                    found |= dict.fromkeys(sorted(variables(dim), key=lambda v: v.name))
+            values = [getattr(node.op, field.name) for field in attributes(node.op)]
+            for dim in _dims(tuple(values) if node.given is None else node.given.type.dims):
+                found |= dict.fromkeys(sorted(variables(dim), key=lambda v: v.name))
         for region in node.regions.values():
             found |= dict.fromkeys(_symbols(region))
     return list(found)

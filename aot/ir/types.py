@@ -43,11 +43,14 @@ _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.U4: np.dtype(ml_dtypes.uint4),
     DType.U6: np.dtype(np.uint8),
     DType.I4: np.dtype(ml_dtypes.int4),
+    DType.I2: np.dtype(ml_dtypes.int2),
     DType.NF4: np.dtype(np.uint8),
     DType.F4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
     DType.F8E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
     DType.F8E5M2: np.dtype(ml_dtypes.float8_e5m2),
     DType.F8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
+    DType.F8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    DType.F8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
     DType.STRING: np.dtype(object),
 }
 _FROM_NUMPY = {v: k for k, v in reversed(_NUMPY.items())}

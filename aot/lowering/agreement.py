@@ -5,19 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from aot.ir.dims import may_be_negative
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import Op
+from aot.ir.op import Op, Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
 from aot.opset.activation import PRelu
+from aot.opset.control_flow import If
 from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.families import Elementwise, may_stretch
 from aot.opset.matmul import MatMul
-from codegen.loops import Const, Expr
+from codegen.loops import Const, Expr, prim, select
 from codegen.program import Rule
 
 
 def rules(node: Node) -> list[Rule]:
     """What must hold for the shapes of a node to be what inference says."""
+    return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
+
+
+def _branches(node: Node) -> list[Rule]:
+    if not isinstance(node.op, If) or not node.op.must_hold(node.regions):
+        return []
+    text = f"If {node.name!r}: its condition must hold, because its branches give different ranks"
+    return [Rule(select(prim("ne", _expr(node.op.chosen(node.input(0))), 0), 1, 0), 1, text)]
+
+
+def _conditions(node: Node) -> list[Rule]:
+    """What the operation itself says."""
+    operands = [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
+    return [r for a, b, what in node.op.conditions(*operands) for r in _equal(node, what, a, b)]
+
+
+def _outputs(node: Node) -> list[Rule]:
+    """Dimensions that data might make negative."""
+    known = {n for p in node.sources() if p is not None for n in p.shape}
+    found: list[Rule] = []
+    for port in node.out_ports().values():
+        for k, n in enumerate(port.shape):
+            if isinstance(n, int) or n in known:
+                continue
+            if may_be_negative(n):
+                text = f"{node.type} {node.name!r}: dimension {k} must not be negative, got {dim_text(n)}"
+                found.append(Rule(prim("max", n, 0), n, text))
+    return found
+
+
+def _inputs(node: Node) -> list[Rule]:
+    """What elementwise operations and products want."""
     sources = [p for p in node.sources() if p is not None]
     op: Op = node.op
     aligned = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY) is AutoBroadcast.NUMPY and not isinstance(op, PRelu)

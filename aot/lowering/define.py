@@ -6,21 +6,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import ComputeOp, Input, LoopOp, ViewOp
+from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, ViewOp
 from aot.ir.types import Array, Dim
 from aot.lowering.agreement import rules
-from aot.lowering.sizes import PLAIN, Sizes
+from aot.lowering.sizes import PLAIN
 from aot.lowering.state import Variables, flag_of, read, write
+from aot.lowering.steps import Cycle, Step, Steps, Value, volume
 from codegen.define import Definition, Group, identity
 from codegen.expressions import loads, rewrite, variables
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Stmt, Var, dense, prim
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Stmt, Var, dense, prim
 from codegen.program import Region, Rule
-from codegen.schedule import Schedule
 from codegen.traverse import Work, local, move_loads, reads, rewrite_work, writes
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
@@ -30,112 +31,78 @@ LASTING = (Region.OUTPUT, Region.STATE)  # what is there after an inference
 AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A tensor that lies in memory. `buffer` has its logical dimensions; the layout gives strides and `elements`."""
-
-    buffer: Buffer
-    region: Region
-    index: int = 0
-    data: Array | None = None
-    elements: Size = 0
-
-    @property
-    def name(self) -> str:
-        return self.buffer.name
+Regions = Callable[["Definer", Node], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """All works `count` times; `shifts`: elements by which a value moves each time."""
-
-    count: int
-    shifts: dict[str, int]
+def define(graph: Graph, regions: Regions) -> Steps:
+    """Definitions of all that the results need. `regions` adds the steps of a node that holds sub-graphs."""
+    return Definer(graph, Steps(graph.name), Variables(), regions).run()
 
 
-@dataclass(slots=True)
-class Step:
-    """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it has one."""
+class Definer:
+    """Adds the steps of a graph, or of a body, to `steps`."""
 
-    works: tuple[Work, ...]
-    layers: tuple[str, ...]
-    kind: str
-    schedule: Schedule | None = None
-    repeat: Repeat | None = None
-
-    def reads(self) -> tuple[Load, ...]:
-        return tuple(dict.fromkeys(x for w in self.works for x in reads(w)))
-
-    def writes(self) -> tuple[Buffer, ...]:
-        return tuple(dict.fromkeys(b for w in self.works for b in writes(w)))
-
-    @property
-    def definition(self) -> Definition | None:
-        """The one definition, if that is all there is."""
-        return self.works[0] if len(self.works) == 1 and isinstance(self.works[0], Definition) else None
-
-
-@dataclass(slots=True)
-class Steps:
-    """All steps in an order that runs, and the values by name."""
-
-    name: str
-    values: dict[str, Value] = field(default_factory=dict[str, Value])
-    steps: list[Step] = field(default_factory=list[Step])
-    inputs: list[str] = field(default_factory=list[str])
-    outputs: list[str] = field(default_factory=list[str])
-    symbols: tuple[Var, ...] = ()
-    sizes: Sizes = field(default_factory=Sizes)
-    rules: list[Rule] = field(default_factory=list[Rule])
-    state_bytes: int = 0
-
-    def constants(self) -> frozenset[str]:
-        """Names of values known at compile time."""
-        return frozenset(n for n, v in self.values.items() if v.region is Region.CONSTANT)
-
-
-def define(graph: Graph) -> Steps:
-    """Definitions of all that the results need."""
-    return _Definer(graph).run()
-
-
-class _Definer:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.steps = Steps(graph.name)
+    def __init__(self, graph: Graph, steps: Steps, variables: Variables, regions: Regions) -> None:
+        self.graph, self.steps, self.variables, self.regions = graph, steps, variables, regions
+        self.inner = False  # of a body
         self.buffers: dict[OutPort, Value] = {}
-        self.variables = Variables()
 
     def run(self) -> Steps:
-        order = self.graph.order()
-        for node in order:
-            if node.op.type == "Parameter":
-                self._value(node.out_port(0), Region.INPUT, self.graph.parameters.index(node))
+        for i, node in enumerate(self.graph.parameters):
+            self.value(node.out_port(0), Region.INPUT, i)
         sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
         self.steps.symbols = tuple(sorted(variables(*sizes), key=lambda v: v.name))
         self.steps.inputs = [self.buffers[p.out_port(0)].name for p in self.graph.parameters]
-        for node in order:
-            try:
-                self._node(node)
-            except AotError as error:
-                error.add_note(f"while lowering layer {node.name!r}: {node}")
-                raise
+        self.nodes()
         self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]
         self.steps.steps += [Step((self._assign(node),), node.origin.layers, "Assign") for node in self.graph.sinks]
         self.steps.state_bytes = self.variables.bytes
-        self._drop_unread()
+        drop_unread(self.steps)
         return self.steps
 
-    def _node(self, node: Node) -> None:
+    def inside(self, body: Graph) -> Definer:
+        """For a body: its block shares the values."""
+        block = replace(self.steps, steps=[], inputs=[], outputs=[])
+        made = Definer(body, block, self.variables, self.regions)
+        made.inner = True
+        return made
+
+    def share(self, port: OutPort) -> Value:
+        """The value of a port, kept in memory for blocks of control flow to read."""
+        value = self.steps.values[self.buffers[port].name]
+        if value.region is Region.ARENA:
+            value = replace(value, region=Region.SHARED, elements=volume(value.buffer.shape))
+            self.steps.values[value.name] = value
+        return value
+
+    def nodes(self) -> None:
+        """All steps of the graph's nodes."""
+        for node in self.graph.nodes.values():
+            self.steps.sizes.late |= {s: None for p in node.out_ports().values() for s in _symbols(p)}
+        for node in self.graph.parameters:
+            self._bind(node)
+        for node in self.graph.order():
+            try:
+                self.node(node)
+            except AotError as error:
+                error.add_note(f"while lowering layer {node.name!r}: {node}")
+                raise
+
+    def node(self, node: Node) -> None:
         op = node.op
         if op.type in ("Parameter", "Constant", "Result") or self._known(node):
             return
         if op.type == "Assign":  # written at the end; its output is its input
-            self._input(node.source(0))
+            self.input(node.source(0))
             self.buffers[node.out_port(0)] = self.buffers[node.source(0)]
             return
-        self.steps.rules += rules(node)
-        outs = [self._value(p, Region.ARENA).buffer for p in node.out_ports().values()]
+        if isinstance(op, RegionOp):
+            self._check(node)
+            self.regions(self, node)
+            self._bind(node)
+            return
+        self._check(node)
+        outs = [self.value(p, Region.ARENA).buffer for p in node.out_ports().values()]
         match op:
             case ComputeOp():
                 works: tuple[Work, ...] = (self._compute(node, op, outs[0]),)
@@ -148,27 +115,47 @@ class _Definer:
             case _:
                 raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
         layers = node.origin.layers or (node.name,)
-        works = tuple(w for w in works if not _empty(w))
+        works = tuple(w for w in works if not is_empty(w))
         if isinstance(op, ViewOp):  # each piece on its own, so that it can merge into what makes it
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
         elif works:
             self.steps.steps.append(Step(works, layers, node.type))
+        self._bind(node)
+
+    def _check(self, node: Node) -> None:
+        """Rules of the shape function, and of what only an inference tells; a branch need not run."""
+        found = {True: list[Rule](), False: list[Rule]()}
+        for rule in rules(node):
+            found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
+            self.steps.sizes.learn(rule.one, rule.other)
+        self.steps.rules += found[False]
+        if found[True]:
+            self.steps.steps.append(Step((), node.origin.layers or (node.name,), "Check", checks=tuple(found[True])))
+
+    def _bind(self, node: Node) -> None:
+        """Symbols that stand for what the node gives are read from memory."""
+        for port in node.out_ports().values():
+            if symbols := _symbols(port):
+                value = self.share(port)
+                at = (tuple(map(Const, i)) for i in np.ndindex(port.type.static_shape))
+                binds = {s: Load(value.buffer, i) for s, i in zip(symbols, at, strict=True)}
+                self.steps.steps.append(Step((), node.origin.layers or (node.name,), "Bind", binds=binds))
 
     @staticmethod
     def _known(node: Node) -> bool:
         return all(p.value is not None and p.value.dtype != object for p in node.out_ports().values())
 
     def _inputs(self, node: Node) -> list[Input | None]:
-        return [None if p.source is None else self._input(p.source) for p in node.in_ports().values()]
+        return [None if p.source is None else self.input(p.source) for p in node.in_ports().values()]
 
-    def _input(self, port: OutPort) -> Input:
+    def input(self, port: OutPort) -> Input:
         if port not in self.buffers:
-            self._value(port, Region.CONSTANT, data=_known_array(port))
+            self.value(port, Region.CONSTANT, data=_known_array(port))
         sizes = self.steps.sizes
-        return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.value))
+        return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.seen))
 
-    def _value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
-        name = self._name(port)
+    def value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
+        name = self.name(port)
         buffer = dense(name, *self.steps.sizes.shape(port.shape), dtype=port.type.dtype)
         if region is Region.INPUT:
             buffer = foreign(buffer)
@@ -176,12 +163,12 @@ class _Definer:
         self.buffers[port] = self.steps.values[name] = value
         return value
 
-    def _name(self, port: OutPort) -> str:
+    def name(self, port: OutPort) -> str:
         stem = re.sub(r"\W+", "_", port.node.name).strip("_")[-32:] or "value"
         stem = stem if not stem[0].isdigit() else f"_{stem}"
-        return self._unique(stem)
+        return self.unique(stem)
 
-    def _unique(self, stem: str) -> str:
+    def unique(self, stem: str) -> str:
         name, n = stem, 0
         while name in self.steps.values:
             n += 1
@@ -202,13 +189,14 @@ class _Definer:
         if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
             return None
         read = variables(e)
-        known = all(v in self.steps.sizes.meaning or v in self.steps.symbols for v in read)
+        sizes = self.steps.sizes
+        known = all(v in sizes.meaning or v in sizes.late or v in self.steps.symbols for v in read)
         return self.steps.sizes.name(e) if read and known and not loads(e) else None
 
     def _kept(self, node: Node, what: str) -> tuple[Buffer, Buffer]:
         """The state and the flag of a variable, under names of their own for reading and writing."""
         variable = self.variables.of(node)
-        name = self._unique(f"{self._name(node.out_port(0))}.{what}")
+        name = self.unique(f"{self.name(node.out_port(0))}.{what}")
         state = dense(name, *variable.type.static_shape, dtype=variable.type.dtype)
         flag = flag_of(f"{name}.flag")
         self.steps.values[state.name] = Value(state, Region.STATE, variable.data)
@@ -221,7 +209,7 @@ class _Definer:
         return tidy(read(out, *self._kept(node, "read"), initial[0] if initial else None, axes, at), self.steps.values)
 
     def _assign(self, node: Node) -> tuple[Stmt, ...]:
-        source = self._input(node.source(0)).buffer
+        source = self.input(node.source(0)).buffer
         return write(*self._kept(node, "written"), source, *indices(source.shape))
 
     def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
@@ -246,35 +234,62 @@ class _Definer:
         found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
         for b in sorted(found, key=lambda b: b.name):
-            made = replace(b, name=self._unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
+            made = replace(b, name=self.unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
             fresh[b.name] = made
             self.steps.values[made.name] = Value(made, Region.ARENA)
         return tuple(rewrite_work(w, move_loads(fresh), lambda b: fresh.get(b.name, b)) for w in works)
 
     def _result(self, index: int, node: Node) -> str:
         """A copy, which fusion merges into what makes the value wherever it can."""
-        source = self._input(node.source(0))
+        source = self.input(node.source(0))
         name = f"output{index}"
         out = foreign(dense(name, *source.shape, dtype=source.dtype))
         self.steps.values[name] = Value(out, Region.OUTPUT, index)
         axes, at = indices(out.shape)
         copy = tidy(Definition(out, axes, source(*at), at), self.steps.values)
-        if not _empty(copy):
+        if not is_empty(copy):
             self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
         return name
 
-    def _drop_unread(self) -> None:
-        """Steps nobody needs: shape arithmetic, and inputs that only inference read."""
-        needed: set[str] = set()
-        kept: list[Step] = []
-        for step in reversed(self.steps.steps):
-            outs = step.writes()
-            if any(b.name in needed or self.steps.values[b.name].region in LASTING for b in outs):
-                kept.append(step)
-                needed |= {x.buffer.name for x in step.reads()}
-        self.steps.steps = kept[::-1]
-        used = needed | {b.name for s in kept for b in s.writes()} | set(self.steps.inputs)
-        self.steps.values = {n: v for n, v in self.steps.values.items() if n in used}
+
+def _symbols(port: OutPort) -> list[Var]:
+    """Those that stand for the elements of the port's value."""
+    own = port.own_symbols
+    return [] if own is None else [s for s in own.flat if isinstance(s, Var)]
+
+
+def drop_unread(steps: Steps) -> None:
+    """Steps nobody needs: shape arithmetic, and inputs that only inference read."""
+    for _ in range(2):  # what is gone needs no symbols
+        _drop(steps, LASTING, _wanted(steps))
+    used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
+    used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
+    for name in [n for n in steps.values if n not in used]:
+        del steps.values[name]
+
+
+def _wanted(steps: Steps) -> frozenset[Var]:
+    """Late symbols that steps and outputs need, but those that a loop sets for itself."""
+    every = [s for b in steps.blocks() for s in b.steps]
+    inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
+    shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
+    late = steps.sizes.late_of
+    return late(*shapes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
+
+
+def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
+    """Steps of a block that write nothing `lasting`, nor what later steps read, nor set symbols that are `wanted`."""
+    needed: set[str] = set()
+    kept: list[Step] = []
+    for step in reversed(steps.steps):
+        for block in step.blocks():
+            _drop(block, (*LASTING, Region.SHARED), wanted)
+        step.binds = {s: x for s, x in step.binds.items() if s in wanted}
+        read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
+        if read or step.checks or step.sets() & wanted:
+            kept.append(step)
+            needed |= {x.buffer.name for x in step.reads()}
+    steps.steps = kept[::-1]
 
 
 def _apart(work: Work) -> Work:
@@ -285,7 +300,7 @@ def _apart(work: Work) -> Work:
     return rewrite_work(work, move_loads(inner), lambda b: inner.get(b.name, b))
 
 
-def _empty(work: Work) -> bool:
+def is_empty(work: Work) -> bool:
     """Does a definition have no points?"""
     return isinstance(work, Definition) and any(a.extent == 0 for a in work.axes)
 
@@ -298,12 +313,7 @@ def _known_array(port: OutPort) -> Array:
 
 def foreign(buffer: Buffer) -> Buffer:
     """Memory of the caller: aligned as its elements are, no more."""
-    return replace(buffer, align=stored_bytes(buffer.dtype))
-
-
-def stored_bytes(dtype: DType) -> int:
-    """Bytes of one element in memory: packed types lie one element a byte."""
-    return dtype.compute.bytes if dtype.bits < 8 else dtype.bytes
+    return replace(buffer, align=buffer.dtype.stored_bytes)
 
 
 def indices(shape: tuple[Dim, ...]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from aot.lowering.define import Step, Steps
+from aot.lowering.steps import Step, Steps
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal
@@ -159,7 +159,12 @@ class _Fuser:
             index = _inverse(d, d.value)
             if index is None or value.region is not Region.ARENA or not self._movable(source, d.out):
                 continue
+            if not all(self._late(step) <= self._late(maker) for maker in self.makers[source.name]):
+                continue  # where it goes is not known when it is made
             self._move(step, source, d, index)
+
+    def _late(self, step: Step) -> frozenset[Var]:
+        return self.steps.sizes.late_of(*step.sizes()) if self.steps.sizes.late else frozenset()
 
     def _movable(self, source: Buffer, target: Buffer) -> bool:
         if source.name == target.name or source.dtype is not target.dtype:

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
-from aot.lowering.define import Step, Steps
 from aot.lowering.fuse import simplified
 from aot.lowering.order import Makers, sort
+from aot.lowering.steps import Step, Steps, volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
@@ -22,6 +22,7 @@ from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var, dense
 from codegen.program import Region
 
 ROW_BYTES = 1 << 17  # of all temporaries of one row
+LANES = 8  # rows side by side that are worth it
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ def group(steps: Steps) -> None:
     for step in list(steps.steps):
         clusters.consider(step)
     for cluster in clusters.made:
-        if len(cluster.steps) > 1:
+        if len(cluster.steps) > 1 and not _side_by_side(steps, cluster):
             _form(steps, cluster)
     sort(steps)
 
@@ -148,6 +149,22 @@ def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
     return all(v >= set(d.axes) for v in moving) and any(v >= {*d.axes, *reduction.axes} for v in moving)
 
 
+def _side_by_side(steps: Steps, cluster: _Cluster) -> bool:
+    """Does an input, whose layout is given, hold equal elements of neighbouring rows next to each other?
+
+    Then lanes run over rows, which needs no group; what is made here gets the layout that suits a group.
+    """
+    for step in cluster.steps:
+        d, rows = step.definition, cluster.rows[id(step)]
+        assert d is not None
+        for x in loads(d.value) if d.reduction is not None else ():
+            value = steps.values.get(x.buffer.name)
+            last = x.index[-1] if x.index else None
+            if value is not None and value.region is Region.INPUT and isinstance(last, Var) and last in rows:
+                return not isinstance(last.extent, int) or last.extent >= LANES
+    return False
+
+
 def _counts(steps: Steps) -> dict[str, int]:
     counts: dict[str, int] = {}
     for step in steps.steps:
@@ -179,14 +196,6 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
     steps.steps = [s for s in steps.steps if id(s) not in inside]
     for name in temps:
         del steps.values[name]
-
-
-def volume(extents: Iterable[Size]) -> Size:
-    """Their product."""
-    total: Size = 1
-    for n in extents:
-        total = n * total if isinstance(n, int) else total * n
-    return total
 
 
 def _layers(cluster: _Cluster) -> tuple[str, ...]:

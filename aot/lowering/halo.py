@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aot.lowering.define import Steps
 from aot.lowering.reach import after, before
+from aot.lowering.steps import Steps
 from codegen.define import Definition
 from codegen.expressions import rewrite, walk
 from codegen.index import normal

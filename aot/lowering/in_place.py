@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aot.lowering.define import Step, Steps
 from aot.lowering.memory import lifetimes
+from aot.lowering.steps import Step, Steps
 from codegen.define import Definition
 from codegen.expressions import loads
 from codegen.index import normal

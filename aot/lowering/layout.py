@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from aot.lowering.define import Step, Steps, Value
 from aot.lowering.group import streams
 from aot.lowering.halo import Halo, borders, halos, strip
+from aot.lowering.steps import Step, Steps, Value
 from codegen.access import all_axes, coefficient, known, offset, points
 from codegen.define import Definition, Group
 from codegen.expressions import loads, variables
@@ -32,13 +32,13 @@ SCATTER = 4.0  # what storing an element by itself costs, against reading one by
 
 
 def lay_out(steps: Steps) -> None:
-    """Give every value its strides, and every step the buffers that have them."""
+    """Give every value of a block its strides, and every step the buffers that have them."""
     copy_padded_inputs(steps)
     wanted = _votes(steps)
     halo = halos(steps)
     placed: dict[str, Buffer] = {}
     sites, constants = _sites(steps), steps.constants()
-    for value in list(steps.values.values()):
+    for value in [steps.values[name] for name in steps.touched()]:
         if value.region is Region.ARENA:
             touched = sites.get(value.name, [])
             buffer, elements = _place(value, wanted.get(value.name, {}), halo.get(value.name), touched, constants)
@@ -58,10 +58,11 @@ def copy_padded_inputs(steps: Steps) -> None:
     """An input that a window reads again and again is first copied into a layout of our own."""
     constants = steps.constants()
     wanted = {n for s in steps.steps for w in s.works for d in members(w) for n in _windows(d, constants, w)}
-    for name in steps.inputs:
-        value = steps.values[name]
-        if value.buffer.dtype.is_float and name in wanted:
-            _copy(steps, value)
+    for name in dict.fromkeys(steps.inputs):
+        if name in wanted and steps.values[name].region is not Region.CONSTANT:
+            value = steps.values[name]
+            if value.buffer.dtype.is_float:
+                _copy(steps, value)
 
 
 def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
@@ -78,7 +79,10 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
 
 def _copy(steps: Steps, value: Value) -> None:
     b = value.buffer
-    made = replace(b, name=f"{b.name}.copy")
+    name = f"{b.name}.copy"
+    while name in steps.values:  # another block has one, too
+        name += "_"
+    made = replace(b, name=name)
     steps.values[made.name] = Value(made, Region.ARENA)
     for step in steps.steps:
         step.works = tuple(rewrite_work(w, move_loads({b.name: made})) for w in step.works)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aot.lowering.define import Steps, stored_bytes
 from aot.lowering.sizes import Sizes
+from aot.lowering.steps import Cycle, Steps
 from codegen.access import known
 from codegen.index import Affine, bounds, normal
 from codegen.loops import Const, Expr, Size, as_expr, prim
@@ -37,20 +37,34 @@ class Plan:
 
 
 def plan(steps: Steps) -> Plan:
-    """Offsets of all ARENA values; where sizes are known only at run time, so are the offsets."""
-    lives = lifetimes(steps)
+    """Offsets of all values in the arena; where sizes are known only at run time, so are the offsets."""
+    lives = _Lives(steps).found
+    halves = {n: (v.half, _bytes(steps, n)) for n, v in steps.values.items() if v.half is not None}
     sizes = {n: _bytes(steps, n) for n in lives}
+    for half, size in halves.values():
+        sizes[half.pair] = _larger(sizes[half.pair], 2 * size)
+    made = _placed(lives, sizes, steps.sizes)
+    for name, (half, _) in halves.items():
+        apart = sizes[half.pair] // 2
+        made.offsets[name] = made.offsets[half.pair] + half.index * apart
+    return made
+
+
+def _placed(lives: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Sizes) -> Plan:
     if all(isinstance(s, int) for s in sizes.values()):
         fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
-    guessed = [Life(n, known(s), *lives[n]) for n, s in sizes.items()]
-    return _stacked(guessed, sizes, steps.sizes)
+    return _stacked([Life(n, known(s), *lives[n]) for n, s in sizes.items()], sizes, names)
+
+
+def _larger(a: Size, b: Size) -> Size:
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else prim("max", as_expr(a, DType.I64), b)
 
 
 def _bytes(steps: Steps, name: str) -> Size:
     value = steps.values[name]
-    return aligned(value.elements * stored_bytes(value.buffer.dtype))
+    return aligned(steps.sizes.most(value.elements) * value.buffer.dtype.stored_bytes)
 
 
 def aligned(size: Size) -> Size:
@@ -67,6 +81,36 @@ def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
             if steps.values[name].region is Region.ARENA:
                 lives[name] = (lives.get(name, (at, at))[0], at)
     return lives
+
+
+class _Lives:
+    """Lives over the steps of all blocks, one after another; two halves are one value.
+
+    What several blocks touch, a loop among them, lives as long as the loop runs: each iteration may come back to it.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self.values, self.at = steps.values, 0
+        self.found: dict[str, tuple[int, int]] = {}
+        self._block(steps)
+
+    def _block(self, block: Steps) -> None:
+        for step in block.steps:
+            start = self.at
+            for inner in step.blocks():
+                self._block(inner)
+            looped = isinstance(step.control, Cycle)
+            for name in dict.fromkeys([b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]):
+                value = self.values[name]
+                if value.region is Region.SHARED and looped:
+                    self._touch(name if value.half is None else value.half.pair, start)
+                elif step.control is None and value.region in (Region.ARENA, Region.SHARED):
+                    self._touch(name if value.half is None else value.half.pair, self.at)
+            self.at += 1
+
+    def _touch(self, name: str, first: int) -> None:
+        before, _ = self.found.get(name, (first, first))
+        self.found[name] = min(before, first), self.at
 
 
 def place(lives: list[Life]) -> dict[str, int]:

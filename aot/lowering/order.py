@@ -1,13 +1,14 @@
 """Which steps a step needs, and an order that runs.
 
 A value may be made in parts by several steps (a Concat made in place); whoever reads one part needs only its maker.
+A symbol counts as a value: who uses it needs the step that sets it, and the checks of it.
 """
 
 from __future__ import annotations
 
-from aot.lowering.define import Step, Steps
+from aot.lowering.steps import Step, Steps
 from codegen.index import bounds, normal
-from codegen.loops import Expr, Load
+from codegen.loops import Expr, Load, Var
 from codegen.traverse import members
 
 
@@ -16,9 +17,15 @@ class Makers:
 
     def __init__(self, steps: Steps) -> None:
         self.of: dict[str, list[Step]] = {}
+        self.sizes = steps.sizes
+        self.setters: dict[Var, Step] = {}
+        self.checks: list[tuple[frozenset[Var], Step]] = []
         for step in steps.steps:
             for b in step.writes():
                 self.of.setdefault(b.name, []).append(step)
+            self.setters |= dict.fromkeys(step.sets(), step)
+            if step.checks:
+                self.checks.append((self.sizes.late_of(*step.sizes()), step))
 
     def above(self, step: Step) -> list[Step]:
         """Steps that make what `step` reads; not itself."""
@@ -28,7 +35,15 @@ class Makers:
             for maker in made:
                 if maker is not step and (len(made) == 1 or overlaps(load, maker)):
                     found[id(maker)] = maker
+        if self.setters or self.checks:
+            found |= {id(s): s for s in self._before_symbols(step) if s is not step}
         return list(found.values())
+
+    def _before_symbols(self, step: Step) -> list[Step]:
+        """Steps that set the symbols that `step` uses, and check them."""
+        used = self.sizes.late_of(*step.sizes())
+        setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
+        return setters + [s for checked, s in self.checks if not step.checks and used and checked <= used]
 
 
 def overlaps(load: Load, maker: Step) -> bool:

@@ -5,30 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
-
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array, numpy_dtype
-from aot.lowering.define import Repeat, Step, Steps, Value
+from aot.lowering.flow import Flow
 from aot.lowering.memory import ALIGN, Plan, plan
+from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of, volume
 from codegen.access import traffic
 from codegen.access import work as operations
 from codegen.define import Definition, Group
-from codegen.expressions import variables
 from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var
 from codegen.nest import apply, units
 from codegen.pack import pack_array, pack_buffer
-from codegen.points import free
 from codegen.printer import definition_text, schedule_text
-from codegen.program import Call, ConstantBlock, Place, Program, Region, Tensor
+from codegen.program import Bind, Call, ConstantBlock, Late, Let, Place, Program, Region, Tensor
 from codegen.schedule import Pack, Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
-from codegen.traverse import Work, expressions, local, members, move_loads, reads, rewrite_work, writes
+from codegen.traverse import Work, members, move_loads, reads, rewrite_work, writes
 
 Progress = Callable[[int, int], None]
+Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
+CAPACITY = 64  # of a symbol without an end, at first
 
 
 @dataclass(slots=True)
@@ -44,16 +43,22 @@ class _Constants:
         if key not in self.known:
             assert value.data is not None
             self.known[key] = self.size
-            self.blocks.append(_block(self.size, stored(value.data, value.buffer), value.buffer, plan))
+            self.blocks.append(_block(self.size, value, stored(value.data, value.buffer), plan))
             self.size += -(-max(self.blocks[-1].nbytes, 1) // ALIGN) * ALIGN
         return self.known[key]
 
 
-def _block(offset: int, data: Array, buffer: Buffer, plan: Pack | None) -> ConstantBlock:
-    if plan is None:
+def _block(offset: int, value: Value, data: Array, plan: Pack | None) -> ConstantBlock:
+    if plan is None and value.arrange is None:
         return ConstantBlock(offset, data)
-    count = prod(n for n in pack_buffer(buffer, plan).shape if isinstance(n, int))
-    return ConstantBlock(offset, data, partial(pack_array, plan=plan), count * data.itemsize)
+    shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
+    count = prod(n for n in shape if isinstance(n, int))
+
+    def arrange(source: Array) -> Array:
+        made = source if value.arrange is None else value.arrange(source)
+        return made if plan is None else pack_array(made, plan)
+
+    return ConstantBlock(offset, data, arrange, count * data.itemsize)
 
 
 def stored(data: Array, buffer: Buffer) -> Array:
@@ -64,32 +69,73 @@ def stored(data: Array, buffer: Buffer) -> Array:
 class ProgramBuilder:
     """Makes the program step by step; `text` collects what was chosen, for dumps."""
 
-    def __init__(self, graph: Graph, steps: Steps, target: Target) -> None:
-        self.graph, self.steps, self.target = graph, steps, target
+    def __init__(self, graph: Graph, steps: Steps, target: Target, pick: Pick = choose) -> None:
+        self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = _Constants()
         self.kernels: dict[Kernel, str] = {}
         self.names: set[str] = set()
         self.calls: list[Call] = []
         self.text: list[str] = []
+        self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, 0, (), ())
 
     def build(self, progress: Progress | None = None) -> Program:
         arena = plan(self.steps)
         for done, step in enumerate(self.steps.steps):
-            parts = _together(step.works)
-            made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
-            if step.repeat is not None:
-                self._repeat(made, step.repeat)
+            self._step(step, arena)
             if progress is not None:
                 progress(done + 1, len(self.steps.steps))
         kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
+        outputs = self._tensors(Region.OUTPUT)
+        late = self._late()
         self.program = Program(
             self.steps.name, self.steps.symbols, kernels, tuple(self.calls), tuple(self.constants.blocks),
-            self.constants.size, arena.size, 0, self._tensors(Region.INPUT), self._tensors(Region.OUTPUT),
-            computed=tuple(self.steps.sizes.meaning.items()), rules=tuple(dict.fromkeys(self.steps.rules)),
-            state_bytes=self.steps.state_bytes,
+            self.constants.size, arena.size, 0, self._tensors(Region.INPUT), outputs,
+            computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
+            state_bytes=self.steps.state_bytes, control=tuple(self.flow.control), late=late,
         )  # fmt: skip
         return self.program
+
+    def _late(self) -> tuple[Late, ...]:
+        """Symbols that the program sets, with the capacities that memory has been laid out for."""
+        used = {c.symbol for c in self.flow.control if isinstance(c, Bind | Let)}
+        late = {s: c for s, c in self.steps.sizes.late.items() if s in used}
+        return tuple(Late(s, c, 0 if c is None else CAPACITY) for s, c in late.items())
+
+    def _computed(self, late: tuple[Late, ...]) -> tuple[tuple[Var, Expr], ...]:
+        """Named sizes, but those made of symbols that nothing needs."""
+        sizes, symbols = self.steps.sizes, {x.symbol for x in late}
+        return tuple((s, m) for s, m in sizes.meaning.items() if sizes.late_of(m) <= symbols)
+
+    def _bind(self, step: Step, arena: Plan) -> None:
+        for symbol, load in step.binds.items():
+            b = load.buffer
+            at: Size = b.origin
+            for i, stride in zip(load.index, b.strides, strict=True):
+                at = at + i * stride
+            place = self._place(b.name, None, arena)
+            offset = self.steps.sizes.of(place.offset + at * b.dtype.stored_bytes)
+            self.flow.bind(symbol, replace(place, offset=offset), b.dtype)
+
+    def _step(self, step: Step, arena: Plan) -> None:
+        self._bind(step, arena)
+        self.flow.check(step.checks)
+        match step.control:
+            case Choice():
+                self.flow.choice(step, step.control, lambda block: self._block(block, arena))
+            case Cycle():
+                self.flow.cycle(step, step.control, lambda block: self._block(block, arena))
+            case None if step.works:
+                parts = _together(step.works)
+                made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
+                if step.repeat is not None:
+                    self._repeat(made, step.repeat)
+            case None:
+                pass
+
+    def _block(self, block: Steps, arena: Plan) -> None:
+        for step in block.steps:
+            self._step(step, arena)
 
     def _tensors(self, region: Region) -> tuple[Tensor, ...]:
         if region is Region.INPUT:
@@ -99,7 +145,9 @@ class ProgramBuilder:
         for node in self.graph.results:
             port = node.source(0)
             names = tuple(dict.fromkeys((*node.out_port(0).names, *port.names)))
-            found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape))
+            sizes = self.steps.sizes
+            most = sizes.most(sizes.of(volume(port.shape))) if any(map(sizes.is_late, port.shape)) else None
+            found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape, most))
         return tuple(found)
 
     def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
@@ -124,7 +172,7 @@ class ProgramBuilder:
         schedules += () if given is None else (_renamed(given, roles),)
         works, schedules, packs = separated(works, schedules, constants, fixed)
         params = _params(works)
-        sizes = _sizes(works, (*self.steps.symbols, *self.steps.sizes.meaning))
+        sizes = _sizes(works, (*self.steps.symbols, *self.steps.sizes.late, *self.steps.sizes.meaning))
         if isinstance(works[0], tuple):
             kernel = Kernel("", sizes, params, works[0])
         else:
@@ -139,7 +187,7 @@ class ProgramBuilder:
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
         """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""
-        found = choose(work, self.target, constants)
+        found = self.pick(work, self.target, constants)
         border = together and isinstance(work, Definition) and isinstance(work.value, Const)
         return replace(found, parallel=None) if border else found
 
@@ -159,7 +207,7 @@ class ProgramBuilder:
     def _place(self, name: str, packed: Pack | None, arena: Plan) -> Place:
         value = self.steps.values[name]
         match value.region:
-            case Region.ARENA:
+            case Region.ARENA | Region.SHARED:
                 return Place(Region.ARENA, 0, arena.offsets[name])
             case Region.STATE:
                 return Place(Region.STATE, 0, value.index)
@@ -209,6 +257,12 @@ def separated(
     rest = tuple(w for w in works if isinstance(w, tuple))
     plans = {fresh: replace(plan, operand=fresh) for (_, plan), fresh in taken.items() if plan is not None}
     return (*(w for w, _ in pairs), *rest), tuple(s for _, s in pairs), plans
+
+
+def alone(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
+    """The kernel of one work, whose buffers have the names of their roles."""
+    works, schedules, _ = separated((work,), (schedule,), constants, {name: name for name in constants})
+    return apply("alone", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, _params(works))
 
 
 def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
@@ -269,16 +323,7 @@ def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
 
 def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]:
     """Symbols that the kernel reads: sizes known at run time only."""
-    found: set[Var] = set()
-    for work in works:
-        for d in members(work):
-            extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]
-            found |= variables(*(s for s in extents if isinstance(s, Expr)))
-        found |= variables(*expressions(work))
-        if isinstance(work, tuple):
-            found |= free(work)
-        for b in (*writes(work), *local(work), *(x.buffer for x in reads(work))):
-            found |= variables(*(s for s in (*b.shape, *b.strides, b.origin) if isinstance(s, Expr)))
+    found = frozenset[Var]().union(*map(sizes_of, works))
     return tuple(s for s in symbols if s in found)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from aot.lowering.define import Repeat, Step, Steps, Value
+from aot.lowering.steps import Repeat, Step, Steps, Value
 from codegen.access import known
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
@@ -66,6 +66,8 @@ def _spread(step: Step, g: Group, steps: Steps) -> None:
         return
     shift = _Shift({})
     outs = {d.out.name for d in members}
+    if any(_reads_clock(d, t) for d in members):
+        return
     for d in members:
         sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value) if x.buffer.space is not Space.TABLE)]
         if not all(shift.add(b, index, t) for b, index in sites):
@@ -76,6 +78,11 @@ def _spread(step: Step, g: Group, steps: Steps) -> None:
     fixed: dict[Expr, Expr] = {t: Const(0)}
     works = tuple(_at_start(d, t, fixed, renamed, shift.elements) for d in members)
     step.works, step.repeat = works, Repeat(n, dict(shift.elements))
+
+
+def _reads_clock(d: Definition, t: Var) -> bool:
+    """Does a value depend on the number of the step itself? A kernel for all steps does not know it."""
+    return t in variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
 def _weights(members: list[Definition], steps: Steps) -> int:

@@ -10,21 +10,31 @@ from math import inf
 import numpy as np
 
 from aot.ir.dims import shortest
-from aot.ir.types import Array, Dim, Shape, TensorType
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
+from aot.lowering.bounds import Intervals
 from codegen.access import known
 from codegen.expressions import rewrite, variables
 from codegen.index import bounds, normal
-from codegen.loops import Const, Expr, Prim, Size, Var
+from codegen.loops import Const, Expr, Prim, Size, Var, as_expr, prim
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
 
+_WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
 
 
 class Sizes:
-    """`meaning[s]` is what a named size stands for, over the model's symbols and sizes named before it."""
+    """`meaning[s]` is what a named size stands for, over the model's symbols and sizes named before it.
+
+    `late`: symbols that an inference sets, and their capacities where they have one.
+    """
 
     def __init__(self) -> None:
         self.meaning: dict[Var, Expr] = {}
+        self.late: dict[Var, Var | None] = {}
+        self.facts: dict[Expr, Expr] = {}
         self._names: dict[Expr, Var] = {}
+        self._made_of: dict[Var, frozenset[Var]] = {}
 
     def of(self, dim: Dim) -> Dim:
         """`dim` as sums of products of symbols and named sizes."""
@@ -52,7 +62,10 @@ class Sizes:
         if meaning not in self._names:
             low, high = bounds(normal(meaning, {}))
             extent = int(high) + 1 if high < inf else None
-            made = Var(f"{stem}{len(self.meaning)}", extent, max(int(low), 0) if low > -inf else 0, known(meaning))
+            least = int(low) if low > -inf else -(1 << 63)
+            # a size made of input sizes alone is one: not negative, whatever its range says
+            least = least if self.is_late(meaning) else max(least, 0)
+            made = Var(f"{stem}{len(self.meaning)}", extent, least, max(known(meaning), 1))
             self._names[meaning] = made
             self.meaning[made] = meaning
         return self._names[meaning]
@@ -62,6 +75,59 @@ class Sizes:
         made = Var(f"{stem}{len(self.meaning)}", None, 0, known(meaning))
         self.meaning[made] = meaning
         return made
+
+    def is_late(self, size: Size) -> bool:
+        """Does it depend on what an inference computes?"""
+        return bool(self.late) and bool(self.late_of(size))
+
+    def late_of(self, *sizes: Size) -> frozenset[Var]:
+        """The late symbols that sizes are made of."""
+        read = variables(*(s for s in sizes if isinstance(s, Expr)))
+        return frozenset(v for s in read for v in self._late_in(s))
+
+    def _late_in(self, symbol: Var) -> frozenset[Var]:
+        if symbol in self.late:
+            return frozenset((symbol,))
+        if symbol not in self.meaning:
+            return frozenset()
+        if symbol not in self._made_of:
+            self._made_of[symbol] = self.late_of(self.meaning[symbol])
+        return self._made_of[symbol]
+
+    def most(self, size: Size) -> Size:
+        """What a size is at most, over what is known before an inference; symbols without an end get capacities."""
+        if not self.is_late(size):
+            return size
+        plain = self._spelled(size)
+        high = Intervals(self.late.__contains__, _range, self.facts).of(plain)[1]
+        if high is None:
+            high = Intervals(self.late.__contains__, self._held, self.facts).of(plain)[1]
+        if high is None:
+            raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
+        return self.of(prim("max", high, 0))
+
+    def learn(self, one: Size, other: Size) -> None:
+        """Two sizes are equal, which is checked before either is used: for bounds."""
+        if not self.is_late(one) or self.is_late(other):
+            one, other = other, one
+        if self.is_late(one) and not self.is_late(other):
+            self.facts[self._spelled(self.of(one))] = as_expr(other, DType.I64)
+
+    def _spelled(self, size: Size) -> Expr:
+        """Over symbols and sizes that no late symbol is part of."""
+        found = as_expr(size, DType.I64)
+        while named := {v: self.meaning[v] for v in variables(found) if v in self.meaning and self.is_late(v)}:
+            found = rewrite(found, lambda e: named.get(e) if isinstance(e, Var) else None)
+        return normal(found, {}).expr()
+
+    def _held(self, symbol: Var) -> tuple[Expr | None, Expr | None]:
+        low, high = _range(symbol)
+        if low is not None and high is not None:
+            return low, high
+        capacity = self.late[symbol]
+        if capacity is None:
+            capacity = self.late[symbol] = Var(f"{symbol.name}.most", None, 1)
+        return (Const(0) - capacity if low is None else low), capacity if high is None else high
 
     def written_out(self, size: Size) -> Expr:
         """Over the model's symbols alone, in the shortest form."""
@@ -73,3 +139,9 @@ class Sizes:
 
     def _named(self, e: Expr) -> Expr | None:
         return self.name(e) if isinstance(e, Prim) and e.fn not in PLAIN else None
+
+
+def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
+    """How far a symbol can be from 0 by its type; wide types say nothing."""
+    low = Const(symbol.low) if symbol.low > -_WIDE else None
+    return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aot.lowering.define import Steps
+from aot.lowering.steps import Steps
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal

@@ -44,7 +44,7 @@ class Variables:
         if not type.is_static:
             raise UnsupportedError(f"{node.type}: variable {id!r} must have a shape known at compile time, got {type}")
         if id not in self.known:
-            width = type.dtype.compute.bytes if type.dtype.bits < 8 else type.dtype.bytes
+            width = type.dtype.stored_bytes
             flag, data = self.bytes, self.bytes + LINE
             self.bytes = data + -(-(prod(type.static_shape) * width + LINE) // LINE) * LINE
             self.known[id] = Variable(type, flag, data)

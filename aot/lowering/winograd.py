@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from aot.lowering.define import Step, Steps, Value
+from aot.lowering.steps import Step, Steps, Value
 from codegen.loops import Buffer, Var, dense
 from codegen.program import Region
 from codegen.schedules.winograd import Winograd, choose_size, form_of, transformed, winograd
@@ -21,18 +22,19 @@ def use_winograd(steps: Steps, target: Target) -> None:
     for step in steps.steps:
         d = step.definition
         form = form_of(d, constants) if d is not None else None
-        m = choose_size(form, target.cores) if form is not None else 0
+        m = choose_size(form) if form is not None else 0
         if d is None or form is None or not m:
             continue
         made = winograd(d, form, m, target)
         if made.weights.name not in steps.values:
             data = steps.values[form.w.buffer.name].data
             assert data is not None
-            steps.values[made.weights.name] = Value(made.weights, Region.CONSTANT, data=transformed(data, form, m))
+            steps.values[made.weights.name] = Value(
+                made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, m=m)
+            )
         alone = made.blocks < FEW and len(made.work.axes) == 1  # one picture
         parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]
     steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
-    _drop_unread(steps)
 
 
 def _whole(step: Step, made: Winograd) -> Step:
@@ -52,8 +54,3 @@ def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
     (ty,) = made.work.axes
     plans = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
     return [replace(step, works=(w,), schedule=plan) for w, plan in zip(works, plans, strict=True)]
-
-
-def _drop_unread(steps: Steps) -> None:
-    used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
-    steps.values = {n: v for n, v in steps.values.items() if n in used or v.region in (Region.INPUT, Region.OUTPUT)}

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Element, Input, Operand, Piece, ViewOp, op
-from aot.ir.types import Array, Shape, TensorType
+from aot.ir.op import Element, Elements, Input, Operand, Piece, ViewOp, op
+from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.elementwise_unary import Unary
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Const, Expr, prim, select
@@ -26,6 +26,8 @@ _INTEGERS = {
 @op("opset1")
 class Clamp(Elementwise):
     """min(max(x, min), max); for integers the bounds are rounded inwards."""
+
+    elements = Elements.NUMBER
 
     min: float = 0.0
     max: float = 0.0
@@ -45,8 +47,8 @@ class Clamp(Elementwise):
         if x.dtype.kind not in "iu":
             return rounded_once(self._clipped, x)
         info = np.iinfo(x.dtype)
-        low = info.min if self.min <= info.min else math.ceil(self.min)
-        high = info.max if self.max >= info.max else math.floor(self.max)
+        low = min(max(math.ceil(max(self.min, -(2.0**64))), info.min), info.max)
+        high = min(max(math.floor(min(self.max, 2.0**64)), info.min), info.max)
         return np.clip(x, x.dtype.type(low), x.dtype.type(high))
 
     def _clipped(self, x: Array) -> Array:
@@ -64,6 +66,8 @@ def _inwards(bound: float, dtype: DType, towards: object) -> int:
 class Elu(Unary):
     """x where x > 0, else alpha (e^x - 1)"""
 
+    elements = Elements.FLOAT
+
     alpha: float = 1.0
 
     def scalar(self, x: Expr) -> Expr:
@@ -76,6 +80,8 @@ class Elu(Unary):
 @op("opset2", type="Gelu")
 class Gelu_2(Unary):
     """x (1 + erf(x / sqrt(2))) / 2"""
+
+    elements = Elements.FLOAT
 
     def scalar(self, x: Expr) -> Expr:
         return x * 0.5 * (prim("erf", x * math.sqrt(0.5)) + 1.0)
@@ -112,6 +118,8 @@ class Gelu(Gelu_2):
 class HSigmoid(Unary):
     """min(max(x + 3, 0), 6) / 6"""
 
+    elements = Elements.FLOAT
+
     def scalar(self, x: Expr) -> Expr:
         return prim("min", prim("max", x + 3.0, 0.0), 6.0) * (1 / 6)
 
@@ -123,6 +131,8 @@ class HSigmoid(Unary):
 class HSwish(Unary):
     """x min(max(x + 3, 0), 6) / 6"""
 
+    elements = Elements.FLOAT
+
     def scalar(self, x: Expr) -> Expr:
         return x * prim("min", prim("max", x + 3.0, 0.0), 6.0) * (1 / 6)
 
@@ -133,6 +143,8 @@ class HSwish(Unary):
 @dataclass(frozen=True)
 class WithScalars(Elementwise):
     """The first input's elements with parameters that are single numbers, in inputs of their own."""
+
+    elements = Elements.FLOAT
 
     def infer(self, x: Operand, *parameters: Operand) -> TensorType:
         for p in parameters:
@@ -210,6 +222,8 @@ class Identity(ViewOp):
 class Mish(Unary):
     """x tanh(ln(1 + e^x))"""
 
+    elements = Elements.FLOAT
+
     def scalar(self, x: Expr) -> Expr:
         # tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); above 20 that is 1, and n would overflow
         e = prim("exp", prim("min", x, 20.0))
@@ -224,23 +238,37 @@ class Mish(Unary):
 class PRelu(Elementwise):
     """x where x >= 0, else slope x; a slope with as many numbers as there are channels goes by channel."""
 
+    elements = Elements.FLOAT
+
     def infer(self, x: Operand, slope: Operand) -> TensorType:
-        return x.type if self._by_channel(x.shape, slope.shape) else super().infer(x, slope)
+        if len(slope.shape) != 1 or not self._by_channel(x.shape, slope.shape[0]):
+            super().infer(x, slope)
+        return x.type
 
     @staticmethod
-    def _by_channel(data: Shape, slope: Shape) -> bool:
-        return len(slope) == 1 and len(data) > 1 and (slope[0] == data[1] or not isinstance(data[1], int))
+    def _by_channel(data: Shape, count: Dim) -> bool:
+        """May `count` be the number of channels?"""
+        return len(data) > 1 and (count == data[1] or isinstance(count, Expr) or isinstance(data[1], Expr))
 
     def compute(self, out: TensorType, x: Input, slope: Input) -> Element:
-        if self._by_channel(x.shape, slope.shape):
-            return lambda *index: self.scalar(x(*index), slope(index[1]))
-        return super().compute(out, x, slope)
+        if slope.rank != 1 or not self._by_channel(x.shape, slope.shape[0]):
+            return super().compute(out, x, slope)
+        count, channels = slope.shape[0], x.shape[1]
+
+        def element(*index: Expr) -> Expr:
+            if count == channels:
+                return self.scalar(x(*index), slope(index[1]))
+            last = prim("min", index[-1], count - 1)  # of one number it is the only one
+            place = select(prim("eq", count, channels), index[1], last) if x.rank > 2 else last
+            return self.scalar(x(*index), slope(place))
+
+        return element
 
     def scalar(self, x: Expr, slope: Expr) -> Expr:
         return select(prim("lt", x, 0), x * slope, x)
 
     def reference(self, x: Array, slope: Array) -> Array:
-        if self._by_channel(x.shape, slope.shape):
+        if slope.ndim == 1 and self._by_channel(x.shape, slope.size):
             slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
         return rounded_once(self._kinked, x, slope)
 
@@ -253,6 +281,8 @@ class PRelu(Elementwise):
 class Relu(Unary):
     """max(x, 0)"""
 
+    elements = Elements.NUMBER
+
     def scalar(self, x: Expr) -> Expr:
         return prim("max", x, 0)
 
@@ -264,6 +294,8 @@ class Relu(Unary):
 class Sigmoid(Unary):
     """1 / (1 + e^-x)"""
 
+    elements = Elements.FLOAT
+
     def scalar(self, x: Expr) -> Expr:
         return 1.0 / (prim("exp", -x) + 1.0)
 
@@ -274,6 +306,8 @@ class Sigmoid(Unary):
 @op("opset4")
 class SoftPlus(Unary):
     """ln(1 + e^x)"""
+
+    elements = Elements.FLOAT
 
     def scalar(self, x: Expr) -> Expr:
         return prim("max", x, 0.0) + log1p(prim("exp", -prim("abs", x)))
@@ -292,6 +326,8 @@ def log1p(x: Expr) -> Expr:
 @op("opset9")
 class SoftSign(Unary):
     """x / (1 + |x|)"""
+
+    elements = Elements.FLOAT
 
     def scalar(self, x: Expr) -> Expr:
         return x / (prim("abs", x) + 1.0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Op, Operand, Work, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Op, Operand, Work, op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.pooling import first_of, flat_index, lowest, mean_type, rounded
 from aot.opset.windows import kernel_axes, reduce_over
@@ -51,6 +51,8 @@ class Share:
 @dataclass(frozen=True)
 class Adaptive(Op):
     """Data [N, C, spatial...] and the spatial shape of the output."""
+
+    elements = Elements.FLOAT
 
     def pooled(self, x: Operand, shape: Operand) -> TensorType:
         wanted = shape.dims(f"{self.type}: output shape")

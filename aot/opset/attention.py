@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Operand, op
+from aot.ir.op import DecomposedOp, Elements, Operand, op
 from aot.ir.types import Array, TensorType, dim_text
 from aot.opset.decomposition import narrowed, numbers, reshaped, wide, widened
 from aot.opset.families import broadcast
@@ -22,6 +22,8 @@ class ScaledDotProductAttention(DecomposedOp):
     `causal` lets a query see no later keys, whatever the mask. `scale` is 1 / sqrt(E) if absent. `sink` is a further
     score that has no value.
     """
+
+    elements = Elements.FLOAT
 
     causal: bool = False
 

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.ir.types import Array
+from aot.ir.op import Operand
+from aot.ir.types import Array, Dim, differs
 from codegen.loops import Buffer, Expr, prim, select
 from codegen.script import Scripted, loops, var
 from runtime.abi import DType
+from runtime.errors import ShapeError
 
 Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x
+
+
+def pairs(boxes: Operand, scores: Operand, numbers: int = 4) -> tuple[tuple[Dim, Dim, str], ...]:
+    """Sizes that are equal in boxes [N, B, numbers] and scores [N, .., B]."""
+    return (
+        (boxes.shape[0], scores.shape[0], "first dimensions"), (boxes.shape[1], scores.shape[-1], "numbers of boxes"),
+        (boxes.shape[2], numbers, "numbers of a box"),
+    )  # fmt: skip
+
+
+def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbers: int = 4) -> None:
+    """ShapeError unless boxes have rank 3 and scores `rank`, and their sizes agree."""
+    ranked = (boxes.rank, scores.rank) == (3, rank)
+    if not ranked or any(isinstance(b, int) and differs(a, b) for a, b, _ in pairs(boxes, scores, numbers)):
+        wanted = f"[N, B, {numbers}] and [{'N, C' if rank == 3 else 'N'}, B]"
+        raise ShapeError(f"{what}: boxes and scores {wanted}, got {boxes.type} and {scores.type}")
 
 
 @loops
@@ -50,6 +68,37 @@ def _worse(scores: Buffer, key: tuple[Expr, ...], a: Expr, b: Expr) -> Expr:
     return prim("or", prim("lt", mine, other), prim("and", prim("eq", mine, other), prim("gt", a, b)))
 
 
+@loops
+def keep_apart(
+    order: Scripted, kept: Scripted, counts: Scripted, row: Scripted, span: Scripted, measure: Scripted,
+    threshold: Scripted, eta: float = 1.0,
+) -> None:  # fmt: skip
+    """kept[row, 0..counts[row] - 1]: those of order[row, ..] that overlap no kept one by more than the threshold.
+
+    `span`: how many there are, how many are kept at most. `measure`: a function that gives the overlap of two, and
+    its first argument. With `eta` below 1 each that is kept lowers a threshold above 0.5.
+    """
+    overlap_of, boxes = measure
+    found, most = span
+    limit = var(threshold)
+    counts[row] = 0
+    k = var(0, DType.I64)
+    while k < found and counts[row] < most:
+        mine = order[(*row, k)]
+        free = var(1, DType.I64)
+        j = var(0, DType.I64)
+        while free == 1 and j < counts[row]:
+            if overlap_of(boxes, mine, kept[(*row, j)]) > limit:
+                free = 0
+            j += 1
+        if free == 1:
+            kept[(*row, counts[row])] = mine
+            counts[row] += 1
+            if eta < 1.0 and limit > 0.5:
+                limit = limit * eta
+        k += 1
+
+
 def overlap(a: Scripted, b: Scripted, offset: float = 0.0) -> Scripted:
     """Intersection over union, 0 for boxes apart; `offset` is added to widths and heights: boxes of whole pixels."""
 
@@ -77,7 +126,9 @@ def overlaps(box: Array, others: Array, offset: float = 0.0) -> Array:
     return np.where(meet, common / np.where(union > 0, union, 1), 0)
 
 
-def greedy(boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0) -> list[int]:
+def greedy(
+    boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0, eta: float = 1.0
+) -> list[int]:
     """For references: boxes in order that overlap no kept one by more than the threshold."""
     kept: list[int] = []
     for i in order:
@@ -85,4 +136,5 @@ def greedy(boxes: Array, order: Array, threshold: float, most: int = -1, offset:
             break
         if not kept or not (overlaps(boxes[i], boxes[kept], offset) > threshold).any():
             kept.append(int(i))
+            threshold *= eta if threshold > 0.5 else 1.0
     return kept

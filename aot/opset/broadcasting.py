@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
+from aot.ir.dims import may_be_negative
 from aot.ir.op import Operand, Piece, ViewOp, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.families import broadcast, pdpd_shape
@@ -42,6 +44,18 @@ class Broadcast(ViewOp):
             if isinstance(n, int) and isinstance(m, int) and n not in (1, m):
                 raise ShapeError(f"Broadcast: dimension {k} does not stretch to {m}, got {n}")
         return TensorType(x.dtype, wanted)
+
+    def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        x, target, mapping = (*operands, None)[:3]
+        assert x is not None and target is not None
+        wanted = target.dims("Broadcast: target shape")
+        if self.mode is BroadcastMode.BIDIRECTIONAL:
+            pairs = list(zip(reversed(x.shape), reversed(wanted), strict=False))
+        else:
+            pairs = list(zip(self._aligned(x.shape, wanted, mapping), wanted, strict=True))
+        unknown = [(n, m) for n, m in pairs if n not in (1, m) and (may_be_negative(n) or may_be_negative(m))]
+        either = self.mode is BroadcastMode.BIDIRECTIONAL
+        return [((n - m) * (n - 1) * ((m - 1) if either else 1), 0, "sizes to stretch, or 1,") for n, m in unknown]
 
     def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
         """The input's shape with the output's rank."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Shape, TensorType, numpy_dtype
 from aot.opset.families import axis
 from codegen.loops import Buffer, Expr, Reduce, Size, cast, prim
@@ -16,6 +16,8 @@ from runtime.errors import ShapeError
 @op("opset3")
 class Bucketize(ComputeOp):
     """How many boundaries are below x; with `with_right_bound` false, below or equal."""
+
+    elements = Elements.NUMBER
 
     output_type: DType = DType.I64
     with_right_bound: bool = True
@@ -54,6 +56,8 @@ def _common(a: DType, b: DType) -> DType:
 @op("opset15")
 class SearchSorted(LoopOp):
     """Where each value goes into its sorted row: before equal ones, or behind them in `right_mode`."""
+
+    elements = Elements.NUMBER
 
     right_mode: bool = False
     output_type: DType = DType.I64

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, differs, simplify
 from aot.opset.fourier import indices
 from codegen.define import Definition
@@ -42,6 +42,8 @@ def _clipped(value: Array, dtype: np.dtype[np.generic]) -> Array:
 @dataclass(frozen=True)
 class FromPlanes(ComputeOp):
     """One, two or three planes to [N, H, W, 3]."""
+
+    elements = Elements.NUMBER
 
     bgr = False
     planes = 2  # besides the form with one tensor
@@ -135,6 +137,8 @@ class I420toBGR(FromPlanes):
 @dataclass(frozen=True)
 class ToPlanes(LoopOp):
     """[N, H, W, 3] to Y for each pixel, U and V for the means of 2 x 2 pixels."""
+
+    elements = Elements.NUMBER
 
     single_plane: bool = True
     bgr = False

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Dim, TensorType, dim_text
 from aot.opset.families import axis
 from codegen.loops import Expr, Reduce, prim, select
@@ -20,6 +20,8 @@ class Col2Im(ComputeOp):
 
     Element k of patch i lies at i stride + k dilation - pad.
     """
+
+    elements = Elements.NUMBER
 
     strides: tuple[int, ...] = (1, 1)
     dilations: tuple[int, ...] = (1, 1)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Element, Input, Operand, op
+from aot.ir.op import Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, TensorType
-from aot.opset.elementwise_binary import AutoBroadcast, Binary, read_aligned
+from aot.opset.elementwise_binary import START_AXIS, AutoBroadcast, Binary, read_aligned
 from aot.opset.families import Elementwise, has_symbols
 from codegen.loops import Const, Expr, prim, select
 from runtime.abi import DType
@@ -19,11 +19,13 @@ from runtime.errors import ShapeError
 class Comparison(Binary):
     """A boolean of an element of `a` and one of `b`."""
 
+    elements = Elements.ANY
+
     def result(self, dtype: DType) -> DType:
         return DType.BOOL
 
     def reference(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.numpy(a, self.auto_broadcast.fit(b, a.shape)), np.bool_)
+        return np.asarray(self.numpy(a, self.auto_broadcast.fit(b, a.shape, self.start_axis)), np.bool_)
 
 
 @op("opset1")
@@ -72,6 +74,8 @@ class GreaterEqual(Comparison):
 class Logical(Binary):
     """A boolean of two booleans."""
 
+    elements = Elements.BOOLEAN
+
     def result(self, dtype: DType) -> DType:
         if dtype is not DType.BOOL:
             raise ShapeError(f"{self.type}: inputs must be boolean, got {dtype.value}")
@@ -110,6 +114,8 @@ class Xor(Logical):
 class LogicalNot(Elementwise):
     """not x"""
 
+    elements = Elements.BOOLEAN
+
     def infer(self, x: Operand) -> TensorType:
         if x.dtype is not DType.BOOL:
             raise ShapeError(f"LogicalNot: the input must be boolean, got {x.dtype.value}")
@@ -125,6 +131,8 @@ class LogicalNot(Elementwise):
 @dataclass(frozen=True)
 class Bitwise(Binary):
     """The bits of two integers."""
+
+    elements = Elements.BITS
 
     def result(self, dtype: DType) -> DType:
         if dtype.is_float:
@@ -171,6 +179,8 @@ class BitwiseRightShift(Bitwise):
 class BitwiseNot(Elementwise):
     """~x; `not x` of a boolean."""
 
+    elements = Elements.BITS
+
     def scalar(self, x: Expr) -> Expr:
         return prim("not", x)
 
@@ -181,6 +191,8 @@ class BitwiseNot(Elementwise):
 @dataclass(frozen=True)
 class Test(Elementwise):
     """A boolean of one float."""
+
+    elements = Elements.FLOAT
 
     def infer(self, x: Operand) -> TensorType:
         return TensorType(DType.BOOL, x.shape)
@@ -231,22 +243,25 @@ class IsNaN(Test):
 class Select(Elementwise):
     """a where the condition holds, else b; a and b broadcast to each other, the condition to their shape."""
 
+    symbolic = True
+
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
+    start_axis: int = attr(default=-1, xml=START_AXIS)
 
     def infer(self, condition: Operand, a: Operand, b: Operand) -> TensorType:
         if condition.dtype is not DType.BOOL:
             raise ShapeError(f"Select: the condition must be boolean, got {condition.dtype.value}")
         if a.dtype is not b.dtype:
             raise ShapeError(f"Select: element types differ: {a.dtype.value} and {b.dtype.value}")
-        both = self.auto_broadcast.shape(a.shape, b.shape, "Select")
-        return TensorType(a.dtype, self.auto_broadcast.shape(both, condition.shape, "Select"))
+        both = self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, "Select")
+        return TensorType(a.dtype, self.auto_broadcast.shape(both, condition.shape, self.start_axis, "Select"))
 
     def compute(self, out: TensorType, condition: Input, a: Input, b: Input) -> Element:
-        shapes = [self.auto_broadcast.aligned(out.shape, x.shape) for x in (condition, a, b)]
+        of_condition, of_b = (self.auto_broadcast.aligned(out.shape, x.shape, self.start_axis) for x in (condition, b))
 
         def element(*index: Expr) -> Expr:
-            c, yes, no = (read_aligned(x, s, index) for x, s in zip((condition, a, b), shapes, strict=True))
-            return self.scalar(c, yes, no)
+            yes, no = read_aligned(a, a.shape, index), read_aligned(b, of_b, index)
+            return self.scalar(read_aligned(condition, of_condition, index), yes, no)
 
         return element
 
@@ -258,6 +273,6 @@ class Select(Elementwise):
         return None if len(known) < 3 or has_symbols(operands[0]) else self.evaluate(*known)
 
     def reference(self, condition: Array, a: Array, b: Array) -> Array:
-        shape = self.auto_broadcast.shape(a.shape, b.shape, "Select")
-        chosen, yes, no = (self.auto_broadcast.fit(x, shape) for x in (condition, a, b))
-        return np.where(chosen, yes, no)
+        shape = self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, "Select")
+        chosen, no = (self.auto_broadcast.fit(x, shape, self.start_axis) for x in (condition, b))
+        return np.where(chosen, a, no)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
 from aot.ir.graph import Graph
-from aot.ir.op import Operand, RegionOp, op
-from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from codegen.expressions import rewrite
-from codegen.loops import Expr, Var, as_expr
-from runtime.abi import DType
+from aot.ir.op import Operand, RegionOp, axis_of, op
+from aot.ir.types import Array, Dim, TensorType, differs, numpy_dtype
+from aot.opset.infrastructure import Parameter
+from aot.opset.port_maps import (
+    BackEdge,
+    InputMap,
+    OutputMap,
+    check_slices,
+    in_order,
+    part_count,
+    part_of,
+    whole_parts,
+)
+from codegen.expressions import variables
+from codegen.loops import Const, Expr, Var, prim, select
 from runtime.errors import InternalError, ShapeError, UnsupportedError
 
 Regions = Mapping[str, Graph]
@@ -20,48 +31,15 @@ Arrays = Sequence[Array | None]
 Sliced = Sequence[tuple["InputMap", Array]]
 Run = Callable[[Graph, Sequence[Array]], list[Array]]
 
-
-@dataclass(frozen=True, slots=True)
-class InputMap:
-    """Input `external` of the node is parameter `parameter` of the body.
-
-    With an axis, each iteration reads the next `part_size` of it, from `start` to `end`, both included; negative
-    numbers count from the end, and a negative stride goes backwards.
-    """
-
-    external: int
-    parameter: int
-    axis: int | None = None
-    start: int = 0
-    end: int = -1
-    stride: int = 1
-    part_size: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class OutputMap:
-    """Result `result` of the body is output `external` of the node: its last value, or all of them along an axis."""
-
-    external: int
-    result: int
-    axis: int | None = None
-    start: int = 0
-    end: int = -1
-    stride: int = 1
-    part_size: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class BackEdge:
-    """Result `result` of one iteration is parameter `parameter` of the next."""
-
-    result: int
-    parameter: int
+UNLIMITED = 1 << 62  # iterations
 
 
 @op("opset8")
 class If(RegionOp):
-    """Input 0 chooses between the regions `then` and `else`."""
+    """Input 0 chooses between the regions `then` and `else`; sizes that differ are those of the one that runs.
+
+    Where ranks differ, the condition must hold: only `then` fits what reads the outputs.
+    """
 
     then_inputs: tuple[InputMap, ...] = ()
     then_outputs: tuple[OutputMap, ...] = ()
@@ -70,19 +48,29 @@ class If(RegionOp):
 
     def infer(self, *given: Operand | Regions | None) -> tuple[TensorType, ...]:
         operands, regions = _split(given)
-        condition = operands[0].value
-        both = [self._branch_types(name, operands, regions) for name in _BRANCHES]
-        if condition is not None:
-            return both[0 if condition.reshape(-1)[0] else 1]
-        for one, other in zip(*both, strict=True):
-            if one != other:
-                raise UnsupportedError(f"If: branches must give equal types, got {one} and {other}")
-        return both[0]
+        chosen = known_truth(operands[0])
+        if chosen is not None:
+            return self._branch_types("then" if chosen else "else", operands, regions)
+        then, other = (self._branch_types(name, operands, regions) for name in _BRANCHES)
+        condition = self.chosen(operands[0])
+        if _unlike(then, other):
+            return then
+        return tuple(_either(condition, a, b) for a, b in zip(then, other, strict=True))
+
+    def must_hold(self, regions: Regions) -> bool:
+        """Do the branches give different ranks? Only one can be compiled then, and that is `then`."""
+        sides = zip(("then", "else"), (self.then_outputs, self.else_outputs), strict=True)
+        then, other = ([regions[n].results[m.result].out_port(0).type for m in in_order(maps)] for n, maps in sides)
+        return _unlike(then, other)
+
+    def chosen(self, condition: Operand) -> Dim:
+        """Not 0 where `then` runs."""
+        return condition.dims("If: condition")[0]
 
     def _branch_types(self, name: str, operands: Sequence[Operand], regions: Regions) -> tuple[TensorType, ...]:
         inputs, outputs = self.maps(name)
-        types = _result_types("If", regions[name], {m.parameter: operands[m.external].type for m in inputs})
-        return tuple(types[m.result] for m in _in_order(outputs))
+        enter("If", regions[name], {m.parameter: operands[m.external] for m in inputs})
+        return tuple(regions[name].results[m.result].out_port(0).type for m in in_order(outputs))
 
     def maps(self, name: str) -> tuple[tuple[InputMap, ...], tuple[OutputMap, ...]]:
         """Of region `then` or `else`."""
@@ -92,7 +80,7 @@ class If(RegionOp):
         name = "then" if _known(arrays[0]).reshape(-1)[0] else "else"
         inputs, outputs = self.maps(name)
         found = run(regions[name], [_known(arrays[m.external]) for m in sorted(inputs, key=lambda m: m.parameter)])
-        return tuple(found[m.result] for m in _in_order(outputs))
+        return tuple(found[m.result] for m in in_order(outputs))
 
 
 _BRANCHES = ("then", "else")
@@ -109,24 +97,70 @@ class Iterating(RegionOp):
     def infer(self, *given: Operand | Regions | None) -> tuple[TensorType, ...]:
         operands, regions = _split(given)
         body = regions["body"]
-        types = {m.parameter: _part(operands[m.external].type, m) for m in self.input_maps}
-        results = _result_types(self.type, body, types)
-        for edge in self.back_edges:
-            if results[edge.result] != types[edge.parameter]:
-                raise UnsupportedError(
-                    f"{self.type}: a value must keep its type from one iteration to the next, "
-                    f"got {types[edge.parameter]} and {results[edge.result]}"
-                )
+        self._enter(operands, body)
+        self.limit(operands, body)  # asks for its symbols
         count = self.iterations(operands, body)
-        return tuple(_collected(self.type, results[m.result], m, count) for m in _in_order(self.output_maps))
+        outside = _symbols(operands)
+        return tuple(self._output_type(body, m, count, outside) for m in in_order(self.output_maps))
+
+    def _enter(self, operands: Sequence[Operand], body: Graph) -> None:
+        """The body's parameters; carried sizes that change become symbols, until no other does."""
+        carried = {e.parameter: e.result for e in self.back_edges}
+        given = {m.parameter: _part(operands[m.external], m) for m in self.input_maps}
+        given |= {i: Operand(given[i].type) for i in carried}
+        given |= self.counted(body)
+        while True:
+            enter(self.type, body, given)
+            wider = {i: self._widened(body, i, given[i].type, r) for i, r in carried.items()}
+            if all(wider[i] == given[i].type for i in carried):
+                return
+            given |= {i: Operand(type) for i, type in wider.items()}
+
+    def _widened(self, body: Graph, parameter: int, before: TensorType, result: int) -> TensorType:
+        """The type of a carried value before and after an iteration."""
+        after = body.results[result].out_port(0).type
+        if after.dtype is not before.dtype or after.rank != before.rank:
+            raise ShapeError(f"{self.type}: a carried value keeps its type and rank, got {before} and then {after}")
+        sizes = [carried_size(body, parameter, k) for k in range(before.rank)]
+        rows = zip(before.shape, after.shape, sizes, strict=True)
+        return TensorType(before.dtype, tuple(b if b in (a, size) else size for b, a, size in rows))
+
+    def _output_type(self, body: Graph, m: OutputMap, count: Dim | None, outside: frozenset[Var]) -> TensorType:
+        type = body.results[m.result].out_port(0).type
+        if m.axis is None:
+            edge = next((e for e in self.back_edges if e.result == m.result), None)
+            if edge is not None:
+                return body.parameters[edge.parameter].out_port(0).type
+            sizes = (d if _lasts(d, outside) else last_size(body, m.result, k) for k, d in enumerate(type.shape))
+            return TensorType(type.dtype, tuple(sizes))
+        axis = axis_of(m.axis, type.rank, f"{self.type}: collected output")
+        if not all(_lasts(d, outside) for d in type.shape):
+            raise UnsupportedError(f"{self.type}: parts of a collected output must have equal sizes, got {type}")
+        dims = list(type.shape)
+        dims[axis] = dims[axis] * (counter(body) if count is None else count)
+        return TensorType(type.dtype, tuple(dims))
 
     def iterations(self, operands: Sequence[Operand], body: Graph) -> Dim | None:
-        """How often the body runs; None if that is known at run time only."""
-        for m in self.input_maps:
-            if m.axis is not None:
-                shape = operands[m.external].shape
-                return _steps(m, shape[m.axis])
-        return None
+        """How often the body runs, if that is known before it runs; None if a condition in it decides."""
+        return self.limit(operands, body)
+
+    def limit(self, operands: Sequence[Operand], body: Graph) -> Dim:
+        """The most iterations, as the inputs say: as many as all sliced inputs have parts."""
+        del body
+        parts = [part_count(m, operands[m.external].shape[m.axis]) for m in self.input_maps if m.axis is not None]
+        if not parts:
+            raise ShapeError(f"{self.type}: one of its inputs must be sliced, got none")
+        return _least(parts)
+
+    def counted(self, body: Graph) -> dict[int, Operand]:
+        """The parameter that counts iterations, if there is one."""
+        del body
+        return {}
+
+    def going(self, body: Graph) -> Dim:
+        """Not 0 where another iteration may follow, as the body says."""
+        del body
+        return 1
 
     def reference(self, arrays: Arrays, regions: Regions, run: Run) -> tuple[Array, ...]:
         body = regions["body"]
@@ -135,16 +169,17 @@ class Iterating(RegionOp):
         history: list[list[Array]] = []
         while self.goes_on(len(history), arrays, sliced, history):
             for m, whole in sliced:
-                values[m.parameter] = _part_of(whole, m, len(history))
+                values[m.parameter] = part_of(whole, m, len(history))
             self.count(values, body, len(history))
             found = run(body, [values[i] for i in range(len(body.parameters))])
             history.append(found)
             values |= {e.parameter: found[e.result] for e in self.back_edges}
-        return tuple(self._output(m, body, values, history) for m in _in_order(self.output_maps))
+        return tuple(self._output(m, body, values, history) for m in in_order(self.output_maps))
 
     def goes_on(self, done: int, arrays: Arrays, sliced: Sliced, history: list[list[Array]]) -> bool:
         """Whether another iteration follows `done` ones."""
-        return all(done < _steps(m, whole.shape[m.axis or 0]) for m, whole in sliced)  # type: ignore[operator]
+        del arrays, history
+        return all(done < whole_parts(m, whole) for m, whole in sliced)
 
     def count(self, values: dict[int, Array], body: Graph, done: int) -> None:
         """Sets the parameter that counts, if there is one."""
@@ -182,23 +217,47 @@ class Loop(Iterating):
     execution_condition: int = -1
 
     def iterations(self, operands: Sequence[Operand], body: Graph) -> Dim | None:
-        trips = operands[0].value
-        if trips is None or self.execution_condition < 0:
-            return None
-        going = body.results[self.execution_condition].source(0).value
-        first = operands[1].value
-        if going is None or first is None:
-            return None
-        count = operands[0].dims("Loop: number of iterations")[0]
-        if not first.reshape(-1)[0]:
+        return self.limit(operands, body) if isinstance(self.going(body), int) else None
+
+    def limit(self, operands: Sequence[Operand], body: Graph) -> Dim:
+        first = known_truth(operands[1])
+        if first is False:
             return 0
-        if not going.reshape(-1)[0]:
-            return 1 if isinstance(count, int) and count else None
-        return None if isinstance(count, int) and count < 0 else count
+        bound = self._trips(operands[0], self.going(body))
+        if any(m.axis is not None for m in self.input_maps):
+            bound = _least([bound, super().limit(operands, body)])
+        return bound if first else select(prim("ne", operands[1].dims("Loop: condition")[0], 0), bound, 0)
+
+    def _trips(self, operand: Operand, going: Dim) -> Dim:
+        """Input 0; where only it can end the loop, none if it is negative."""
+        trips = operand.dims("Loop: number of iterations")[0]
+        if going == 0:
+            return _least([1, self._trips(operand, -1)])
+        if not isinstance(trips, int):
+            return prim("max", trips, 0) if going == 1 else select(prim("lt", trips, 0), UNLIMITED, trips)
+        if trips < 0 and going == 1:
+            raise ShapeError("Loop: it must end by its condition or after a number of iterations, got neither")
+        return trips if trips >= 0 else UNLIMITED
+
+    def going(self, body: Graph) -> Dim:
+        if self.execution_condition < 0:
+            return 1
+        port = body.results[self.execution_condition].source(0)
+        return port.node.operands()[port.idx].dims("Loop: condition")[0]
+
+    def counted(self, body: Graph) -> dict[int, Operand]:
+        if self.current_iteration < 0:
+            return {}
+        declared = body.parameters[self.current_iteration].op
+        if not isinstance(declared, Parameter):
+            raise InternalError(f"Loop: parameters are of type Parameter, got {declared}")
+        shape = declared.shape or ()
+        number = np.full([1] * len(shape), counter(body), object)
+        return {self.current_iteration: Operand(TensorType(declared.element_type, (1,) * len(shape)), number)}
 
     def goes_on(self, done: int, arrays: Arrays, sliced: Sliced, history: list[list[Array]]) -> bool:
         trips = int(_known(arrays[0]).reshape(-1)[0])
-        if 0 <= trips <= done:
+        if 0 <= trips <= done or not super().goes_on(done, arrays, sliced, history):
             return False
         if not history or self.execution_condition < 0:
             return bool(_known(arrays[1]).reshape(-1)[0])
@@ -218,8 +277,10 @@ def _split(given: Sequence[Operand | Regions | None]) -> tuple[list[Operand], Re
     return operands, regions
 
 
-def _in_order(maps: Iterable[OutputMap]) -> list[OutputMap]:
-    return sorted(maps, key=lambda m: m.external)
+def known_truth(operand: Operand) -> bool | None:
+    """The one element of a condition, where compile time knows it."""
+    value = operand.value
+    return None if value is None or value.dtype == object else bool(value.reshape(-1)[0])
 
 
 def _known(array: Array | None) -> Array:
@@ -228,53 +289,89 @@ def _known(array: Array | None) -> Array:
     return array
 
 
-def _result_types(what: str, body: Graph, given: Mapping[int, TensorType]) -> list[TensorType]:
-    """Types of the body's results, where its parameters have the types `given`: its symbols are replaced."""
-    change: dict[Expr, Expr] = {}
-    for i, type in given.items():
-        declared = body.parameters[i].out_port(0).type
-        if declared.dtype is not type.dtype or declared.rank != type.rank:
-            raise ShapeError(f"{what}: parameter {body.parameters[i].name!r} is {declared}, got {type}")
-        for d, n in zip(declared.shape, type.shape, strict=True):
-            if isinstance(d, Var):
-                change.setdefault(d, as_expr(n, DType.I64))
-            elif d != n and isinstance(n, int):
-                raise ShapeError(f"{what}: parameter {body.parameters[i].name!r} is {declared}, got {type}")
-    types = [r.out_port(0).type for r in body.results]
-    return [TensorType(t.dtype, tuple(d if isinstance(d, int) else rewrite(d, change) for d in t.shape)) for t in types]
+def enter(what: str, body: Graph, given: Mapping[int, Operand]) -> None:
+    """Tell the body's parameters what they are; what is in the body is inferred anew where that is news."""
+    for i, operand in given.items():
+        node = body.parameters[i]
+        if not isinstance(node.op, Parameter):
+            raise InternalError(f"{what}: parameters are of type Parameter, got {node.type}")
+        declared = TensorType(node.op.element_type, node.op.shape)
+        if not _fits(declared, operand.type):
+            raise ShapeError(f"{what}: parameter {node.name!r} is {declared}, got {operand.type}")
+        node.give(operand)
 
 
-def _part(type: TensorType, m: InputMap) -> TensorType:
+def _fits(declared: TensorType, given: TensorType) -> bool:
+    if declared.dtype is not given.dtype:
+        return False
+    if declared.dims is None:
+        return True
+    pairs = zip_longest(declared.dims, given.shape)
+    return all(d is not None and n is not None and not (isinstance(n, int) and differs(d, n)) for d, n in pairs)
+
+
+def _unlike(then: Sequence[TensorType], other: Sequence[TensorType]) -> bool:
+    return any(a.rank != b.rank for a, b in zip(then, other, strict=True))
+
+
+def _either(condition: Dim, one: TensorType, other: TensorType) -> TensorType:
+    """The type of what one of two branches gives."""
+    if one.dtype is not other.dtype:
+        raise ShapeError(f"If: branches must give equal element types, got {one} and {other}")
+    chosen = prim("ne", condition, 0)
+    dims = zip(one.shape, other.shape, strict=True)
+    return TensorType(one.dtype, tuple(a if a == b else select(chosen, a, b) for a, b in dims))
+
+
+# ---- symbols of a body: its scope makes them unique
+
+
+def _symbol(body: Graph, what: str) -> Var:
+    return Var(f"{body.scope}{what}")
+
+
+def counter(body: Graph) -> Var:
+    """The iteration that runs; after the loop, how many have run."""
+    return _symbol(body, "i")
+
+
+def carried_size(body: Graph, parameter: int, axis: int) -> Var:
+    """A dimension of a carried value, where it changes."""
+    return _symbol(body, f"p{parameter}.d{axis}")
+
+
+def last_size(body: Graph, result: int, axis: int) -> Var:
+    """A dimension of the value that the last iteration gave, where it changes."""
+    return _symbol(body, f"r{result}.d{axis}")
+
+
+def _symbols(operands: Sequence[Operand]) -> frozenset[Var]:
+    """What sizes outside of the body are made of."""
+    dims = [d for o in operands for d in o.shape]
+    values = [v for o in operands if o.value is not None and o.value.dtype == object for v in o.value.reshape(-1)]
+    return variables(*(d for d in (*dims, *values) if isinstance(d, Expr)))
+
+
+def _lasts(dim: Dim, outside: frozenset[Var]) -> bool:
+    """Is a size the same in every iteration?"""
+    return isinstance(dim, int) or variables(dim) <= outside
+
+
+def _part(operand: Operand, m: InputMap) -> Operand:
     if m.axis is None:
-        return type
-    if not -type.rank <= m.axis < type.rank:
-        raise ShapeError(f"sliced input: axis {m.axis} is out of range for {type}")
+        return operand
+    type = operand.type
     dims = list(type.shape)
-    dims[m.axis] = m.part_size
-    return TensorType(type.dtype, tuple(dims))
+    axis = axis_of(m.axis, type.rank, "sliced input")
+    check_slices(m, dims[axis])
+    dims[axis] = m.part_size
+    return Operand(TensorType(type.dtype, tuple(dims)))
 
 
-def _collected(what: str, type: TensorType, m: OutputMap, count: Dim | None) -> TensorType:
-    if m.axis is None:
-        return type
-    if count is None:
-        raise UnsupportedError(f"{what}: the number of iterations must be known at compile time to collect outputs")
-    dims = list(type.shape)
-    dims[m.axis] = count * dims[m.axis]
-    return TensorType(type.dtype, tuple(dims))
-
-
-def _steps(m: InputMap, size: Dim) -> Dim:
-    """Parts that a sliced input of this size has."""
-    start = size + m.start if m.start < 0 else m.start
-    end = size + m.end if m.end < 0 else m.end
-    covered = end - start + 1 if m.stride > 0 else start - end + 1
-    return covered // max(m.part_size, 1)
-
-
-def _part_of(whole: Array, m: InputMap, step: int) -> Array:
-    axis = m.axis or 0
-    size = whole.shape[axis]
-    start = m.start + size if m.start < 0 else m.start
-    begin = start + step * m.part_size if m.stride > 0 else start - (step + 1) * m.part_size + 1
-    return np.take(whole, range(begin, begin + m.part_size), axis)
+def _least(sizes: Sequence[Dim]) -> Dim:
+    known = [n for n in sizes if isinstance(n, int)]
+    found: Expr | None = Const(min(known)) if known else None
+    for n in sizes:
+        if not isinstance(n, int):
+            found = n if found is None else prim("min", found, n)
+    return min(known) if found is None or isinstance(found, Const) else found

@@ -13,7 +13,7 @@ from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.families import Elementwise, has_symbols
 from codegen.loops import Expr, cast, prim
 from runtime.abi import DType
-from runtime.errors import ShapeError
+from runtime.errors import ShapeError, UnsupportedError
 
 # QLoRA, Dettmers et al. 2023, appendix E
 NF4 = (
@@ -52,13 +52,57 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 def convert(x: Expr, dtype: DType) -> Expr:
     """`x` as a number of the compute type of `dtype`."""
-    return prim("ne", x, 0) if dtype is DType.BOOL and x.dtype is not DType.BOOL else cast(x, dtype)
+    if dtype is DType.BOOL and x.dtype is not DType.BOOL:
+        return prim("ne", x, 0)
+    if dtype in SMALL:
+        return rounded(cast(x, DType.F32), SMALL[dtype])
+    return cast(x, dtype) if dtype.bits >= 8 or not dtype.is_integer else _packed(x, dtype)
+
+
+def _packed(x: Expr, dtype: DType) -> Expr:
+    """Floats saturate, integers wrap."""
+    if x.dtype.is_float:
+        low, high = _range(dtype)
+        return prim("max", prim("min", cast(x, dtype), high), low)
+    above = 8 - dtype.bits
+    return prim("shr", prim("shl", cast(x, dtype), above), above)
+
+
+@dataclass(frozen=True)
+class Small:
+    """A float of few bits: those of its mantissa, its least normal and greatest number, and what follows that."""
+
+    mantissa: int
+    least: float
+    greatest: float
+    beyond: float
+
+
+SMALL = {
+    DType.F8E4M3: Small(3, 2.0**-6, 448.0, np.nan), DType.F8E5M2: Small(2, 2.0**-14, 57344.0, np.inf),
+    DType.F8E4M3FNUZ: Small(3, 2.0**-7, 240.0, np.nan), DType.F8E5M2FNUZ: Small(2, 2.0**-15, 57344.0, np.nan),
+    DType.F4E2M1: Small(1, 1.0, 6.0, 6.0),
+}  # fmt: skip
+
+
+def rounded(x: Expr, form: Small) -> Expr:
+    """The nearest number of a small type, half to even; a type without NaN has 0 for it."""
+    size = prim("abs", x)
+    size = prim("select", prim("eq", size, np.inf), 2 * form.greatest, size)
+    exponent = prim("and", prim("bits", size, dtype=DType.I32), 0x7F800000)
+    step = prim("max", prim("bits", exponent, dtype=DType.F32), form.least) * 2.0**-form.mantissa
+    near = prim("round_even", size / step) * step
+    near = prim("select", prim("gt", near, form.greatest), form.beyond, near)
+    if form.beyond == form.greatest:
+        near = prim("select", prim("eq", x, x), near, 0.0)
+    return prim("select", prim("lt", x, 0.0), -near, near)
 
 
 @op("opset1")
 class Convert(Elementwise):
     """x as `destination_type`."""
 
+    symbolic = True
     destination_type: DType = DType.F32
 
     def infer(self, x: Operand) -> TensorType:
@@ -79,6 +123,30 @@ class Convert(Elementwise):
 
     def reference(self, x: Array) -> Array:
         return converted(x, self.destination_type)
+
+
+@op()
+class BitCast(Elementwise):
+    """The bits of x as a type of equal size."""
+
+    destination_type: DType = DType.I32
+
+    def infer(self, x: Operand) -> TensorType:
+        to = self.destination_type
+        short = x.dtype is not to and any(t.is_float and t.bits < 32 for t in (x.dtype, to))
+        if x.dtype.bits != to.bits or short:
+            rule = "types of equal size, floats of 32 or 64 bits"
+            raise UnsupportedError(f"BitCast: {rule}, got {x.dtype.value} and {to.value}")
+        return TensorType(to, x.shape)
+
+    def scalar(self, x: Expr) -> Expr:
+        to = self.destination_type
+        if DType.BOOL in (x.dtype, to):
+            return convert(x, to)
+        return x if x.dtype is to else prim("bits", x, dtype=to)
+
+    def reference(self, x: Array) -> Array:
+        return x.view(numpy_dtype(self.destination_type))
 
 
 @op("opset1")

@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import ComputeOp, DecomposedOp, Element, Input, Op, Operand, op
+from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements, Input, Op, Operand, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype
 from aot.opset.windows import AutoPad, Windows, kernel_axes, pad_spatial, reduce_over, reduction_axis, windows
 from codegen.loops import Expr
@@ -25,6 +25,8 @@ from runtime.errors import ShapeError, UnsupportedError
 @dataclass(frozen=True)
 class Windowed(Op):
     """Attributes that all convolutions share; empty lists stand for ones (strides, dilations) and zeros (pads)."""
+
+    elements = Elements.NUMBER
 
     strides: tuple[int, ...] = ()
     pads_begin: tuple[int, ...] = ()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from codegen.loops import Buffer, Const, Expr, Space, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
@@ -29,6 +29,8 @@ def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
 @op("opset1")
 class CTCGreedyDecoder(LoopOp):
     """Scores [T, N, C], mask [T, N] to classes [N, T, 1, 1]: no blanks (C - 1), no repetitions, -1 behind the end."""
+
+    elements = Elements.FLOAT
 
     ctc_merge_repeated: bool = True
 
@@ -88,6 +90,8 @@ class _Step:
 class CTCGreedyDecoderSeqLen(LoopOp):
     """Scores [N, T, C] and lengths [N] to classes [N, T], -1 behind the end, and how many there are."""
 
+    elements = Elements.FLOAT
+
     merge_repeated: bool = True
     classes_index_type: DType = DType.I32
     sequence_length_type: DType = DType.I32
@@ -146,6 +150,8 @@ class CTCLoss(LoopOp):
     `ctc_merge_repeated`: equal neighbours of a path are one label; `preprocess_collapse_repeated` and `unique`: equal
     labels in a row, or all equal ones, are dropped from the labels first.
     """
+
+    elements = Elements.FLOAT
 
     preprocess_collapse_repeated: bool = False
     ctc_merge_repeated: bool = True

@@ -13,7 +13,7 @@ from math import gcd
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.convolution import Windowed, accumulator, check_channels, check_data
 from aot.opset.windows import SPATIAL, AutoPad, entries, larger, reduce_over, reduction_axis
@@ -73,6 +73,8 @@ class Spread:
 @dataclass(frozen=True)
 class Transposed(Windowed):
     """What both transposed convolutions share."""
+
+    elements = Elements.FLOAT
 
     output_padding: tuple[int, ...] = ()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.windows import AutoPad, Windows, kernel_axes, reduce_over, reduction_axis, windows
 from codegen.define import Definition
@@ -22,6 +22,8 @@ from runtime.errors import ShapeError
 @dataclass(frozen=True)
 class Deformable(LoopOp):
     """Data [N, C, H, W], offsets [N, 2 * D * KH * KW, OH, OW], weights [OC, C / group, KH, KW]; D deformable groups."""
+
+    elements = Elements.FLOAT
 
     strides: tuple[int, ...] = ()
     pads_begin: tuple[int, ...] = ()

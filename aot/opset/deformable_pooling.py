@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel
 from aot.opset.roi_pooling import between, bilinear, check_boxes, f32, whole_number
@@ -21,6 +21,8 @@ class DeformablePSROIPooling(LoopOp):
     A cell is the mean of spatial_bins bilinear samples, those outside of the image left out; its corner moves by
     offset * trans_std * size of the box.
     """
+
+    elements = Elements.FLOAT
 
     output_dim: int = 0
     spatial_scale: float = 0.0

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.boxes import greedy, overlap, sort_by_score
 from codegen.loops import Buffer, Const, Expr, Space, dense, prim
@@ -29,6 +29,8 @@ class Detection(LoopOp):
     confidences [N, P * 2] and locations of a first stage. Output rows: (image, label, confidence, x0, y0, x1, y1),
     after the last one a row with image -1, then zeros.
     """
+
+    elements = Elements.FLOAT
 
     background_label_id: int = 0
     top_k: int = -1

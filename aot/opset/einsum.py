@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Operand, op
+from aot.ir.op import DecomposedOp, Elements, Operand, op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.decomposition import narrowed, numbers, wide, widened
 from aot.opset.families import broadcast
@@ -40,6 +40,8 @@ class Einsum(DecomposedOp):
 
     Letters name axes, `...` stands for axes that broadcast, and without `->` the output has the letters seen once.
     """
+
+    elements = Elements.NUMBER
 
     equation: str = ""
 

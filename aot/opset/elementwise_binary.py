@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aot.ir.op import Element, Input, Operand, op
+from aot.ir.op import Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.families import Elementwise, broadcast, pdpd_shape, rounded_once, stretched
 from codegen.loops import Const, Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+START_AXIS = "auto_broadcast.auto_broadcast_axis"  # in files: where the second input's run of dimensions begins
 
 
 class AutoBroadcast(StrEnum):
@@ -25,21 +27,21 @@ class AutoBroadcast(StrEnum):
     NUMPY = "numpy"  # aligned at the end, 1 stretches
     PDPD = "pdpd"  # the second is a run of the first's dimensions
 
-    def shape(self, a: Shape, b: Shape, what: str) -> Shape:
-        """The shape of the result; ShapeError if there is none."""
+    def shape(self, a: Shape, b: Shape, start: int, what: str) -> Shape:
+        """The shape of the result; ShapeError if there is none. `start`: where PDPD's run begins, -1: at the end."""
         if self is AutoBroadcast.NUMPY:
             return broadcast(a, b, what=what)
         if self is AutoBroadcast.PDPD:
-            return self._same(a, broadcast(a, self.aligned(a, b), what=what), what)
+            return self._same(a, broadcast(a, self.aligned(a, b, start), what=what), what)
         return self._same(a, b, what)
 
-    def aligned(self, a: Shape, b: Shape) -> Shape:
+    def aligned(self, a: Shape, b: Shape, start: int) -> Shape:
         """`b` with the ones that NumPy's rule needs to align it with `a`."""
-        return pdpd_shape(a, b, -1) if self is AutoBroadcast.PDPD and len(b) <= len(a) else b
+        return pdpd_shape(a, b, start) if self is AutoBroadcast.PDPD and len(b) <= len(a) else b
 
-    def fit(self, x: Array, shape: Shape) -> Array:
+    def fit(self, x: Array, shape: Shape, start: int) -> Array:
         """`x` with the ones that NumPy's rule needs to broadcast it to `shape`."""
-        return x.reshape([int(n) for n in self.aligned(shape, x.shape) if isinstance(n, int)])
+        return x.reshape([int(n) for n in self.aligned(shape, x.shape, start) if isinstance(n, int)])
 
     @staticmethod
     def _same(a: Shape, b: Shape, what: str) -> Shape:
@@ -61,7 +63,10 @@ def read_aligned(x: Input, shape: Shape, index: tuple[Expr, ...]) -> Expr:
 class Binary(Elementwise):
     """`fn` of an element of `a` and one of `b`."""
 
+    elements = Elements.NUMBER
+
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
+    start_axis: int = attr(default=-1, xml=START_AXIS)
 
     fn: ClassVar[str]
     numpy: ClassVar[Callable[..., Any]]
@@ -69,7 +74,7 @@ class Binary(Elementwise):
     def infer(self, a: Operand, b: Operand) -> TensorType:
         if a.dtype is not b.dtype:
             raise ShapeError(f"{self.type}: element types differ: {a.dtype.value} and {b.dtype.value}")
-        return TensorType(self.result(a.dtype), self.auto_broadcast.shape(a.shape, b.shape, self.type))
+        return TensorType(self.result(a.dtype), self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, self.type))
 
     def result(self, dtype: DType) -> DType:
         """Element type of the output."""
@@ -79,11 +84,11 @@ class Binary(Elementwise):
         return prim(self.fn, a, b)
 
     def compute(self, out: TensorType, a: Input, b: Input) -> Element:
-        aligned = self.auto_broadcast.aligned(a.shape, b.shape)
+        aligned = self.auto_broadcast.aligned(a.shape, b.shape, self.start_axis)
         return lambda *index: self.scalar(read_aligned(a, a.shape, index), read_aligned(b, aligned, index))
 
     def reference(self, a: Array, b: Array) -> Array:
-        return rounded_once(self.numpy, a, self.auto_broadcast.fit(b, a.shape))
+        return rounded_once(self.numpy, a, self.auto_broadcast.fit(b, a.shape, self.start_axis))
 
 
 @op("opset1")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aot.ir.op import op
+from aot.ir.op import Elements, op
 from aot.ir.types import Array
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Const, Expr, cast, prim, select
@@ -38,6 +38,8 @@ class Unary(Elementwise):
 class Real(Unary):
     """`fn` of each element; integers go through f32 and are rounded to the nearest one."""
 
+    elements = Elements.NUMBER
+
     def scalar(self, x: Expr) -> Expr:
         if x.dtype.is_float:
             return self.real(x)
@@ -55,6 +57,8 @@ class Real(Unary):
 @dataclass(frozen=True)
 class ToInteger(Unary):
     """`fn` of each float; integers stay as they are."""
+
+    elements = Elements.NUMBER
 
     def scalar(self, x: Expr) -> Expr:
         return prim(self.fn, x) if x.dtype.is_float else x
@@ -81,6 +85,8 @@ def _each(function: Callable[[float], float]) -> ArrayFunction:
 class Abs(Unary):
     """|x|; the smallest signed integer stays itself."""
 
+    elements = Elements.NUMBER
+
     fn, numpy, symbolic = "abs", np.abs, True
 
     def scalar(self, x: Expr) -> Expr:
@@ -91,12 +97,16 @@ class Abs(Unary):
 class Negative(Unary):
     """-x"""
 
+    elements = Elements.NUMBER
+
     fn, numpy, symbolic = "neg", np.negative, True
 
 
 @op("opset1")
 class Sign(Unary):
     """-1, 0 or 1; NaN stays NaN."""
+
+    elements = Elements.NUMBER
 
     fn, numpy = "sign", np.sign
 

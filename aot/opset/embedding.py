@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import axis
@@ -38,6 +38,8 @@ def _check_bags(what: str, table: Operand, indices: Operand, weights: Operand | 
 @dataclass(frozen=True)
 class PackedBags(ComputeOp):
     """out[b] = sum over j of table[indices[b, j]] * weights[b, j]."""
+
+    elements = Elements.NUMBER
 
     @property
     def mean(self) -> bool:
@@ -115,6 +117,8 @@ def _offset_bags(
 @dataclass(frozen=True)
 class OffsetBags(LoopOp):
     """Bag b holds the indices offsets[b] .. offsets[b + 1] - 1; an empty one is row `default`, or zeros."""
+
+    elements = Elements.NUMBER
 
     @property
     def mean(self) -> bool:
@@ -205,6 +209,8 @@ def _segment_bags(
 @op("opset3")
 class EmbeddingSegmentsSum(LoopOp):
     """out[s] = sum of table[indices[j]] * weights[j] for all j with segment_ids[j] = s; ids are sorted."""
+
+    elements = Elements.NUMBER
 
     def infer(
         self, table: Operand, indices: Operand, ids: Operand, count: Operand, default: Operand | None = None,

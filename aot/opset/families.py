@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of
+from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
 from codegen.index import bounds, normal
 from codegen.loops import Expr, Prim, Reduce, Var, as_expr, prim
@@ -74,6 +75,8 @@ def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
     while trimmed and trimmed[-1] == 1:
         trimmed.pop()
     start = len(a) - len(b) if axis == -1 else axis
+    if start < 0 or start + len(trimmed) > len(a):
+        raise ShapeError(f"broadcast: {len(trimmed)} dimensions from axis {axis} on must fit in {len(a)}")
     return (1,) * start + tuple(trimmed) + (1,) * (len(a) - start - len(trimmed))
 
 
@@ -136,6 +139,9 @@ class Reduction(ComputeOp):
     symbolic: ClassVar[bool] = False  # `reference` may compute with dimensions
 
     def infer(self, x: Operand, axes: Operand) -> TensorType:
+        if axes.value is None:  # `decompose` finds out; as many axes as it names go
+            rank = x.rank if self.keep_dims else x.rank - prod(axes.type.static_shape)
+            return TensorType(x.dtype, tuple(fresh(self, f"d{k}", None, x, axes) for k in range(rank)))
         chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
         kept = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
         return TensorType(x.dtype, tuple(kept))

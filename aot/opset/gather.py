@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import has_symbols
@@ -64,6 +64,8 @@ def _picked(data: Array, indices: Array, along: int) -> Array:
 @dataclass(frozen=True)
 class Gathering(ComputeOp):
     """out[b.., i.., j.., k..] = data[b.., i.., indices[b.., j..], k..]; the third input is the axis."""
+
+    symbolic = True
 
     @property
     def shared(self) -> int:
@@ -244,6 +246,8 @@ class GatherND_5(GatheringND):
 @op("opset1")
 class GatherTree(LoopOp):
     """Beams traced back from the last step: inputs [time, batch, beam], lengths [batch], the token that ends a beam."""
+
+    elements = Elements.NUMBER
 
     def infer(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> TensorType:
         if steps.rank != 3 or parents.rank != 3:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.dims import may_be_negative
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, fresh, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.families import has_symbols
-from codegen.loops import Const, Expr, cast, prim, select
+from codegen.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -24,12 +25,14 @@ class Sequence(ComputeOp):
         if any(o.rank > 1 or any(isinstance(d, int) and d != 1 for d in o.shape) for o in numbers):
             given = ", ".join(str(o.type) for o in numbers)
             raise ShapeError(f"Range: start, stop and step must be single numbers, got {given}")
-        if has_symbols(*numbers):
+        if any(o.value is None for o in numbers) and any(o.dtype.is_float for o in numbers):
+            return fresh(self, "count", None, *numbers)  # `decompose` computes it
+        if has_symbols(*numbers) or any(o.value is None for o in numbers):
             start, stop, step = (o.dims("Range: start, stop and step")[0] for o in numbers)
-            if not isinstance(step, int) or step == 0:
-                raise ShapeError("Range: step must be a number other than 0 where start or stop is a dimension")
-            gap = stop - start if step > 0 else start - stop
-            return (gap + (abs(step) - 1)) // abs(step)
+            up, down = (_count(stop - start, step), _count(start - stop, -step))
+            found = up if isinstance(step, int) and step > 0 else down
+            found = found if isinstance(step, int) else select(prim("gt", step, 0), up, down)
+            return prim("max", found, 0) if any(map(may_be_negative, (start, stop, step))) else found
         start, stop, step = (_number(o.known("Range: start, stop and step"), dtype) for o in numbers)
         if step == 0:
             raise ShapeError("Range: step must not be 0")
@@ -56,6 +59,10 @@ class Sequence(ComputeOp):
         return (wide(first) + np.arange(count, dtype=wide) * wide(by)).astype(numpy_dtype(dtype))
 
 
+def _count(gap: Dim, step: Dim) -> Expr:
+    return as_expr(gap + (step - 1), DType.I64) // step
+
+
 def _number(x: Array, dtype: DType) -> float | int:
     value = x.reshape(-1)[0].item()
     return float(value) if dtype.is_float else int(value)
@@ -64,6 +71,8 @@ def _number(x: Array, dtype: DType) -> float | int:
 @op("opset1", type="Range")
 class Range_1(Sequence):
     """start, start + step, ... before stop; all of one type."""
+
+    elements = Elements.NUMBER
 
     def infer(self, start: Operand, stop: Operand, step: Operand) -> TensorType:
         if not start.dtype is stop.dtype is step.dtype:
@@ -83,6 +92,8 @@ def _dtype(x: Array) -> DType:
 class Range(Sequence):
     """start, start + step, ... before stop, as `output_type`."""
 
+    elements = Elements.NUMBER
+
     output_type: DType = DType.I64
 
     def infer(self, start: Operand, stop: Operand, step: Operand) -> TensorType:
@@ -95,6 +106,8 @@ class Range(Sequence):
 @op("opset9")
 class Eye(ComputeOp):
     """out[.., i, i + k] = 1, 0 elsewhere; inputs: rows, columns, k and, optionally, the batch dimensions."""
+
+    elements = Elements.INTEGER
 
     output_type: DType = DType.F32
 

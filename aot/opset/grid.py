@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Dim, TensorType
 from codegen.loops import Expr, as_expr, cast, prim
 from runtime.abi import DType
@@ -39,6 +39,8 @@ class GridSample(ComputeOp):
 
     The ends are the outer edges of the outermost pixels, or with `align_corners` their centres.
     """
+
+    elements = Elements.NUMBER
 
     align_corners: bool = False
     mode: SampleMode = SampleMode.BILINEAR

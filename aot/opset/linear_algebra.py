@@ -1,10 +1,10 @@
-"""Inverses of matrices."""
+"""Inverses and determinants of matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, TensorType, dim_text
 from aot.opset.bucketing import unravel, volume
 from codegen.loops import Buffer, Space, dense, prim
@@ -16,6 +16,8 @@ from runtime.errors import ShapeError
 @op("opset14")
 class Inverse(LoopOp):
     """The inverse of each matrix of x [.., M, M], or of its transpose; by elimination with partial pivoting."""
+
+    elements = Elements.FLOAT
 
     adjoint: bool = False
 
@@ -74,3 +76,51 @@ def _eliminate(left: Scripted, right: Scripted, size: Scripted, o: Scripted, k: 
             for j in range(size):
                 for side in (left, right):
                     side[o, i, j] = side[o, i, j] - factor * side[o, k, j]
+
+
+@op()
+class Det(LoopOp):
+    """The determinant of each matrix of x [.., M, M]; by elimination with partial pivoting."""
+
+    def infer(self, x: Operand) -> TensorType:
+        if x.rank < 2 or x.shape[-1] != x.shape[-2]:
+            raise ShapeError(f"Det: matrices must be square, got {x.type}")
+        return TensorType(x.dtype, x.shape[:-2])
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
+        left = dense("left", volume(x.shape[:-2]), *x.shape[-2:], space=Space.ARENA, dtype=DType.F64)
+        return (_determine(outs[0], x.buffer, left, x.shape),)
+
+    def reference(self, x: Array) -> Array:
+        return np.asarray(np.linalg.det(x.astype(np.float64))).astype(x.dtype)
+
+
+@loops
+def _determine(out: Scripted, x: Scripted, left: Scripted, shape: Scripted) -> None:
+    """The product of the pivots; each exchange of rows turns the sign."""
+    size = shape[-1]
+    for o in parallel(volume(shape[:-2])):
+        before = unravel(o, shape[:-2])
+        for i in range(size):
+            for j in range(size):
+                left[o, i, j] = cast(x[(*before, i, j)], DType.F64)
+        total = var(1.0, DType.F64)
+        for k in range(size):
+            best = var(k, DType.I64)
+            for i in range(k + 1, size):
+                if abs(left[o, i, k]) > abs(left[o, best, k]):
+                    best = i
+            pivot = var(left[o, best, k], DType.F64)
+            if best != k:
+                total = -total
+                for j in range(size):
+                    upper = var(left[o, k, j], DType.F64)
+                    left[o, k, j] = left[o, best, j]
+                    left[o, best, j] = upper
+            total *= pivot
+            if pivot != 0.0:
+                for i in range(k + 1, size):
+                    factor = var(left[o, i, k] / pivot, DType.F64)
+                    for j in range(k, size):
+                        left[o, i, j] = left[o, i, j] - factor * left[o, k, j]
+        out[before] = cast(total, out.dtype)

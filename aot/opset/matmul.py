@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Shape, TensorType, dim_text
 from aot.opset.decomposition import wide
 from aot.opset.families import axis, broadcast, stretched
@@ -13,6 +13,8 @@ from runtime.errors import ShapeError
 @op("opset1")
 class MatMul(ComputeOp):
     """out[.., i, j] = sum_k a[.., i, k] b[.., k, j], after optional transposition; a 1-D input is a row or a column."""
+
+    elements = Elements.NUMBER
 
     transpose_a: bool = False
     transpose_b: bool = False

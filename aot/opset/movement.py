@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import StrEnum
 
 import numpy as np
@@ -70,11 +71,12 @@ class Concat(ViewOp):
         return np.concatenate(xs, self.axis)
 
 
-class _Parts(ViewOp):
+class _Parts(ViewOp, ABC):
     """Parts of the first input along an axis."""
 
+    @abstractmethod
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
-        raise NotImplementedError
+        ...
 
     def _axis(self, x: Operand, axis: Operand) -> int:
         return axis_of(axis.ints(f"{self.type}: axis")[0], x.rank, self.type)

@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import ComputeOp, DecomposedOp, Element, Input, Operand, attr, axis_of, op
+from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements, Input, Operand, attr, axis_of, op
 from aot.ir.types import Array, TensorType
 from aot.opset.decomposition import along_channels, narrowed, numbers, reshaped, wide, widened
 from aot.opset.families import axis
@@ -20,6 +20,8 @@ from runtime.errors import ShapeError
 @dataclass(frozen=True)
 class BatchNormalization(DecomposedOp):
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta, for each channel; all vectors are [C]."""
+
+    elements = Elements.FLOAT
 
     epsilon: float = attr(1e-5)
 
@@ -113,6 +115,8 @@ def normalized(x: Array, axes: tuple[int, ...], eps: float, where: Inside, varia
 class MVN(DecomposedOp):
     """(x - mean(x)) / sqrt(variance(x) + eps) over the axes that the second input names."""
 
+    elements = Elements.FLOAT
+
     normalize_variance: bool = True
     eps: float = 1e-9
     eps_mode: Inside = Inside.INSIDE_SQRT
@@ -136,6 +140,8 @@ class MVN(DecomposedOp):
 @op("opset2", type="MVN")
 class MVN_1(DecomposedOp):
     """(x - mean(x)) / sqrt(variance(x) + eps) over the spatial axes, or the channels too, or `reduction_axes`."""
+
+    elements = Elements.FLOAT
 
     across_channels: bool = True
     normalize_variance: bool = True
@@ -170,6 +176,8 @@ class EpsMode(StrEnum):
 class NormalizeL2(DecomposedOp):
     """x / sqrt(sum(x * x) + eps), or / sqrt(max(sum(x * x), eps)), over the axes that the second input names."""
 
+    elements = Elements.FLOAT
+
     eps: float = attr(1e-9)
     eps_mode: EpsMode = EpsMode.ADD
 
@@ -196,6 +204,8 @@ class NormalizeL2(DecomposedOp):
 class GRN(DecomposedOp):
     """Global response normalisation: x / sqrt(sum over channels of x * x + bias)."""
 
+    elements = Elements.FLOAT
+
     bias: float = 1.0
 
     def infer(self, x: Operand) -> TensorType:
@@ -215,6 +225,8 @@ class GRN(DecomposedOp):
 @op("opset12")
 class GroupNormalization(DecomposedOp):
     """Mean-variance normalisation of each of `num_groups` groups of channels, then scale[C] and bias[C]."""
+
+    elements = Elements.FLOAT
 
     num_groups: int = 1
     epsilon: float = 1e-5
@@ -247,6 +259,8 @@ class GroupNormalization(DecomposedOp):
 @op("opset1")
 class LRN(ComputeOp):
     """x / (bias + alpha / size^n * sum of x * x over a region of `size` elements along each of the n axes)^beta."""
+
+    elements = Elements.FLOAT
 
     alpha: float = attr(1e-4)
     beta: float = attr(0.75)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
+from aot.ir.dims import may_be_negative
 from aot.ir.op import ComputeOp, Element, Input, Operand, op
 from aot.ir.types import Array, Dim, TensorType
 from codegen.loops import Expr, as_expr, cast, prim, select
@@ -76,6 +78,15 @@ class Pad(ComputeOp):
         shift = 0 if self.pad_mode is PadMode.REFLECT else 1
         front = prim("max", i, -i - shift)
         return prim("min", front, (last * 2 + shift) - front)
+
+    def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        x, begins, ends = operands[:3]
+        room = {PadMode.REFLECT: -1, PadMode.SYMMETRIC: 0}.get(self.pad_mode)
+        if room is None or x is None or begins is None or ends is None:
+            return ()
+        counts = zip((*x.shape, *x.shape), (*begins.dims("Pad: pads_begin"), *ends.dims("Pad: pads_end")), strict=True)
+        unknown = [(as_expr(c, DType.I64), n) for n, c in counts if may_be_negative(c) and not isinstance(c, int)]
+        return [(prim("min", c, n + room), c, f"counts, of which {self.pad_mode} takes few,") for c, n in unknown]
 
     def reference(self, x: Array, begins: Array, ends: Array, value: Array | None = None) -> Array:
         low, high = [int(a) for a in begins.reshape(-1)], [int(a) for a in ends.reshape(-1)]

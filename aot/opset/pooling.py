@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Op, Operand, Work, attr, axis_of, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Op, Operand, Work, attr, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.windows import AutoPad, Rounding, Windows, kernel_axes, pad_spatial, reduce_over, windows
 from codegen.define import Definition, identity
@@ -21,6 +21,8 @@ from runtime.errors import ShapeError
 @dataclass(frozen=True)
 class Pool(Op):
     """Attributes of all pooling by windows; empty lists stand for ones (strides) and zeros (pads)."""
+
+    elements = Elements.NUMBER
 
     strides: tuple[int, ...] = ()
     pads_begin: tuple[int, ...] = ()

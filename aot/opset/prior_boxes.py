@@ -6,12 +6,13 @@ variances.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from codegen.loops import Expr, Space, as_expr, cast, dense, prim, select
 from runtime.abi import DType
@@ -34,23 +35,24 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class GridOfPriors(ComputeOp):
+class GridOfPriors(ComputeOp, ABC):
     """Inputs: size of the grid and size of the image, each (height, width)."""
 
     offset: float = 0.0
     variance: tuple[float, ...] = ()
     clip: bool = False
 
+    @abstractmethod
     def priors(self) -> tuple[Prior, ...]:
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def steps(self, grid: tuple[Expr, Expr], image: tuple[Expr, Expr]) -> tuple[tuple[Expr, Expr], float]:
         """Distance of cells (y, x) in pixels, and the share of it in front of the first middle."""
-        raise NotImplementedError
 
+    @abstractmethod
     def distances(self, grid: Array, image: Array) -> tuple[tuple[float, float], float]:
         """The same for the reference."""
-        raise NotImplementedError
 
     def infer(self, grid: Operand, image: Operand) -> TensorType:
         for x in (grid, image):
@@ -112,6 +114,8 @@ def _number(x: Expr | Dim) -> Expr:
 @dataclass(frozen=True)
 class Priors(GridOfPriors):
     """Boxes of several sizes and ratios."""
+
+    elements = Elements.INTEGER
 
     min_size: tuple[float, ...] = ()
     max_size: tuple[float, ...] = ()
@@ -232,6 +236,8 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
 
     h, w: of the grid if not 0, else those of the feature map; strides likewise, else image size / grid size.
     """
+
+    elements = Elements.FLOAT
 
     flatten: bool = True
     h: int = 0

@@ -7,11 +7,11 @@ from math import log
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType
-from aot.opset.boxes import greedy, overlap, sort_by_score
+from aot.opset.boxes import greedy, keep_apart, overlap, sort_by_score
 from codegen.loops import Buffer, Expr, Space, cast, dense, prim, select
-from codegen.script import Scripted, loops, parallel, var
+from codegen.script import Scripted, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -37,22 +37,15 @@ def _search(boxes: Scripted, scores: Scripted, order: Scripted, kept: Scripted, 
         for m in range(s.boxes):
             order[n, m] = m
         sort_by_score(order, scores, (n,), s.boxes, (n,))
-        counts[n] = 0
-        k = var(0, DType.I64)
-        while k < min(s.boxes, s.most) and counts[n] < s.keep:
-            here = order[n, k]
-            mine = tuple(boxes[n, here, c] for c in (1, 0, 3, 2))
-            free = var(1, DType.I64)
-            j = var(0, DType.I64)
-            while free == 1 and j < counts[n]:
-                other = kept[n, j]
-                if overlap(mine, tuple(boxes[n, other, c] for c in (1, 0, 3, 2)), s.offset) > s.threshold:
-                    free = 0
-                j += 1
-            if free == 1:
-                kept[n, counts[n]] = here
-                counts[n] += 1
-            k += 1
+        span = (min(s.boxes, s.most), s.keep)
+        keep_apart(order, kept, counts, (n,), span, (overlapping, (boxes, n, s.offset)), s.threshold)
+
+
+def overlapping(boxes: Scripted, a: Expr, b: Expr) -> Scripted:
+    """`boxes`: they, the image, and what widths and heights get added."""
+    held, n, offset = boxes
+    first, second = (tuple(held[n, i, c] for c in (1, 0, 3, 2)) for i in (a, b))
+    return overlap(first, second, offset)
 
 
 def _temporaries(s: _Search) -> tuple[Buffer, ...]:
@@ -71,7 +64,7 @@ def _searched(boxes: Array, scores: Array, s: _Search) -> list[int]:
 
 
 @loops
-def _moved(corners: Scripted, delta: Scripted, offset: float, back: float) -> Scripted:
+def moved_corners(corners: Scripted, delta: Scripted, offset: float, back: float) -> Scripted:
     """(x0, y0, x1, y1) moved by (dx, dy, log w, log h); `back` is taken from the high corners."""
     size = [corners[k + 2] - corners[k] + offset for k in (0, 1)]
     middle = [corners[k] + size[k] * 0.5 + delta[k] * size[k] for k in (0, 1)]
@@ -79,13 +72,13 @@ def _moved(corners: Scripted, delta: Scripted, offset: float, back: float) -> Sc
     return [middle[0] - half[0], middle[1] - half[1], middle[0] + half[0] - back, middle[1] + half[1] - back]
 
 
-def _moved_array(corners: Array, delta: Array, offset: float, back: float) -> Array:
+def moved_array(corners: Array, delta: Array, offset: float, back: float) -> Array:
     size = corners[:, 2:] - corners[:, :2] + offset
     middle, half = corners[:, :2] + size * 0.5 + delta[:, :2] * size, np.exp(delta[:, 2:]) * size * 0.5
     return np.concatenate([middle - half, middle + half - back], 1)
 
 
-def _within(v: Expr, most: Expr) -> Expr:
+def within(v: Expr, most: Expr) -> Expr:
     return prim("max", prim("min", v, most), 0.0)
 
 
@@ -98,6 +91,8 @@ class Proposals(LoopOp):
     Output [N * post_nms_topn, 5]: (image, x0, y0, x1, y1); behind the last of an image a row that begins with -1, then
     zeros.
     """
+
+    elements = Elements.FLOAT
 
     base_size: int = 0
     pre_nms_topn: int = 0
@@ -156,7 +151,7 @@ class Proposals(LoopOp):
         values = tuple(float(v) for v in self.anchors().astype(np.float32).ravel())
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = 4 if image.shape[-1] == 4 else 3
-        size = _Image(image.buffer, numbers, self.tensorflow)
+        size = Image(image.buffer, numbers, self.tensorflow)
         chosen, *rest = outs
         results = (chosen, rest[0] if rest else None)
         return (
@@ -180,7 +175,7 @@ class Proposals(LoopOp):
         for n in range(x.shape[0]):
             moved = deltas[n].astype(np.float64).reshape(len(anchors), 4, -1).transpose(2, 0, 1).reshape(-1, 4)
             moved = moved / np.array([self.box_coordinate_scale] * 2 + [self.box_size_scale] * 2)
-            boxes = _moved_array(start, moved, self.offset, 0.0)
+            boxes = moved_array(start, moved, self.offset, 0.0)
             boxes = np.clip(boxes, 0, limits - self.offset) if self.clip_before_nms else boxes
             scores = x[n, len(anchors) :].reshape(len(anchors), -1).T.reshape(-1).astype(np.float64)
             scores = scores * (boxes[:, 2:] - boxes[:, :2] + self.offset >= least).all(1)
@@ -193,7 +188,7 @@ class Proposals(LoopOp):
         return out.reshape(-1, 5).astype(x.dtype), probabilities.reshape(-1).astype(x.dtype)
 
 
-class _Image:
+class Image:
     """Height, width and scales of the input image."""
 
     def __init__(self, buffer: Buffer, numbers: int, upright_first: bool = False) -> None:
@@ -225,12 +220,12 @@ def _enumerate(
             for a in range(count):
                 cell = (i, j) if op.tensorflow else (j, i)
                 start = [anchors[a, k] + cast(cell[k % 2], DType.F32) * float(op.feat_stride) for k in range(4)]
-                start = [_within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.tensorflow else start
+                start = [within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.tensorflow else start
                 scale = [op.box_coordinate_scale] * 2 + [op.box_size_scale] * 2
                 delta = [deltas[n, a * 4 + k, i, j] / scale[k] for k in range(4)]
-                found = _moved(start, delta, op.offset, 0.0)
+                found = moved_corners(start, delta, op.offset, 0.0)
                 if op.clip_before_nms:
-                    found = [_within(v, image.limit(k % 2) - op.offset) for k, v in enumerate(found)]
+                    found = [within(v, image.limit(k % 2) - op.offset) for k, v in enumerate(found)]
                 place = (i * width + j) * count + a
                 for k, v in enumerate(found):
                     boxes[n, place, k] = v
@@ -253,7 +248,7 @@ def _retrieve(
             out[item, 0] = n
             for c in (0, 1, 2, 3):
                 edge = boxes[n, here, c]
-                cut = _within(edge, image.limit(c % 2)) if op.clip_after_nms else edge
+                cut = within(edge, image.limit(c % 2)) if op.clip_after_nms else edge
                 out[item, c + 1] = cut / image.limit(c % 2) if op.normalize else cut
             if probabilities is not None:
                 probabilities[item] = scores[n, here]
@@ -295,6 +290,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
     Outputs boxes [post_nms_count, 4] and their scores, zeros behind the last.
     """
 
+    elements = Elements.FLOAT
+
     min_size: float = 0.0
     nms_threshold: float = 0.0
     post_nms_count: int = 0
@@ -317,7 +314,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
     ) -> tuple[Work, ...]:
         s = self._search(scores.shape[0] * scores.shape[1] * scores.shape[2])
         boxes, marks, *rest = temporaries = _temporaries(s)
-        size = _Image(image.buffer, 3)
+        size = Image(image.buffer, 3)
         return (
             _refine(boxes, marks, anchors.buffer, deltas.buffer, scores.buffer, size, scores.shape, self.min_size),
             _search(*temporaries, s),
@@ -329,7 +326,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         moved = deltas.astype(np.float64).reshape(count, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
         moved[:, 2:] = np.minimum(moved[:, 2:], LOG_LIMIT)
         limits = np.array([image[1], image[0]] * 2, np.float64) - 1
-        boxes = np.clip(_moved_array(anchors.astype(np.float64), moved, 1.0, 1.0), 0, limits)
+        boxes = np.clip(moved_array(anchors.astype(np.float64), moved, 1.0, 1.0), 0, limits)
         marks = scores.reshape(count, -1).T.reshape(-1).astype(np.float64)
         marks = marks * (boxes[:, 2:] - boxes[:, :2] + 1 >= self.min_size).all(1)
         chosen = _searched(boxes, marks, self._search(len(boxes)))
@@ -350,9 +347,9 @@ def _refine(
                 place = (i * width + j) * count + a
                 delta = [deltas[a * 4 + k, i, j] for k in range(4)]
                 delta = [v if k < 2 else min(v, LOG_LIMIT) for k, v in enumerate(delta)]
-                found = _moved([anchors[place, k] for k in range(4)], delta, 1.0, 1.0)
+                found = moved_corners([anchors[place, k] for k in range(4)], delta, 1.0, 1.0)
                 for k, v in enumerate(found):
-                    boxes[0, place, k] = _within(v, image.limit(k % 2) - 1.0)
+                    boxes[0, place, k] = within(v, image.limit(k % 2) - 1.0)
                 large = [boxes[0, place, k + 2] - boxes[0, place, k] + 1.0 >= least for k in (0, 1)]
                 marks[0, place] = select(large[0], select(large[1], scores[a, i, j], 0.0), 0.0)
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 import ml_dtypes
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, attr, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, Shape, TensorType
-from aot.opset.elementwise_binary import AutoBroadcast, read_aligned
+from aot.opset.elementwise_binary import START_AXIS, AutoBroadcast, read_aligned
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Expr, prim, select
 from runtime.abi import DType
@@ -23,8 +23,11 @@ class FakeQuantize(ComputeOp):
     Inputs: x, input low il, input high ih, output low ol, output high oh.
     """
 
+    elements = Elements.FLOAT
+
     levels: int = attr()
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
+    start_axis: int = attr(default=-1, xml=START_AXIS)
 
     def infer(self, x: Operand, *limits: Operand) -> TensorType:
         if len(limits) != 4:
@@ -35,13 +38,13 @@ class FakeQuantize(ComputeOp):
         for limit in limits:
             if limit.dtype is not x.dtype:
                 raise ShapeError(f"FakeQuantize: element types differ: {x.dtype.value} and {limit.dtype.value}")
-            shape = self.auto_broadcast.shape(shape, limit.shape, "FakeQuantize")
+            shape = self.auto_broadcast.shape(shape, limit.shape, self.start_axis, "FakeQuantize")
         return TensorType(x.dtype, shape)
 
     def compute(self, out: TensorType, x: Input, *limits: Input) -> Element:
-        inputs = (x, *limits)
-        shapes = [self.auto_broadcast.aligned(out.shape, i.shape) for i in inputs]
-        return lambda *index: self.scalar(*(read_aligned(i, s, index) for i, s in zip(inputs, shapes, strict=True)))
+        shapes = [x.shape, *(self.auto_broadcast.aligned(out.shape, i.shape, self.start_axis) for i in limits)]
+        inputs = list(zip((x, *limits), shapes, strict=True))
+        return lambda *index: self.scalar(*(read_aligned(i, s, index) for i, s in inputs))
 
     def scalar(self, x: Expr, low: Expr, high: Expr, out_low: Expr, out_high: Expr) -> Expr:
         steps = float(self.levels - 1)
@@ -53,8 +56,9 @@ class FakeQuantize(ComputeOp):
     def reference(self, x: Array, *limits: Array) -> Array:
         shape: Shape = x.shape
         for limit in limits:
-            shape = self.auto_broadcast.shape(shape, limit.shape, "FakeQuantize")
-        return rounded_once(self._quantized, *(self.auto_broadcast.fit(i, shape) for i in (x, *limits)))
+            shape = self.auto_broadcast.shape(shape, limit.shape, self.start_axis, "FakeQuantize")
+        fitted = (self.auto_broadcast.fit(i, shape, self.start_axis) for i in limits)
+        return rounded_once(self._quantized, x, *fitted)
 
     def _quantized(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Array:
         steps = x.dtype.type(self.levels - 1)
@@ -76,6 +80,8 @@ _NUMPY = {Float8.F8E4M3: ml_dtypes.float8_e4m3fn, Float8.F8E5M2: ml_dtypes.float
 @op("opset13")
 class FakeConvert(Elementwise):
     """(f8(x scale - shift) + shift) / scale, where f8 rounds to `destination_type`, half to even, and saturates."""
+
+    elements = Elements.FLOAT
 
     destination_type: Float8 = Float8.F8E4M3
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, attr, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, attr, op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
 from codegen.loops import Buffer, Const, Expr, Space, cast, dense, prim
@@ -202,6 +202,8 @@ class Multinomial(LoopOp):
 
     The generator is a Mersenne twister seeded with (global_seed, op_seed), as OpenVINO's CPU plugin has it.
     """
+
+    elements = Elements.FLOAT
 
     convert_type: DType = attr()
     with_replacement: bool = False

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -29,7 +30,7 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True)
-class Directed(Recurrent):
+class Directed(Recurrent, ABC):
     """One or two directions: x [B, T, I], states [B, D, H], lengths [B], W [D, .., I], R [D, .., H], B [D, ..]."""
 
     direction: Direction = Direction.FORWARD
@@ -39,10 +40,12 @@ class Directed(Recurrent):
         """For each direction: does it run backwards?"""
         return (False, True) if self.direction is Direction.BIDIRECTIONAL else (self.direction is Direction.REVERSE,)
 
-    def types(self, x: Operand, states: int, *parts: Operand) -> tuple[TensorType, ...]:
+    def types(self, x: Operand, states: int, lengths: Operand, *parts: Operand) -> tuple[TensorType, ...]:
         count = len(self.reversals)
         if x.rank != 3:
             raise ShapeError(f"{self.type}: X must have rank 3, got {x.rank}")
+        if lengths.rank != 1 or not lengths.dtype.is_integer:
+            raise ShapeError(f"{self.type}: sequence lengths are one integer for each sequence, got {lengths.type}")
         for p in parts:
             self.expect("directions", p.shape[0], count)
         state = TensorType(x.dtype, (x.shape[0], count, self.hidden_size))
@@ -71,6 +74,7 @@ class Directed(Recurrent):
         joined = [p[0] if count == 1 else build.Concat(*p, axis=1) for p in outs]
         return tuple(narrowed(build, p, dtype) for p in joined)
 
+    @abstractmethod
     def recurrence(
         self,
         build: Builder,
@@ -83,7 +87,6 @@ class Directed(Recurrent):
         lengths: OutPort | None,
     ) -> list[OutPort]:
         """Outputs and last states of one direction."""
-        raise NotImplementedError
 
     def run(
         self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array
@@ -124,7 +127,7 @@ class RNNSequence(Directed, RNN, DecomposedOp):
         self, x: Operand, h: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
         self.check_weights(x, h, w, r, b, 1)
-        return self.types(x, 1, w, r, b)
+        return self.types(x, 1, lengths, w, r, b)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
@@ -150,7 +153,7 @@ class GRUSequence(Directed, GRU, DecomposedOp):
         self, x: Operand, h: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
         self.check_weights(x, h, w, r, b, self.bias_gates)
-        return self.types(x, 1, w, r, b)
+        return self.types(x, 1, lengths, w, r, b)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
@@ -180,7 +183,7 @@ class LSTMSequence(Directed, LSTM, DecomposedOp):
         self, x: Operand, h: Operand, c: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
         self.check_weights(x, h, w, r, b, 4)
-        return self.types(x, 2, w, r, b)
+        return self.types(x, 2, lengths, w, r, b)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, c: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort

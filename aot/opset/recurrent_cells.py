@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +20,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Op, Operand, op
+from aot.ir.op import DecomposedOp, Elements, Op, Operand, op
 from aot.ir.types import Array, Dim, TensorType, dim_text
 from aot.opset.cell_activations import Activation, activation
 from aot.opset.decomposition import narrowed, numbers, wide, widened
@@ -28,7 +29,7 @@ from runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)
-class Recurrent(Op):
+class Recurrent(Op, ABC):
     """Attributes of all recurrent operations. `clip`, if positive, bounds what enters the activations of the gates."""
 
     hidden_size: int = 0
@@ -48,9 +49,9 @@ class Recurrent(Op):
         given = zip_longest(names, self.activations_alpha[: len(names)], self.activations_beta[: len(names)])
         return tuple(activation(self.type, name, alpha, beta) for name, alpha, beta in given)
 
+    @abstractmethod
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:
         """For references: the next states, from what the input gives to the gates and the last states."""
-        raise NotImplementedError
 
     def bounded(self) -> tuple[Activation, ...]:
         """The activations of the gates, which clip what they get."""
@@ -100,6 +101,8 @@ def linear(x: Array, w: Array) -> Array:
 class RNN(Recurrent):
     """A layer without gates."""
 
+    elements = Elements.FLOAT
+
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:
         (f,) = self.bounded()
         return (f.array(a + linear(states[0], r)),)
@@ -108,6 +111,8 @@ class RNN(Recurrent):
 @dataclass(frozen=True)
 class GRU(Recurrent):
     """A layer with update and reset gates, in the order z, r, n."""
+
+    elements = Elements.FLOAT
 
     linear_before_reset: bool = False
 
@@ -133,6 +138,8 @@ class GRU(Recurrent):
 @dataclass(frozen=True)
 class LSTM(Recurrent):
     """A layer with forget, input, cell and output gates, in this order, and a cell state."""
+
+    elements = Elements.FLOAT
 
     gates: ClassVar[int] = 4
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh", "tanh")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from aot.ir.op import Element, Input, Operand, op
+from aot.ir.op import Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.families import Reduction
 from codegen.loops import Expr, as_expr, cast, prim
@@ -16,9 +17,19 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 
+def _extreme(function: Callable[..., Any], sign: int, x: Array, **how: Any) -> Array:
+    """The greatest or least element; of none, the least or greatest number there is."""
+    if x.size or x.dtype == object:
+        return function(x, **how)
+    limits = (-np.inf, np.inf) if x.dtype.kind == "f" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+    return function(x, initial=limits[sign > 0], **how)
+
+
 @dataclass(frozen=True)
 class Over(Reduction):
     """`numpy(x, axes)` states the meaning; floats are summed in f64 there."""
+
+    elements = Elements.NUMBER
 
     numpy: ClassVar[Callable[..., Any]]
 
@@ -53,14 +64,14 @@ class ReduceProd(Over):
 class ReduceMax(Over):
     """max x"""
 
-    fn, numpy = "max", staticmethod(np.max)
+    fn, numpy = "max", staticmethod(partial(_extreme, np.max, -1))
 
 
 @op("opset1")
 class ReduceMin(Over):
     """min x"""
 
-    fn, numpy = "min", staticmethod(np.min)
+    fn, numpy = "min", staticmethod(partial(_extreme, np.min, 1))
 
 
 @op("opset1")
@@ -120,6 +131,8 @@ class ReduceL2(Over):
 @dataclass(frozen=True)
 class Logic(Over):
     """A reduction of booleans."""
+
+    elements = Elements.BOOLEAN
 
     def infer(self, x: Operand, axes: Operand) -> TensorType:
         if x.dtype is not DType.BOOL:

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Operand, axis_of, op
+from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
 from aot.ir.types import Array, Dim, TensorType
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -19,6 +19,8 @@ class RegionYolo(DecomposedOp):
     do_softmax: `num` regions, softmax of the classes, dimensions axis..end_axis made one. Otherwise a region for each
     entry of `mask`, sigmoid of the classes, the shape as it was.
     """
+
+    elements = Elements.FLOAT
 
     anchors: tuple[float, ...] = ()
     axis: int = 1

@@ -69,7 +69,7 @@ def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -
     if kind is Coordinates.PYTORCH_HALF_PIXEL and m == 1:
         p, q, r = 0, 0, 1
     elif kind is Coordinates.PYTORCH_HALF_PIXEL and isinstance(m, Expr):
-        q = select(prim("gt", m, 1), as_expr(q, DType.I64), 0)
+        q = as_expr(q, DType.I64) * prim("min", m - 1, 1)  # 0 for one element
     if isinstance(p, int) and isinstance(q, int) and isinstance(r, int):
         g = math.gcd(p, q, r) or 1
         p, q, r = p // g, q // g, r // g

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Operand, axis_of, op
+from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.decomposition import narrowed, numbers
 from aot.opset.elementwise_unary import Rounding as NearestInteger
@@ -67,20 +68,23 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Interpolation(DecomposedOp):
+class Interpolation(DecomposedOp, ABC):
     """What all versions mean, by `plan` and `kind`."""
+
+    elements = Elements.NUMBER
 
     mode: Mode = Mode.NEAREST
     antialias: bool = False
     pads_begin: tuple[int, ...] = ()
     pads_end: tuple[int, ...] = ()
 
+    @abstractmethod
     def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def kind(self) -> tuple[Coordinates, Rounding, float]:
         """Coordinates, rounding, coefficient of cubic interpolation."""
-        raise NotImplementedError
 
     def _plan(self, x: Operand, axes: Sequence[int], sizes: Operand | None, scales: Operand | None) -> Plan:
         """Either sizes or scales are given."""

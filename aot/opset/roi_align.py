@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, TensorType, differs
 from aot.opset.bucketing import unravel
 from codegen.define import Definition
@@ -186,6 +186,8 @@ def written(out: Buffer, acc: Buffer) -> Definition:
 @dataclass(frozen=True)
 class BoxAlign(LoopOp):
     """Data [N, C, H, W], boxes [R, 4 or 5], batch indices [R]."""
+
+    elements = Elements.FLOAT
 
     pooled_h: int = 0
     pooled_w: int = 0

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.bucketing import unravel
 from codegen.loops import Buffer, Expr, cast, prim
@@ -85,6 +85,8 @@ def _place(cell: int, cells: int, begin: float, size: float, extent: int) -> flo
 @op("opset2")
 class ROIPooling(LoopOp):
     """Data [N, C, H, W] and boxes to [R, C, pooled_h, pooled_w]; empty cells are zero."""
+
+    elements = Elements.FLOAT
 
     output_roi: tuple[int, ...] = ()
     output_size: tuple[int, ...] = ()
@@ -189,6 +191,8 @@ class PSROIPooling(LoopOp):
 
     average: C = output_dim * group_size^2; bilinear: C = bins * output_dim, boxes in shares of the image.
     """
+
+    elements = Elements.FLOAT
 
     output_dim: int = 0
     spatial_scale: float = 0.0

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, fresh, op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.bucketing import unravel, volume
 from aot.opset.decomposition import wide
@@ -15,7 +15,7 @@ from codegen.define import Definition, identity
 from codegen.loops import Buffer, Const, Reduce, Space, Var, as_expr, cast, dense, prim
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from runtime.errors import ShapeError
 
 
 class Fill(StrEnum):
@@ -45,6 +45,8 @@ def _segment_max(out: Scripted, x: Buffer, ids: Buffer, sizes: Scripted, empty: 
 class SegmentMax(LoopOp):
     """out[s] = max of x[j] over all j with segment_ids[j] = s; ids are sorted."""
 
+    elements = Elements.NUMBER
+
     fill_mode: Fill = Fill.ZERO
 
     def infer(self, x: Operand, ids: Operand, count: Operand | None = None) -> TensorType:
@@ -52,12 +54,11 @@ class SegmentMax(LoopOp):
             raise ShapeError(f"SegmentMax: data and segment ids of rank 1, got {x.type} and {ids.type}")
         return TensorType(x.dtype, (self._segments(ids, count), *x.shape[1:]))
 
-    @staticmethod
-    def _segments(ids: Operand, count: Operand | None) -> Dim:
+    def _segments(self, ids: Operand, count: Operand | None) -> Dim:
         if count is not None:
             return count.dims("SegmentMax: number of segments")[0]
         if ids.value is None:
-            raise UnsupportedError("SegmentMax: segment ids must be known at compile time, or their number given")
+            return fresh(self, "count", None, ids)  # `decompose` gives their number
         return max(ids.ints("SegmentMax: segment ids"), default=-1) + 1
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, ids: Input, count: Input | None = None) -> tuple[Work, ...]:
@@ -92,6 +93,8 @@ class GroupedMatMul(LoopOp):
 
     Without offsets: [G, M, K] times [G, N, K], matrix by matrix.
     """
+
+    elements = Elements.NUMBER
 
     def infer(self, a: Operand, b: Operand, offsets: Operand | None = None) -> TensorType:
         if b.rank != 3 or a.rank != (3 if offsets is None else 2) or a.dtype is not b.dtype:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+from aot.ir.dims import may_be_negative
 from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.opset.index_maps import reshaped, whole
-from codegen.loops import Const, Expr, cast, prim, select
+from codegen.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -44,7 +45,16 @@ class Reshape(Renaming):
                 if k >= x.rank:
                     raise ShapeError(f"Reshape: 0 copies an input dimension, got position {k} of rank {x.rank}")
                 wanted[k] = x.shape[k]
+            elif may_be_negative(n) and self.special_zero and k < x.rank:
+                wanted[k] = select(prim("eq", n, 0), x.shape[k], n)
         return TensorType(x.dtype, self._completed(x.shape, wanted))
+
+    def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        x, target = operands
+        assert x is not None and target is not None
+        if not any(map(may_be_negative, target.dims("Reshape: target shape"))):
+            return ()
+        return ((volume(self.infer(x, target).shape), volume(x.shape), "element counts"),)
 
     @staticmethod
     def _completed(shape: Shape, wanted: list[Dim]) -> Shape:
@@ -52,7 +62,12 @@ class Reshape(Renaming):
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
             raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
         total, rest = volume(shape), volume(n for k, n in enumerate(wanted) if k not in open_)
-        if open_:
+        unknown = [k for k, n in enumerate(wanted) if may_be_negative(n)] if not open_ else []
+        if unknown:  # any of them may be -1, and then none of the others is
+            others = {k: volume(n for i, n in enumerate(wanted) if i != k) for k in unknown}
+            for k, other in others.items():
+                wanted[k] = select(prim("eq", wanted[k], -1), total // as_expr(other, DType.I64), wanted[k])
+        elif open_:
             if isinstance(total, int) and isinstance(rest, int) and (total % rest if rest else total):
                 raise ShapeError(f"Reshape: {total} elements do not divide by {rest}")
             wanted[open_[0]] = 0 if rest == 0 else simplify(total // rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.fourier import Transforms, indices
 from aot.opset.spectrum import half, mirrored
@@ -20,14 +20,14 @@ def _scalar(x: Operand, what: str) -> int:
     return found[0]
 
 
-def _centred(window: Input, t: Expr, frame: int) -> Expr:
+def _centred(window: Input, t: Expr, frame: int, dtype: DType) -> Expr:
     """The window in the middle of its frame, zeros around."""
     n = window.shape[0]
     assert isinstance(n, int)
     if n == frame:
-        return cast(window(t), DType.F32)
+        return cast(window(t), dtype)
     at = t - (frame - n) // 2
-    return prim("within", at, n, cast(window(at), DType.F32), 0.0)
+    return prim("within", at, n, cast(window(at), dtype), 0.0)
 
 
 def _padded(window: Array, frame: int) -> Array:
@@ -47,6 +47,8 @@ class STFT(LoopOp):
     The batch may be absent; `transpose_frames`: the frames come after the frequencies.
     """
 
+    elements = Elements.FLOAT
+
     transpose_frames: bool = False
 
     def infer(self, x: Operand, window: Operand, size: Operand, step: Operand) -> TensorType:
@@ -63,10 +65,10 @@ class STFT(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, window: Input, size: Input, step: Input) -> tuple[Work, ...]:
         frame, hop = size.operand().ints("STFT: frame size")[0], step.operand().ints("STFT: frame step")[0]
         frames = outs[0].shape[-2 if self.transpose_frames else -3]
-        made = Transforms()
+        made = Transforms.of(x.dtype)
         outer, first = indices(x.shape[:-1])
         f, t, c = Var("f", frames), Var("t", frame), Var("c", 2)
-        value = cast(x(*first, f * hop + t), DType.F32) * _centred(window, t, frame)
+        value = cast(x(*first, f * hop + t), made.dtype) * _centred(window, t, frame, made.dtype)
         value = select(prim("eq", c, 0), value, 0.0)
         work = made.buffer(*x.shape[:-1], frames, frame, 2)
         work = made.define(work, value, (*outer, f, t, c), (*first, f, t, c))
@@ -93,6 +95,8 @@ class ISTFT(LoopOp):
     was padded by half a frame on both sides; `normalized`: spectra were divided by the root of the frame size.
     """
 
+    elements = Elements.FLOAT
+
     center: bool = False
     normalized: bool = False
 
@@ -113,10 +117,10 @@ class ISTFT(LoopOp):
         self, outs: tuple[Buffer, ...], x: Input, window: Input, size: Input, step: Input, length: Input | None = None
     ) -> tuple[Work, ...]:
         frame, hop = size.operand().ints("ISTFT: frame size")[0], step.operand().ints("ISTFT: frame step")[0]
-        frames, made = x.shape[-2], Transforms()
+        frames, made = x.shape[-2], Transforms.of(x.dtype)
         axes, index = indices((*x.shape[:-3], frames, frame // 2 + 1, 2))
         work = made.buffer(*x.shape[:-3], frames, frame // 2 + 1, 2)
-        work = made.define(work, cast(x(*index[:-3], index[-2], index[-3], index[-1]), DType.F32), axes, index)
+        work = made.define(work, cast(x(*index[:-3], index[-2], index[-3], index[-1]), made.dtype), axes, index)
         last = len(x.shape) - 2
         work = made.transform(mirrored(made, work, last, frame), last, True)
         total = made.buffer(*outs[0].shape, 2)
@@ -125,7 +129,7 @@ class ISTFT(LoopOp):
         place = o + (frame // 2 if self.center else 0)
         f = place // hop - j
         t = place - f * hop
-        weight = _centred(window, t, frame)
+        weight = _centred(window, t, frame, made.dtype)
         scale = float(np.sqrt(frame)) if self.normalized else 1.0
         value = weight * select(prim("eq", c, 0), work[(*first, f, t, Const(0))] * scale, weight)
         value = prim("within", f, as_expr(frames, DType.I64), prim("within", t, frame, value, 0.0), 0.0)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.ir.dims import may_be_negative
 from aot.ir.op import Operand, Piece, ViewOp, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, simplify
-from aot.opset.index_maps import whole
-from codegen.loops import Expr, as_expr, prim
+from aot.opset.index_maps import same, whole
+from codegen.loops import Expr, as_expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
 FAR = 1 << 31  # a bound so far away means: up to the end
 
 
-def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: int, what: str) -> tuple[Dim, Dim]:
+def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
     """First index and number of elements of n[start:stop:step], as Python counts; None is an open end."""
+    if not isinstance(step, int):
+        up, down = (_any_range(n, start, stop, step, forward) for forward in (True, False))
+        first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
+        return first, count
     if step == 0:
         raise ShapeError(f"{what}: steps are not 0, got 0")
+    if any(b is not None and not isinstance(b, int) and may_be_negative(b) for b in (start, stop)):
+        return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
         first, last, by = slice(start, stop, step).indices(n)
         return first, len(range(first, last, by))
@@ -30,6 +37,22 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: int, what: str) 
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
     return simplify(low), simplify(count if _known_order(low, high) else prim("max", count, 0))
+
+
+def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: bool) -> tuple[Expr, Expr]:
+    """As `range_of`, where only run time knows the bounds, with a step of known sign."""
+    low, high = (0, n) if forward else (-1, n - 1)
+    ends = (0, n) if forward else (n - 1, -1)
+    first, last = (end if b is None else _held(n, b, low, high) for b, end in zip((start, stop), ends, strict=True))
+    gap, by = (last - first, step) if forward else (first - last, -step)
+    count = prim("max", as_expr(gap + by - 1, DType.I64) // by, 0)
+    return as_expr(first, DType.I64), prim("min", count, n)
+
+
+def _held(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
+    """A bound within low..high; a negative one counts from the end."""
+    near = prim("max", prim("min", as_expr(bound, DType.I64), n), -1 - as_expr(n, DType.I64))
+    return prim("max", prim("min", select(prim("lt", near, 0), near + n, near), high), low)
 
 
 def _is_far(bound: Dim) -> bool:
@@ -68,16 +91,17 @@ def _known_order(low: Dim, high: Dim) -> bool:
 class Slice(ViewOp):
     """x[start:stop:step] along `axes`, or along the first ones; negative bounds count from the end."""
 
-    def _parts(self, x: Operand, *bounds: Operand | None) -> tuple[list[Dim], list[Dim], list[int]]:
+    def _parts(self, x: Operand, *bounds: Operand | None) -> tuple[list[Dim], list[Dim], list[Dim]]:
         starts, stops, steps, axes = (*bounds, None)[:4]
         assert starts is not None and stops is not None and steps is not None
-        low, high, by = starts.dims("Slice: start"), stops.dims("Slice: stop"), steps.ints("Slice: step")
+        low, high, by = starts.dims("Slice: start"), stops.dims("Slice: stop"), steps.dims("Slice: step")
         where = axes.ints("Slice: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
             raise ShapeError(f"Slice: starts, stops, steps and axes must be as many, got {counts}")
         firsts: list[Dim] = [0] * x.rank
-        counts, strides = list(x.shape), [1] * x.rank
+        strides: list[Dim] = [1] * x.rank
+        counts = list(x.shape)
         for a, start, stop, step in zip(where, low, high, by, strict=True):
             k = axis_of(a, x.rank, "Slice")
             firsts[k], counts[k] = range_of(x.shape[k], start, stop, step, "Slice")
@@ -129,17 +153,20 @@ class StridedSlice(ViewOp):
 
     def _plan(
         self, x: Operand, begin: Operand, end: Operand, strides: Operand | None
-    ) -> tuple[list[Dim], list[int], list[Dim], list[int | None]]:
+    ) -> tuple[list[Dim], list[Dim], list[Dim], list[int | None]]:
         """First index and step of each dimension; shape of the output, and which dimension each of its axes is."""
         low, high = begin.dims("StridedSlice: begin"), end.dims("StridedSlice: end")
-        by = strides.ints("StridedSlice: strides") if strides is not None else (1,) * len(low)
+        by = strides.dims("StridedSlice: strides") if strides is not None else (1,) * len(low)
         firsts: list[Dim] = [0] * x.rank
-        steps, counts = [1] * x.rank, list(x.shape)
+        steps: list[Dim] = [1] * x.rank
+        counts = list(x.shape)
         gone: set[int] = set()
         entries = self._entries(x.rank, len(low))
         for k, d in entries:
             if self._on(self.shrink_axis_mask, k):
-                firsts[d], _ = range_of(x.shape[d], low[k], None, 1, "StridedSlice")
+                first, _ = range_of(x.shape[d], low[k], None, 1, "StridedSlice")
+                inside = isinstance(low[k], int) or not may_be_negative(low[k])
+                firsts[d] = first if inside else prim("min", as_expr(first, DType.I64), x.shape[d] - 1)
                 gone.add(d)
                 continue
             start = None if self._on(self.begin_mask, k) else low[k]
@@ -195,3 +222,21 @@ class StridedSlice(ViewOp):
                 start = None if self._on(self.begin_mask, k) else int(low)
                 index.append(slice(start, None if self._on(self.end_mask, k) else int(high), int(step)))
         return np.asarray(x[tuple(index)])  # type: ignore[index]
+
+
+@op()
+class Prefix(ViewOp):
+    """The first elements of x along `axis`, as many as the second input says: what is filled of a tensor with room."""
+
+    axis: int = 0
+
+    def infer(self, x: Operand, count: Operand) -> TensorType:
+        most = as_expr(x.shape[self.axis], DType.I64)
+        number = prim("max", prim("min", as_expr(count.dims("Prefix: count")[0], DType.I64), most), 0)
+        return TensorType(x.dtype, (*x.shape[: self.axis], number, *x.shape[self.axis + 1 :]))
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, count: Operand) -> tuple[Piece, ...]:
+        return (whole(outs[0], same),)
+
+    def reference(self, x: Array, count: Array) -> Array:
+        return np.take(x, range(int(count.reshape(-1)[0])), self.axis)

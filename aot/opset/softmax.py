@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Operand, axis_of, op
+from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
 from aot.ir.types import Array, TensorType
 from aot.opset.decomposition import narrowed, numbers, wide, widened
 
@@ -16,6 +16,8 @@ from aot.opset.decomposition import narrowed, numbers, wide, widened
 @dataclass(frozen=True)
 class AlongAxis(DecomposedOp):
     """One output for each input, along one axis."""
+
+    elements = Elements.FLOAT
 
     axis: int = 1
 

@@ -6,15 +6,17 @@ which then is taken apart. Both live in the outputs. Equal elements: the lower i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.dims import may_be_negative
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
-from codegen.loops import Buffer, Expr, cast, prim
+from codegen.loops import Buffer, Expr, as_expr, cast, prim
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -41,6 +43,8 @@ class Order(StrEnum):
 class Selection(LoopOp):
     """Outputs: values and indices."""
 
+    elements = Elements.NUMBER
+
     axis: int = 0
     mode: Mode = Mode.MAX
     sort: Order = Order.NONE
@@ -51,8 +55,17 @@ class Selection(LoopOp):
         count, extent = k.dims("TopK: k")[0], x.shape[along]
         if isinstance(count, int) and (count < 0 or (isinstance(extent, int) and count > extent)):
             raise ShapeError(f"TopK: k must be in 0..{extent}, got {count}")
+        if may_be_negative(count):
+            count = prim("min", as_expr(count, DType.I64), extent)
         shape = (*x.shape[:along], count, *x.shape[along + 1 :])
         return TensorType(x.dtype, shape), TensorType(self.index_element_type, shape)
+
+    def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        x, k = operands
+        assert x is not None and k is not None
+        count, extent = k.dims("TopK: k")[0], x.shape[axis_of(self.axis, x.rank, "TopK")]
+        least = prim("min", as_expr(count, DType.I64), extent)
+        return ((least, count, "k and how many there are"),) if may_be_negative(count) else ()
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
         along = axis_of(self.axis, x.rank, "TopK")

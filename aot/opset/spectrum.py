@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs
 from aot.opset.fourier import Transforms, indices
 from codegen.loops import Buffer, Const, Expr, Var, as_expr, cast, prim, select
@@ -28,7 +28,7 @@ def fitted(x: Input, wanted: Shape, real: bool) -> tuple[Expr, tuple[Var, ...], 
     axes, index = indices(wanted)
     c = Var("c", 2)
     at = index if real else (*index, c)
-    value = cast(x(*at), DType.F32)
+    value = cast(x(*at), DType.F64 if x.dtype is DType.F64 else DType.F32)
     for i, n, full in zip(index, x.shape, wanted, strict=False):
         if not (isinstance(n, int) and isinstance(full, int) and full <= n) and n != full:
             value = prim("within", i, as_expr(n, DType.I64), value, 0.0)
@@ -40,6 +40,8 @@ def fitted(x: Input, wanted: Shape, real: bool) -> tuple[Expr, tuple[Var, ...], 
 @dataclass(frozen=True)
 class FourierTransform(LoopOp):
     """Inputs: signal, axes, and perhaps the lengths along these axes (-1: as they are)."""
+
+    elements = Elements.FLOAT
 
     def axes(self, x: Operand, axes: Operand, complex_input: bool) -> tuple[int, ...]:
         rank = x.rank - complex_input
@@ -63,10 +65,6 @@ class FourierTransform(LoopOp):
             dims[a] = dims[a] if n == -1 else n
         return tuple(dims)
 
-    def static(self, dims: Shape, axes: tuple[int, ...]) -> None:
-        TensorType(DType.F32, tuple(dims[a] for a in axes)).static_shape  # noqa: B018  raises if one is not known
-
-
 
 @dataclass(frozen=True)
 class ComplexTransform(FourierTransform):
@@ -78,8 +76,7 @@ class ComplexTransform(FourierTransform):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
         along = self.axes(x.operand(), axes.operand(), True)
         dims = outs[0].shape[:-1]
-        self.static(dims, along)
-        made = Transforms()
+        made = Transforms.of(x.dtype)
         value, over, index = fitted(x, dims, False)
         work = made.define(made.buffer(*dims, 2), value, over, index)
         for a in along:
@@ -118,8 +115,7 @@ class RDFT(FourierTransform):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
         along = self.axes(x.operand(), axes.operand(), False)
         dims = self.resized(x.shape, along, None if size is None else size.operand())
-        self.static(dims, along)
-        made = Transforms()
+        made = Transforms.of(x.dtype)
         value, over, index = fitted(x, dims, True)
         work = made.define(made.buffer(*dims, 2), value, over, index)
         work = half(made, made.transform(work, along[-1], False), along[-1])
@@ -145,14 +141,14 @@ def half(made: Transforms, x: Buffer, axis: int) -> Buffer:
     return made.define(made.buffer(*shape), x[index], axes, index)
 
 
-def mirrored(made: Transforms, x: Buffer, axis: int, n: int) -> Buffer:
+def mirrored(made: Transforms, x: Buffer, axis: int, n: Dim) -> Buffer:
     """All n numbers of a spectrum whose first n // 2 + 1 are given: X[n - k] is the conjugate of X[k]."""
     shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
     axes, index = indices(shape)
     k, c = index[axis], index[-1]
     later = prim("gt", k, n // 2)
     at = (*index[:axis], select(later, n - k, k), *index[axis + 1 :])
-    sign = select(prim("and", later, prim("eq", c, 1)), -1.0, Const(1.0, DType.F32))
+    sign = select(prim("and", later, prim("eq", c, 1)), -1.0, Const(1.0, x.dtype))
     return made.define(made.buffer(*shape), x[at] * sign, axes, index)
 
 
@@ -172,10 +168,8 @@ class IRDFT(FourierTransform):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
         along = self.axes(x.operand(), axes.operand(), True)
         dims = self.real_dims(x.operand(), along, None if size is None else size.operand())
-        self.static(dims, along)
-        last, made = along[-1], Transforms()
+        last, made = along[-1], Transforms.of(x.dtype)
         n = dims[last]
-        assert isinstance(n, int)
         value, over, index = fitted(x, (*dims[:last], n // 2 + 1, *dims[last + 1 :]), False)
         work = made.define(made.buffer(*dims[:last], n // 2 + 1, *dims[last + 1 :], 2), value, over, index)
         for a in along[:-1]:

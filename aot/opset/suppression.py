@@ -1,22 +1,25 @@
-"""NonMaxSuppression of the first operation sets: outputs have the size of the most boxes there may be.
+"""NonMaxSuppression: of the first operation sets with room for the most boxes there may be, later with as many as kept.
 
 For each image and class the boxes by score, without those that overlap a better one; then all of them by score.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, absent, op
-from aot.ir.types import Array, Dim, TensorType, differs, numpy_dtype
-from aot.opset.boxes import greedy, overlap, sort_by_score
-from codegen.loops import Buffer, Expr, Space, dense, prim
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from aot.opset.boxes import check_pairs, greedy, keep_apart, overlap, overlaps, pairs, sort_by_score
+from aot.opset.slicing import Prefix
+from codegen.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-from runtime.errors import ShapeError
 
 
 class Encoding(StrEnum):
@@ -32,6 +35,8 @@ class FixedSuppression(LoopOp):
 
     Output rows (image, class, box); -1 behind the last.
     """
+
+    elements = Elements.FLOAT
 
     box_encoding: Encoding = Encoding.CORNER
     sort_result_descending: bool = True
@@ -49,11 +54,12 @@ class FixedSuppression(LoopOp):
         self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
         least: Operand | None = None,
     ) -> TensorType:  # fmt: skip
-        if boxes.rank != 3 or scores.rank != 3 or differs(boxes.shape[2], 4):
-            found = f"{boxes.type} and {scores.type}"
-            raise ShapeError(f"NonMaxSuppression: boxes [N, B, 4] and scores [N, C, B], got {found}")
+        check_pairs("NonMaxSuppression", boxes, scores)
         keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
         return TensorType(self.result, (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep), 3))
+
+    def conditions(self, boxes: Operand, scores: Operand, *_: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(boxes, scores)
 
     def nest(
         self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
@@ -70,8 +76,8 @@ class FixedSuppression(LoopOp):
         found = (boxes.buffer, scores.buffer, kept, counts)
         shape = (images, classes, count, keep)
         return (
-            _suppress(*found, order, limits, shape, self.box_encoding),
-            _list(outs[0], scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
+            suppress(*found, order, limits, shape, (overlapping, self.box_encoding)),
+            list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
         )
 
     def reference(
@@ -103,11 +109,17 @@ def _corner_array(boxes: Array, encoding: Encoding) -> Array:
     return np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
 
 
-def _corners(boxes: Buffer, n: Expr, i: Expr, encoding: Encoding) -> tuple[Expr, Expr, Expr, Expr]:
+def _corners(boxes: Buffer, n: Expr, i: Scripted, encoding: Encoding) -> tuple[Expr, Expr, Expr, Expr]:
     a, b, c, d = (boxes[n, i, k] for k in range(4))
     if encoding is Encoding.CENTER:
         return b - d / 2.0, a - c / 2.0, b + d / 2.0, a + c / 2.0
     return prim("min", a, c), prim("min", b, d), prim("max", a, c), prim("max", b, d)
+
+
+def overlapping(boxes: Scripted, a: Expr, b: Expr) -> Scripted:
+    """`boxes`: they, the image, their encoding."""
+    held, n, encoding = boxes
+    return overlap(_corners(held, n, a, encoding), _corners(held, n, b, encoding))
 
 
 @loops
@@ -116,10 +128,12 @@ def _limit(held: Scripted) -> Scripted:
 
 
 @loops
-def _suppress(
+def suppress(
     boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
-    shape: Scripted, encoding: Encoding,
+    shape: Scripted, measure: Scripted,
 ) -> None:  # fmt: skip
+    """`measure`: f and a form; f((boxes, n, form), a, b) is how much two boxes of image n overlap."""
+    overlap_of, form = measure
     images, classes, count, keep = shape
     overlaps, least = limits
     for item in parallel(images * classes):
@@ -131,29 +145,19 @@ def _suppress(
                 order[n, c, found] = i
                 found += 1
         sort_by_score(order, scores, (n, c), found, (n, c))
-        counts[n, c] = 0
-        k = var(0, DType.I64)
-        while k < found and counts[n, c] < keep:
-            mine = order[n, c, k]
-            free = var(1, DType.I64)
-            j = var(0, DType.I64)
-            while free == 1 and j < counts[n, c]:
-                other = kept[n, c, j]
-                if overlap(_corners(boxes, n, mine, encoding), _corners(boxes, n, other, encoding)) > _limit(overlaps):
-                    free = 0
-                j += 1
-            if free == 1:
-                kept[n, c, counts[n, c]] = mine
-                counts[n, c] += 1
-            k += 1
+        keep_apart(order, kept, counts, (n, c), (found, keep), (overlap_of, (boxes, n, form)), _limit(overlaps))
 
 
 @loops
-def _list(
-    out: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, flat: Scripted, marks: Scripted, shape: Scripted,
-    descending: bool,
+def list_kept(
+    outs: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, flat: Scripted, marks: Scripted,
+    shape: Scripted, descending: bool,
 ) -> None:  # fmt: skip
-    """All that were kept, perhaps by score; equal scores in the order of image, class and rank."""
+    """All that were kept, perhaps by score; equal scores in the order of image, class and rank.
+
+    `outs`: their indices; then, if there are more, their scores and how many they are.
+    """
+    out = outs[0]
     images, classes, _, keep = shape
     total = var(0, DType.I64)
     for n in range(images):
@@ -173,9 +177,17 @@ def _list(
             out[r, 0] = image
             out[r, 1] = label
             out[r, 2] = kept[image, label, place % keep]
+            if len(outs) > 1:
+                outs[1][r, 0] = cast(image, DType.F32)
+                outs[1][r, 1] = cast(label, DType.F32)
+                outs[1][r, 2] = marks[place]
         else:
             for k in range(3):
                 out[r, k] = -1
+                if len(outs) > 1:
+                    outs[1][r, k] = -1.0
+    if len(outs) > 1:
+        outs[2][0] = total
 
 
 @op("opset1", type="NonMaxSuppression")
@@ -201,5 +213,183 @@ class NonMaxSuppression_4(FixedSuppression):
         return images * classes * each
 
 
-# Their outputs have as many rows as there are boxes.
-absent("NonMaxSuppression", "opset5", "opset9")
+@op("opset5", "opset9")
+class NonMaxSuppression(DecomposedOp):
+    """As many rows (image, class, box) as boxes are kept, their scores (image, class, score), and their number.
+
+    With a sigma above 0, input 5, boxes that overlap a kept one by iou get a lower score, s * exp(-iou^2 / 2 sigma),
+    whatever the limit of overlap says.
+    """
+
+    elements = Elements.FLOAT
+
+    box_encoding: Encoding = Encoding.CORNER
+    sort_result_descending: bool = True
+    output_type: DType = DType.I64
+
+    @property
+    def within(self) -> SuppressionWithin:
+        return SuppressionWithin(self.box_encoding, self.sort_result_descending, self.output_type)
+
+    def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
+        rows, scored, number = self.within.infer(boxes, scores, *limits)
+        count = fresh(self, "count", rows.shape[0], boxes, scores, *limits)
+        return TensorType(rows.dtype, (count, 3)), TensorType(scored.dtype, (count, 3)), number
+
+    def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:
+        rows, scored, number = build.node(self.within, *inputs, outputs=3).out_ports().values()
+        return build(Prefix(0), rows, number), build(Prefix(0), scored, number), number
+
+    def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> tuple[Array, ...]:
+        rows, scored, number = self.within.reference(boxes, scores, *limits)
+        return rows[: number[0]], scored[: number[0]], number
+
+
+@op()
+class SuppressionWithin(LoopOp):
+    """As NonMaxSuppression, with room for all rows that there may be, and -1 behind the last."""
+
+    elements = Elements.FLOAT
+
+    box_encoding: Encoding = Encoding.CORNER
+    sort_result_descending: bool = True
+    output_type: DType = DType.I64
+
+    def infer(
+        self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
+        least: Operand | None = None, sigma: Operand | None = None,
+    ) -> tuple[TensorType, ...]:  # fmt: skip
+        check_pairs("NonMaxSuppression", boxes, scores)
+        rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
+        single = TensorType(self.output_type, (1,))
+        return TensorType(self.output_type, (rows, 3)), TensorType(scores.dtype, (rows, 3)), single
+
+    def conditions(self, boxes: Operand, scores: Operand, *_: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(boxes, scores)
+
+    def nest(
+        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
+        overlap: Input | None = None, least: Input | None = None, sigma: Input | None = None,
+    ) -> tuple[Work, ...]:  # fmt: skip
+        images, classes, count = scores.shape
+        each = kept_at_most(count, None if most is None else most.operand())
+        room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
+        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        kept = dense("kept", images, classes, room, space=Space.ARENA, dtype=DType.I64)
+        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
+        flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
+        marks = dense("marks", images * classes * room, space=Space.ARENA)
+        limits = [None if i is None else i.buffer for i in (overlap, least, sigma)]
+        shape = (images, classes, count, each)
+        listed = (kept, counts, flat, marks, shape, self.sort_result_descending)
+        if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
+            found = (boxes.buffer, scores.buffer, kept, counts)
+            kept_boxes = suppress(*found, order, limits[:2], shape, (overlapping, self.box_encoding))
+            return kept_boxes, list_kept(outs, scores.buffer, *listed)
+        lower = dense("lower", images, classes, count, space=Space.ARENA)
+        seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        found = (boxes.buffer, scores.buffer, kept, counts)
+        return (
+            _suppress_softly(*found, (lower, seen), limits, shape, self.box_encoding),
+            list_kept(outs, lower, *listed),
+        )
+
+    def reference(
+        self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
+        least: Array | None = None, sigma: Array | None = None,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        count = scores.shape[2]
+        keep = 0 if most is None else min(max(int(most.reshape(-1)[0]), 0), count)
+        limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least, sigma)]
+        corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
+        found: list[tuple[float, int, int, int]] = []
+        for n, c in np.ndindex(*scores.shape[:2]):
+            chosen = _soft(corners[n], scores[n, c].astype(np.float64), keep, *limits)
+            found += [(-score, n, c, i) for i, score in chosen]
+        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
+        scored = np.full(rows.shape, -1, scores.dtype)
+        for r, (score, n, c, i) in enumerate(ordered):
+            rows[r], scored[r] = (n, c, i), (n, c, -score)
+        return rows, scored, np.array([len(found)], rows.dtype)
+
+
+def kept_at_most(count: Dim, most: Operand | None) -> Dim:
+    """How many boxes of one class are kept at most."""
+    keep = 0 if most is None else most.dims("NonMaxSuppression: number of boxes")[0]
+    if isinstance(keep, int) and isinstance(count, int):
+        return min(max(keep, 0), count)
+    return prim("min", prim("max", as_expr(keep, DType.I64), 0), count)
+
+
+def _soft(
+    boxes: Array, scores: Array, most: int, threshold: float, least: float, sigma: float
+) -> list[tuple[int, float]]:
+    """For references: the best box again and again, with what overlaps those kept before it told off once by each."""
+    lower, seen = scores.copy(), np.zeros(len(scores), int)
+    left, kept = set(np.flatnonzero(scores > least).tolist()), list[tuple[int, float]]()
+    while left and len(kept) < most:
+        i = min(left, key=lambda j: (-lower[j], j))
+        left.discard(i)
+        before = lower[i]
+        for j, _ in reversed(kept[seen[i] :]):
+            iou = overlaps(boxes[i], boxes[[j]])[0]
+            lower[i] *= np.exp(-0.5 / sigma * iou * iou) if sigma > 0 else 0.0 if iou > threshold else 1.0
+            if lower[i] <= least:
+                break
+        seen[i] = len(kept)
+        if lower[i] == before:
+            kept.append((i, float(before)))
+        elif lower[i] > least:
+            left.add(i)
+    return kept
+
+
+@loops
+def _suppress_softly(
+    boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, state: Scripted, limits: Scripted,
+    shape: Scripted, encoding: Encoding,
+) -> None:  # fmt: skip
+    """The box with the best score again and again; `seen`: how many kept ones have lowered it, -1 once it is gone."""
+    lower, seen = state
+    images, classes, count, keep = shape
+    overlaps, least, sigma = limits
+    for item in parallel(images * classes):
+        n = item // classes
+        c = item % classes
+        counts[n, c] = 0
+        for i in range(count):
+            lower[n, c, i] = scores[n, c, i]
+            seen[n, c, i] = 0
+        going = var(1, DType.I64)
+        while going == 1 and counts[n, c] < keep:
+            best = var(-1, DType.I64)
+            top = var(0.0, DType.F32)
+            for i in range(count):
+                better = prim("or", prim("lt", best, 0), prim("gt", lower[n, c, i], top))
+                if seen[n, c, i] >= 0 and lower[n, c, i] > _limit(least) and better:
+                    best = i
+                    top = lower[n, c, i]
+            if best < 0:
+                going = 0
+            else:
+                score = var(top, DType.F32)
+                k = var(counts[n, c] - 1, DType.I64)
+                while k >= seen[n, c, best]:
+                    iou = overlap(_corners(boxes, n, best, encoding), _corners(boxes, n, kept[n, c, k], encoding))
+                    score = score * _told_off(iou, _limit(overlaps), _limit(sigma))
+                    k -= 1
+                    if score <= _limit(least):
+                        k = -1
+                seen[n, c, best] = counts[n, c]
+                lower[n, c, best] = score
+                if score == top:
+                    kept[n, c, counts[n, c]] = best
+                    counts[n, c] += 1
+                    seen[n, c, best] = -1
+
+
+def _told_off(iou: Expr, threshold: Expr, sigma: Expr) -> Expr:
+    """What is left of a score; without a sigma nothing, if the overlap is too large."""
+    soft = prim("exp", iou * iou * (-0.5) / select(prim("gt", sigma, 0.0), sigma, 1.0))
+    return select(prim("gt", sigma, 0.0), soft, cast(prim("le", iou, threshold), DType.F32))

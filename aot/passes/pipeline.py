@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from aot.ir.graph import Graph
+from aot.passes.front.name_bodies import name_bodies
 from aot.passes.middle.dead_code import dead_code
 from aot.passes.middle.decompose import decompose
 from aot.passes.middle.dedupe import dedupe
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
 from aot.passes.middle.layout import layout
+from aot.passes.middle.trim_regions import trim_regions
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
 
@@ -29,9 +31,11 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
     return (
         "FrontStart",
         *front,             # foreign operations become ours; types cannot be inferred before
+        name_bodies,        # types inside of bodies have symbols of theirs
         "FrontFinish",
         "MiddleStart",
-        inline_regions,     # all passes below see one graph without bodies
+        inline_regions,     # what need not be control flow: passes below fuse across what was a body
+        trim_regions,       # bodies that stay lose what nobody reads
         dead_code,          # nothing below looks at what nobody reads
         fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed
         dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one

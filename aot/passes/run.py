@@ -147,8 +147,10 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     if all(holds(graph) for holds in item.conditions):
         changed = call_pass(item.target, graph, log, item.name)
     if item.recursive:
-        for body in [b for node in list(graph.nodes.values()) for b in node.regions.values()]:
-            changed = _apply(item, body, log) or changed
+        for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
+            if _apply(item, body, log):
+                changed = True
+                node.forget_types()  # they are made of what is in the body
     return changed
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
 
-from codegen.index import Affine, bounds, depends_on, normal
+from codegen.index import Affine, bounds, depends_on, normal, weighted
 from codegen.llvm.convert import MEMORY
 from codegen.llvm.text import Block, Function, Value, integer
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
@@ -75,12 +75,14 @@ class Addresses:
 
     def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
         origin = buffer.origin
-        offset = Affine({}, origin) if isinstance(origin, int) else self.normal(origin)
-        for i, stride in zip(index, buffer.strides, strict=True):
-            offset = offset.plus(self.scaled(i, stride))
+        parts = [self.scaled(i, stride) for i, stride in zip(index, buffer.strides, strict=True)]
         for i, stride in zip(buffer.start, buffer.strides, strict=False):
             if not (isinstance(i, Const) and i.value == 0):
-                offset = offset.plus(self.scaled(i, stride), -1)
+                part, weight = self.scaled(i, stride)
+                parts.append((part, -weight))
+        if not isinstance(origin, int):
+            parts.append((self.normal(origin), 1))
+        offset = weighted(parts, origin if isinstance(origin, int) else 0)
         if self.lane is None or not offset.terms:
             return Access(buffer, offset, 0, offset)
         if depends_on(offset, self.lane):
@@ -97,13 +99,14 @@ class Addresses:
         offset = normal(a.whole.expr(), {self.lane: Affine({}, lane)})
         return Access(a.buffer, offset, 0, offset)
 
-    def scaled(self, index: Expr, stride: Size) -> Affine:
+    def scaled(self, index: Expr, stride: Size) -> tuple[Affine, int]:
+        """A part of an address and how often it counts."""
         step = self.normal(index)
-        return step.times(stride) if isinstance(stride, int) else normal(step.expr() * self.normal(stride).expr(), {})
+        return (step, stride) if isinstance(stride, int) else (normal(step.expr() * self.normal(stride).expr(), {}), 1)
 
     def align(self, a: Access) -> int:
         dtype = a.buffer.dtype
-        size = dtype.compute.bytes if dtype.bits < 8 else dtype.bytes
+        size = dtype.stored_bytes
         known = gcd(a.offset.const, *a.offset.terms.values()) * size
         best = gcd(known, max(a.buffer.align, size))
         return best & -best
@@ -196,9 +199,13 @@ class Addresses:
     def quotient(self, a: Value, b: Value, parts: list[Affine], at: Block) -> Value:
         """Rounded towards minus infinity. It may run before the test that guards it, so no divisor may trap."""
         f = self.f
+        low = bounds(parts[0])[0]
+        if bounds(parts[1])[0] < 0:
+            negative, low = f.compare("icmp slt", b, integer(0), at), -1
+            a, b = (f.select(negative, f.binary("sub", integer(0), x, at), x, at) for x in (a, b))
         if not parts[1].is_const:
             b = f.select(f.compare("icmp sgt", b, integer(0), at), b, integer(1), at)
-        if bounds(parts[0])[0] >= 0:
+        if low >= 0:
             return f.binary("udiv", a, b, at)
         sign = f.binary("ashr", a, integer(63), at)
         # For a < 0: ~(~a / b), and ~a is not negative.

@@ -11,24 +11,30 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from codegen.llvm.append import append, placeholder
 from codegen.llvm.elf import PAGE, Data, write_data_object
 from codegen.llvm.emit import emit
 from codegen.llvm.link import Linker, find_linker, link
+from codegen.llvm.module import Function as Emitted
 from codegen.llvm.module import arch_of, module_text
-from codegen.llvm.optimize import compile_module
+from codegen.llvm.optimize import assembly
+from codegen.llvm.parts import Parts, functions_text, has_vectors
 from codegen.llvm.relocatable import add_sections
+from codegen.llvm.shapes import depends, made_of
 from codegen.llvm.sizes import size_text
 from codegen.llvm.text import Function
+from codegen.llvm.workers import Workers
 from codegen.loops import Const, Kernel, Size, Var
-from codegen.program import ConstantBlock, Program, Region, Tensor
+from codegen.program import Check, ConstantBlock, Program, Region, Rule, Tensor
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
@@ -39,6 +45,7 @@ from runtime.weights import write as write_weights
 
 Manifest = dict[str, object]
 Progress = Callable[[str], None]
+T = TypeVar("T")
 _TAG_DIGITS = 12
 _MOST_WEIGHTS = (2 << 30) - (64 << 20)  # code reaches its tables behind them with 32-bit offsets
 
@@ -69,6 +76,9 @@ class Built:
             folder_path = Path(folder)
             made = folder_path / "model.so"
             link(self._objects(folder_path), made, chosen, abi.MACHINES[self.arch])
+            if self.external is None:
+                parts = parts_of(self.constants, max(1, self.constant_bytes))
+                append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, parts)
             seal(made)
             self._write_external(path)
             made.replace(path)
@@ -91,7 +101,7 @@ class Built:
         code.write_bytes(self.code)
         seal = Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
         with data.open("wb") as stream:
-            write_data_object(stream, abi.MACHINES[self.arch], (seal, *self.sections()))
+            write_data_object(stream, abi.MACHINES[self.arch], (seal, placeholder(), *map(_reserved, self.sections())))
         return [code, data]
 
     def sections(self, section: str = abi.MANIFEST_SECTION) -> tuple[Data, ...]:
@@ -119,6 +129,13 @@ class Built:
         )
 
 
+def _reserved(data: Data) -> Data:
+    """Room for weights, which are written when the rest is linked; other sections as they are."""
+    if data.section != abi.WEIGHTS_SECTION:
+        return data
+    return replace(data, align=abi.WEIGHTS_PAGE, blocks=(), reserved=True)
+
+
 def build(
     program: Program, target: Target, *, level: int | None = 1, options: Manifest | None = None,
     external: bool = False, progress: Progress | None = None,
@@ -129,49 +146,57 @@ def build(
     """
     say = progress if progress is not None else _silent
     say(f"emit {len(program.kernels)} kernels")
-    functions = emit_functions(program, target)
-    constants = tuple(sorted(program.constants, key=lambda block: block.offset))
-    _check_constants(program, constants)
-    manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
-    weights = _hash(constants, program.constant_bytes)
+    with Workers(target) as workers:
+        parts = Parts(workers, level)
+        functions = emit_functions(program, target, parts.place)
+        parts.close()
+        constants = tuple(sorted(program.constants, key=lambda block: block.offset))
+        _check_constants(program, constants)
+        manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
+        weights = _hash(constants, program.constant_bytes)
 
-    draft = module_text(program, functions, "", target, 0)
-    layout = _layout(draft, constants, manifest)
-    info = WeightsInfo(program.constant_bytes, layout, weights)
-    digest = content_hash(info)
-    tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
-    manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": asdict(info)}
-    text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
-    say(f"compile {len(text) // 1024} KB of LLVM IR")
-    code = compile_module(text, target, level)
+        draft = module_text(program, functions, "", target, 0)
+        layout = _layout(draft + parts.digest.hexdigest(), constants, manifest)
+        info = WeightsInfo(program.constant_bytes, layout, weights)
+        digest = content_hash(info)
+        tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
+        manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
+        text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
+        say("compile")
+        code = parts.joined(text)
     return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)
 
 
-def emit_functions(program: Program, target: Target) -> dict[str, Function]:
-    """The function of each kernel by name; equal kernels share one."""
-    made: dict[Kernel, Function] = {}
-    functions: dict[str, Function] = {}
+def emit_functions(program: Program, target: Target, place: Callable[[Function], T]) -> dict[str, T]:
+    """What `place` makes of the function of each kernel, by name; equal kernels share one."""
+    made: dict[Kernel, T] = {}
+    functions: dict[str, T] = {}
     for kernel in program.kernels:
         nameless = replace(kernel, name="")
         if nameless not in made:
-            made[nameless] = emit(kernel, target=target)
+            made[nameless] = place(emit(kernel, target=target))
         functions[kernel.name] = made[nameless]
     return functions
 
 
 def kernels_text(program: Program, target: Target) -> str:
     """LLVM IR of the kernels alone, for dumps."""
-    functions = dict.fromkeys(emit_functions(program, target).values())
-    declarations = sorted({d for f in functions for d in f.declarations})
-    tables = [line for f in functions for line in f.globals]
-    texts = [f.text().replace("define internal", "define", 1) for f in functions]
-    return "\n".join([*tables, *texts, *declarations]) + "\n"
+    return functions_text(list(dict.fromkeys(emit_functions(program, target, lambda f: f).values())))
 
 
-def make_manifest(program: Program, functions: dict[str, Function], target: Target, options: Manifest) -> Manifest:
+def kernels_assembly(program: Program, target: Target, level: int | None = 1) -> str:
+    """Machine code of the kernels alone as text, made as for the model."""
+    functions = dict.fromkeys(emit_functions(program, target, lambda f: f).values())
+    apart = [f for f in functions if has_vectors(f.text())]
+    others = [f for f in functions if f not in apart]
+    return "".join(assembly(functions_text(fs), target, n) for fs, n in ((apart, None), (others, level)) if fs)
+
+
+def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Target, options: Manifest) -> Manifest:
     """Everything a loader must know; the keys are listed in `runtime.abi`."""
     version = ".".join(map(str, llvm.llvm_version_info))
     scratch = max([program.scratch_bytes, *(f.scratch_bytes for f in functions.values())])
+    late = depends(program)
     return {
         "manifest": abi.MANIFEST_VERSION,
         "abi": abi.ABI_VERSION,
@@ -180,10 +205,12 @@ def make_manifest(program: Program, functions: dict[str, Function], target: Targ
         "triple": target.triple,
         "features": list(target.isa_features),
         "symbols": [_symbol(s) for s in program.symbols],
+        "late": [x.symbol.name for x in program.late],
+        "capacities": [{"of": x.symbol.name, "initial": x.initial} for x in program.late if x.capacity is not None],
         "computed": len(program.computed),
-        "rules": [{"one": size_text(r.one), "other": size_text(r.other), "text": r.text} for r in program.rules],
-        "inputs": [_tensor(t, _align(program, Region.INPUT, i)) for i, t in enumerate(program.inputs)],
-        "outputs": [_tensor(t, _align(program, Region.OUTPUT, i)) for i, t in enumerate(program.outputs)],
+        "rules": [{"one": size_text(r.one), "other": size_text(r.other), "text": r.text} for r in _rules(program)],
+        "inputs": [_tensor(t, _align(program, Region.INPUT, i), late) for i, t in enumerate(program.inputs)],
+        "outputs": [_tensor(t, _align(program, Region.OUTPUT, i), late) for i, t in enumerate(program.outputs)],
         "calls": [
             {"kernel": c.kernel, "layers": list(c.layers), "work": _dim(c.work), "traffic": _dim(c.traffic)}
             for c in program.calls
@@ -220,13 +247,18 @@ def _align(program: Program, region: Region, index: int) -> int:
     )
 
 
-def _tensor(tensor: Tensor, align: int) -> dict[str, object]:
+def _rules(program: Program) -> list[Rule]:
+    """Of the input shapes, then those that are checked while an inference runs."""
+    return [*program.rules, *(c.rule for c in program.control if isinstance(c, Check))]
+
+
+def _tensor(tensor: Tensor, align: int, late: Mapping[str, frozenset[str]]) -> dict[str, object]:
     return {
         "align": align,
         "name": tensor.name,
         "names": list(tensor.names),
         "dtype": tensor.dtype.value,
-        "shape": [_dim(d) for d in tensor.shape],
+        "shape": [{"late": size_text(d)} if made_of(d, late) else _dim(d) for d in tensor.shape],
     }
 
 
@@ -272,7 +304,7 @@ def zeros(count: int) -> Iterator[bytes]:
 
 def _layout(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
     """Hash of all but the values of the weights."""
-    places = ",".join(f"{b.offset}:{b.data.dtype.str}:{b.data.nbytes}" for b in constants)
+    places = ",".join(f"{b.offset}:{b.source.dtype.str}:{b.nbytes}" for b in constants)
     return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from codegen.llvm.small_floats import FORMATS, decode, encode
 from codegen.llvm.text import Function, Value, integer, number, scalar_of, suffix, vector, lanes_of
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4)  # one element a byte in memory
-REGISTER = dict.fromkeys(PACKED, "i8") | {
+PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4, DType.I2)  # one element a byte in memory
+SMALL = (*FORMATS, DType.F8E8M0)
+REGISTER = dict.fromkeys(PACKED, "i8") | dict.fromkeys(SMALL, "float") | {
     DType.F64: "double", DType.F32: "float", DType.F16: "float", DType.BF16: "float", DType.BOOL: "i1",
     DType.I64: "i64", DType.I32: "i32", DType.I16: "i16", DType.I8: "i8",
     DType.U64: "i64", DType.U32: "i32", DType.U16: "i16", DType.U8: "i8",
 }  # fmt: skip
-MEMORY = REGISTER | {DType.F16: "i16", DType.BF16: "i16", DType.BOOL: "i8"}
+MEMORY = REGISTER | dict.fromkeys(SMALL, "i8") | {DType.F16: "i16", DType.BF16: "i16", DType.BOOL: "i8"}
 
 
 def constant(value: float, dtype: DType) -> Value:
@@ -40,6 +42,8 @@ def cast(f: Function, src: DType, dst: DType, v: Value) -> Value:
         return f.cast("uitofp" if dst.is_float else "zext", v, scalar)
     if src.is_float and dst.is_float:
         return f.cast("fpext" if dst.bits > src.bits else "fptrunc", v, scalar)
+    if src.is_float and dst.bits <= 32 and dst is not DType.U32:
+        return _saturated(f, src, dst, v)
     if src.is_float:
         type_ = vector(scalar, lanes_of(v.type))
         name = "llvm.fptosi.sat" if dst.is_signed else "llvm.fptoui.sat"
@@ -49,6 +53,20 @@ def cast(f: Function, src: DType, dst: DType, v: Value) -> Value:
     if dst.bits == src.bits:
         return v
     return f.cast("trunc" if dst.bits < src.bits else "sext" if src.is_signed else "zext", v, scalar)
+
+
+def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
+    """Towards zero; what lies outside becomes the nearest number, NaN 0: the intrinsic's meaning, in vectors."""
+    size = dst.bits - dst.is_signed
+    low, most = number(-(2.0**size) if dst.is_signed else 0.0, v.type), 2.0**size - 1
+    exact = src is DType.F64 or size < 24
+    high = number(most if exact else 2.0**size - 2.0 ** (size - 24), v.type)
+    inside = f.select(f.compare("fcmp ogt", v, low), v, low)
+    found = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), "i32")
+    if not exact:
+        found = f.select(f.compare("fcmp oge", v, number(2.0**size, v.type)), same(found, int(most)), found)
+    found = f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+    return found if dst.bits == 32 else f.cast("trunc", found, REGISTER[dst])
 
 
 def bits(f: Function, src: DType, dst: DType, v: Value) -> Value:
@@ -68,6 +86,10 @@ def from_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
             return f.cast("bitcast", f.binary("shl", wide, same(wide, 16)), "float")
         case DType.F16:
             return f.cast("fpext", f.cast("bitcast", v, "half"), "float") if half else _from_half(f, v)
+        case _ if dtype in SMALL:
+            return decode(f, dtype, v)
+        case _ if dtype in PACKED:
+            return _low_bits(f, dtype, v)
         case _:
             return v
 
@@ -81,8 +103,16 @@ def to_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
             return _to_bfloat(f, v)
         case DType.F16:
             return f.cast("bitcast", f.cast("fptrunc", v, "half"), "i16") if half else _to_half(f, v)
+        case _ if dtype in SMALL:
+            return encode(f, dtype, v)
         case _:
             return v
+
+
+def _low_bits(f: Function, dtype: DType, v: Value) -> Value:
+    """The number in the low bits of a byte; what lies above them is the caller's."""
+    above = same(v, 8 - dtype.bits)
+    return f.binary("ashr" if dtype.is_signed else "lshr", f.binary("shl", v, above), above)
 
 
 def _to_bfloat(f: Function, v: Value) -> Value:

@@ -3,30 +3,24 @@
 ;   arena of a request:  buffers | plan, if sizes vary | scratch of each thread | counters, two lines for each call
 ;   plan                 for each call: units, and how many pieces are worth a chunk
 ;
-; Two counters a call: `ticket` hands out chunks, `done` counts those that are finished. All threads go through the
-; calls in order and leave a call when done = chunks. One that was descheduled before it drew a ticket delays nobody.
+; Two counters a call: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw from the
+; front, odd ones from the back: so each works on the same part of the data from call to call. All go through the
+; calls of a segment in order and leave a call when done = chunks. One that was descheduled before it drew a ticket
+; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
-%job = type { ptr, ptr, ptr, ptr, i64 }                     ; request, plan, scratch, counters, threads
-%timespec = type { i64, i64 }
+%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64 }      ; request, plan, scratch, counters, threads, pool, segment
 
-declare i32 @clock_gettime(i32, ptr)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
 ; Nanoseconds to profile[index], if there is one.
 define internal void @stamp(ptr %profile, i64 %index) nounwind noinline {
 entry:
-  %time = alloca %timespec, align 8
   %off = icmp eq ptr %profile, null
   br i1 %off, label %done, label %take
 take:
-  %ignored = call i32 @clock_gettime(i32 1, ptr %time)
-  %seconds = load i64, ptr %time, align 8
-  %rest.at = getelementptr %timespec, ptr %time, i64 0, i32 1
-  %rest = load i64, ptr %rest.at, align 8
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
+  %now = call i64 @now()
   %at = getelementptr i64, ptr %profile, i64 %index
   store i64 %now, ptr %at, align 8
   br label %done
@@ -34,14 +28,52 @@ done:
   ret void
 }
 
-define internal void @run_alone(ptr %request, ptr %plan, ptr %scratch) nounwind {
+; Starts the clock of call %index: its end lies as far behind as it has run so far, in earlier iterations of a loop.
+define internal void @resume(ptr %profile, i64 %index) nounwind noinline {
 entry:
+  %off = icmp eq ptr %profile, null
+  br i1 %off, label %done, label %take
+take:
+  %now = call i64 @now()
+  %begin.at = getelementptr [2 x i64], ptr %profile, i64 %index, i64 0
+  %end.at = getelementptr [2 x i64], ptr %profile, i64 %index, i64 1
+  %begin = load i64, ptr %begin.at, align 8
+  %end = load i64, ptr %end.at, align 8
+  %spent = sub i64 %end, %begin
+  %shifted = sub i64 %now, %spent
+  store i64 %shifted, ptr %begin.at, align 8
+  br label %done
+done:
+  ret void
+}
+
+; No call has run yet.
+define internal void @reset_profile(ptr %request) nounwind noinline {
+entry:
+  %profile.at = getelementptr %request, ptr %request, i64 0, i32 7
+  %profile = load ptr, ptr %profile.at, align 8
+  %off = icmp eq ptr %profile, null
+  br i1 %off, label %done, label %reset
+reset:
+  %ignored = call ptr @memset(ptr %profile, i32 0, i64 $profile_bytes)
+  br label %done
+done:
+  ret void
+}
+
+define internal void @run_alone(ptr %job, i64 %first, i64 %end.call) nounwind {
+entry:
+  %request = load ptr, ptr %job, align 8
+  %plan.at = getelementptr %job, ptr %job, i64 0, i32 1
+  %plan = load ptr, ptr %plan.at, align 8
+  %scratch.at = getelementptr %job, ptr %job, i64 0, i32 2
+  %scratch = load ptr, ptr %scratch.at, align 8
   %profile.at = getelementptr %request, ptr %request, i64 0, i32 7
   %profile = load ptr, ptr %profile.at, align 8
   br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %call ]
-  %more = icmp ult i64 %i, $calls
+  %i = phi i64 [ %first, %entry ], [ %i.next, %call ]
+  %more = icmp ult i64 %i, %end.call
   br i1 %more, label %call, label %done
 call:
   %units.at = getelementptr [2 x i64], ptr %plan, i64 %i, i64 0
@@ -50,13 +82,22 @@ call:
   %run = load ptr, ptr %run.at, align 8
   %begin = mul i64 %i, 2
   %end = add i64 %begin, 1
-  call void @stamp(ptr %profile, i64 %begin)
+  call void @resume(ptr %profile, i64 %i)
   call void %run(ptr %request, i64 0, i64 %units, ptr %scratch)
   call void @stamp(ptr %profile, i64 %end)
   %i.next = add i64 %i, 1
   br label %next
 done:
   ret void
+}
+
+; How many chunks nobody has drawn: of %chunks, less those from the front (low half) and from the back (high half).
+define internal i64 @left(i64 %drawn, i64 %chunks) nounwind {
+  %front = and i64 %drawn, 4294967295
+  %back = lshr i64 %drawn, 32
+  %both = add i64 %front, %back
+  %left = sub i64 %chunks, %both
+  ret i64 %left
 }
 
 ; The part of thread %index in a job; only thread 0, the caller, writes the profile.
@@ -78,10 +119,17 @@ entry:
   %profile.any = load ptr, ptr %profile.at, align 8
   %caller = icmp eq i64 %index, 0
   %profile = select i1 %caller, ptr %profile.any, ptr null
+  %odd = and i64 %index, 1
+  %even = icmp eq i64 %odd, 0
+  %one = select i1 %even, i64 1, i64 4294967296
+  %first.at = getelementptr %job, ptr %job, i64 0, i32 6
+  %first = load i64, ptr %first.at, align 8
+  %last.at = getelementptr %job, ptr %job, i64 0, i32 7
+  %last = load i64, ptr %last.at, align 8
   br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %finished ]
-  %more = icmp ult i64 %i, $calls
+  %i = phi i64 [ %first, %entry ], [ %i.next, %finished ]
+  %more = icmp ult i64 %i, %last
   br i1 %more, label %call, label %done
 call:
   %units.at = getelementptr [2 x i64], ptr %plan, i64 %i, i64 0
@@ -94,36 +142,43 @@ call:
   %run = load ptr, ptr %run.at, align 8
   %ticket = getelementptr [2 x [64 x i8]], ptr %counters, i64 %i
   %done.at = getelementptr [2 x [64 x i8]], ptr %counters, i64 %i, i64 1
+  %sleepers = getelementptr i8, ptr %done.at, i64 8
   %begin.stamp = mul i64 %i, 2
   %end.stamp = add i64 %begin.stamp, 1
-  call void @stamp(ptr %profile, i64 %begin.stamp)
+  call void @resume(ptr %profile, i64 %i)
   br label %look
 look:
   ; a plain look first: one who comes late passes finished calls without taking their lines from others
   %drawn = load atomic i64, ptr %ticket monotonic, align 8
-  %over = icmp sge i64 %drawn, %chunks
-  br i1 %over, label %wait, label %draw
+  %left = call i64 @left(i64 %drawn, i64 %chunks)
+  %some = icmp sgt i64 %left, 0
+  br i1 %some, label %draw, label %wait
 draw:
-  %chunk = atomicrmw add ptr %ticket, i64 1 monotonic
-  %mine = icmp slt i64 %chunk, %chunks
+  %before = atomicrmw add ptr %ticket, i64 %one monotonic
+  %left.mine = call i64 @left(i64 %before, i64 %chunks)
+  %mine = icmp sgt i64 %left.mine, 0
   br i1 %mine, label %chunk.run, label %wait
 chunk.run:
+  %front = and i64 %before, 4294967295
+  %end.left = add i64 %front, %left.mine
+  %back = sub i64 %end.left, 1
+  %chunk = select i1 %even, i64 %front, i64 %back
   %chunk.next = add i64 %chunk, 1
   %low = mul i64 %chunk, %units
   %high = mul i64 %chunk.next, %units
   %begin = udiv i64 %low, %chunks
   %end = udiv i64 %high, %chunks
   call void %run(ptr %request, i64 %begin, i64 %end, ptr %scratch)
-  %counted = atomicrmw add ptr %done.at, i64 1 release
-  br label %look
+  %counted = atomicrmw add ptr %done.at, i64 1 seq_cst
+  %last.chunk = sub i64 %chunks, 1
+  %final = icmp eq i64 %counted, %last.chunk
+  br i1 %final, label %tell, label %look
+tell:
+  call void @rouse(ptr %done.at, ptr %sleepers)
+  br label %finished
 wait:
-  %count = phi i32 [ 0, %look ], [ 0, %draw ], [ %count.next, %again ]
-  %ready = load atomic i64, ptr %done.at acquire, align 8
-  %complete = icmp sge i64 %ready, %chunks
-  br i1 %complete, label %finished, label %again
-again:
-  %count.next = call i32 @relax(i32 %count)
-  br label %wait
+  call void @await(ptr %done.at, i64 %chunks, ptr %sleepers)
+  br label %finished
 finished:
   call void @stamp(ptr %profile, i64 %end.stamp)
   %i.next = add i64 %i, 1
@@ -132,33 +187,128 @@ done:
   ret void
 }
 
-; Whether there are enough pieces beyond one a call to pay for waking workers.
-define internal i1 @worth_sharing(ptr %plan) nounwind {
+; How many pieces the calls have that several threads can share.
+define internal i64 @shared_pieces(ptr %plan, i64 %first, i64 %last) nounwind {
 entry:
   br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %call ]
+  %i = phi i64 [ %first, %entry ], [ %i.next, %call ]
   %sum = phi i64 [ 0, %entry ], [ %sum.next, %call ]
-  %enough = icmp sge i64 %sum, $pieces_worth_sharing
-  br i1 %enough, label %yes, label %look
-look:
-  %more = icmp ult i64 %i, $calls
-  br i1 %more, label %call, label %no
+  %more = icmp ult i64 %i, %last
+  br i1 %more, label %call, label %done
 call:
   %units.at = getelementptr [2 x i64], ptr %plan, i64 %i, i64 0
   %units = load i64, ptr %units.at, align 8
   %pieces.at = getelementptr [2 x i64], ptr %plan, i64 %i, i64 1
   %pieces = load i64, ptr %pieces.at, align 8
-  %chunks = call i64 @llvm.smin.i64(i64 %pieces, i64 %units)
-  %some = call i64 @llvm.smax.i64(i64 %chunks, i64 1)
-  %extra = sub i64 %some, 1
-  %sum.next = add i64 %sum, %extra
+  %several = icmp sgt i64 %units, 1
+  %counted = select i1 %several, i64 %pieces, i64 0
+  %sum.next = add i64 %sum, %counted
   %i.next = add i64 %i, 1
   br label %next
-yes:
-  ret i1 true
-no:
-  ret i1 false
+done:
+  ret i64 %sum
+}
+
+; What a piece took lately, alone and shared, in 1/1024 ns (0: never tried), and how often that was asked for.
+@paces = internal global [2 x i64] zeroinitializer, align 16
+@turns = internal global i64 0, align 8
+
+; Whether sharing was faster lately, by an eighth. Where another process takes a processor, one thread may wait for what
+; the other has begun for longer than it needs to do all itself.
+define internal i1 @sharing_pays() nounwind {
+  %alone = load atomic i64, ptr @paces monotonic, align 8
+  %shared = load atomic i64, ptr getelementptr (i64, ptr @paces, i64 1) monotonic, align 8
+  %margin = lshr i64 %shared, 3
+  %least = add i64 %shared, %margin
+  %faster = icmp sle i64 %least, %alone
+  %untried = icmp eq i64 %alone, 0
+  %pays = or i1 %faster, %untried
+  ret i1 %pays
+}
+
+; Whether threads are to share the next calls: if that pays. The other way is tried now and then.
+define internal i1 @next_shared() nounwind {
+  %turn = atomicrmw add ptr @turns, i64 1 monotonic
+  %pays = call i1 @sharing_pays()
+  %mask = select i1 %pays, i64 255, i64 15
+  %place = and i64 %turn, %mask
+  %trial = icmp eq i64 %place, 9
+  %share = xor i1 %pays, %trial
+  ret i1 %share
+}
+
+; The least of the first few, for they find nothing in the caches; then a running mean, which no single delay upsets.
+; Trials are few, so each weighs more.
+define internal void @note(i64 %begin, i64 %pieces, i1 %shared) nounwind {
+  %end = call i64 @now()
+  %ns = sub i64 %end, %begin
+  %fine = shl i64 %ns, 10
+  %pace = udiv i64 %fine, %pieces
+  %index = zext i1 %shared to i64
+  %at = getelementptr i64, ptr @paces, i64 %index
+  %old = load atomic i64, ptr %at monotonic, align 8
+  %twice = mul i64 %old, 2
+  %bounded = call i64 @llvm.smin.i64(i64 %pace, i64 %twice)
+  %more = sub i64 %bounded, %old
+  %pays = call i1 @sharing_pays()
+  %trial = xor i1 %pays, %shared
+  %shift = select i1 %trial, i64 2, i64 3
+  %part = ashr i64 %more, %shift
+  %mean = add i64 %old, %part
+  %least = call i64 @llvm.smin.i64(i64 %pace, i64 %old)
+  %turn = load atomic i64, ptr @turns monotonic, align 8
+  %early = icmp ult i64 %turn, 10
+  %later = select i1 %early, i64 %least, i64 %mean
+  %first = icmp eq i64 %old, 0
+  %new = select i1 %first, i64 %pace, i64 %later
+  store atomic i64 %new, ptr %at monotonic, align 8
+  ret void
+}
+
+; The calls of a segment, on all threads if that pays.
+define internal void @run_calls(ptr %job, i64 %first, i64 %last) nounwind {
+entry:
+  %plan.at = getelementptr %job, ptr %job, i64 0, i32 1
+  %plan = load ptr, ptr %plan.at, align 8
+  %threads.at = getelementptr %job, ptr %job, i64 0, i32 4
+  %threads = load i64, ptr %threads.at, align 8
+  %pool.at = getelementptr %job, ptr %job, i64 0, i32 5
+  %pool = load ptr, ptr %pool.at, align 8
+  %several = icmp sgt i64 %threads, 1
+  %given = icmp ne ptr %pool, null
+  %possible = and i1 %several, %given
+  br i1 %possible, label %weigh, label %alone
+weigh:
+  %pieces = call i64 @shared_pieces(ptr %plan, i64 %first, i64 %last)
+  %enough = icmp sge i64 %pieces, $pieces_worth_sharing
+  br i1 %enough, label %choose, label %alone
+alone:
+  call void @run_alone(ptr %job, i64 %first, i64 %last)
+  ret void
+choose:
+  %begin = call i64 @now()
+  %share = call i1 @next_shared()
+  br i1 %share, label %publish, label %timed
+timed:
+  call void @run_alone(ptr %job, i64 %first, i64 %last)
+  call void @note(i64 %begin, i64 %pieces, i1 false)
+  ret void
+publish:
+  ; nobody is in an earlier segment any more, nor in an earlier run of this one
+  %counters.at = getelementptr %job, ptr %job, i64 0, i32 3
+  %counters = load ptr, ptr %counters.at, align 8
+  %mine = getelementptr [2 x [64 x i8]], ptr %counters, i64 %first
+  %count = sub i64 %last, %first
+  %bytes = mul i64 %count, 128
+  %ignored = call ptr @memset(ptr %mine, i32 0, i64 %bytes)
+  %first.at = getelementptr %job, ptr %job, i64 0, i32 6
+  store i64 %first, ptr %first.at, align 8
+  %last.at = getelementptr %job, ptr %job, i64 0, i32 7
+  store i64 %last, ptr %last.at, align 8
+  call void @pool_run(ptr %pool, ptr @participate, ptr %job, i64 %threads)
+  call void @note(i64 %begin, i64 %pieces, i1 true)
+  ret void
 }
 
 define internal i64 @arena_size(ptr %symbols, i64 %threads) nounwind {
@@ -194,35 +344,26 @@ check:
 bad.symbol:
   ret i32 $error_symbol
 place:
+  call void @reset_profile(ptr %request)
   %buffers = call i64 @buffer_bytes(ptr %symbols)
   %plan.area = getelementptr i8, ptr %arena, i64 %buffers
   %plan = call ptr @make_plan(ptr %symbols, ptr %plan.area)
   %scratch = getelementptr i8, ptr %plan.area, i64 $plan_bytes
-  %several = icmp sgt i64 %threads, 1
-  %given = icmp ne ptr %pool, null
-  %possible = and i1 %several, %given
-  br i1 %possible, label %weigh, label %alone
-weigh:
-  %worth = call i1 @worth_sharing(ptr %plan)
-  br i1 %worth, label %publish, label %alone
-alone:
-  call void @run_alone(ptr %request, ptr %plan, ptr %scratch)
-  ret i32 0
-publish:
   %scratches = mul i64 %threads, $scratch
   %counters = getelementptr i8, ptr %scratch, i64 %scratches
-  %ignored = call ptr @memset(ptr %counters, i32 0, i64 $counter_bytes)
   %job.plan = getelementptr %job, ptr %job, i64 0, i32 1
   %job.scratch = getelementptr %job, ptr %job, i64 0, i32 2
   %job.counters = getelementptr %job, ptr %job, i64 0, i32 3
   %job.threads = getelementptr %job, ptr %job, i64 0, i32 4
+  %job.pool = getelementptr %job, ptr %job, i64 0, i32 5
   store ptr %request, ptr %job, align 8
   store ptr %plan, ptr %job.plan, align 8
   store ptr %scratch, ptr %job.scratch, align 8
   store ptr %counters, ptr %job.counters, align 8
   store i64 %threads, ptr %job.threads, align 8
-  call void @pool_run(ptr %pool, ptr @participate, ptr %job, i64 %threads)
-  ret i32 0
+  store ptr %pool, ptr %job.pool, align 8
+  %code = call i32 @run_all(ptr %job)
+  ret i32 %code
 }
 
 define internal ptr @error_text(i32 %code) nounwind {

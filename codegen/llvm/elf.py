@@ -41,10 +41,11 @@ class Data:
     blocks: Iterable[tuple[int, bytes | NDArray[np.generic]]]
     functions: tuple[str, ...] = ()
     reserved: bool = False
+    kind: int = PROGBITS
 
     def header(self, name: int, position: int) -> list[int]:
         """The section header, as the fields of SECTION."""
-        kind, flags = (NOBITS, SHF_ALLOC | SHF_WRITE) if self.reserved else (PROGBITS, SHF_ALLOC)
+        kind, flags = (NOBITS, SHF_ALLOC | SHF_WRITE) if self.reserved else (self.kind, SHF_ALLOC)
         return [name, kind, flags, 0, position, self.size, 0, 0, self.align, 0]
 
     @property

@@ -7,7 +7,7 @@ from string import Template
 
 from codegen.llvm.build import Built
 from codegen.llvm.levels import Levels
-from runtime.abi import ABI_VERSION, QUERY_PREFIX
+from runtime.abi import ABI_VERSION, ERROR_CAPACITY, QUERY_PREFIX, WEIGHTS_PAGE
 from runtime.manifest import TensorInfo, from_json
 
 
@@ -19,6 +19,8 @@ def header_text(built: Built | Levels) -> str:
     return Template((files("codegen.llvm") / "model.h").read_text(encoding="utf-8")).substitute(
         title=_plain(manifest.name) or "model",
         abi=ABI_VERSION,
+        capacity=ERROR_CAPACITY,
+        weights_offset=WEIGHTS_PAGE,
         query=QUERY_PREFIX + built.tag,
         macro="AOT_" + built.tag.rpartition("_")[0].upper(),
         signature="\n".join(lines),

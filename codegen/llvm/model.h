@@ -9,13 +9,15 @@ $signature
  */
 #ifndef AOT_ABI
 #define AOT_ABI $abi
+#define AOT_CAPACITY $capacity /* returned by `infer`: call `shapes`, `arena_size`, `output_sizes` and `infer` again */
+#define AOT_WEIGHTS_OFFSET $weights_offset
 #include <stdint.h>
 
 /* One inference. Tensors are dense and row-major. Any number of requests may run at once. */
 struct aot_request {
     const void *const *inputs;
     void *const *outputs;
-    const int64_t *symbols; /* values of the sizes that vary, as `shapes` gives them */
+    int64_t *symbols;       /* sizes that vary, as `shapes` gives them; those that `infer` computes are written here */
     void *arena;            /* arena_size(symbols, threads) bytes at a multiple of 64 */
     void *state;            /* state_bytes at a multiple of 64, zero before the first inference */
     void *pool;             /* of any model with this ABI version, or null: the caller works alone */
@@ -49,8 +51,10 @@ struct aot_model {
     void (*pool_destroy)(void *pool);
     void (*pool_resize)(void *pool, int64_t threads);
     const char *(*error_text)(int32_t code);
-    const void *weights;   /* external ones are to be mapped here: mmap with MAP_FIXED, from 64 KiB of the file on */
-    int64_t weights_bytes; /* whole pages, if they are external */
+    const void *weights;   /* external ones: memory kept free, to mmap the file into before the first inference */
+    int64_t weights_bytes; /* from AOT_WEIGHTS_OFFSET of the file on */
+    void (*output_sizes)(const int64_t *symbols, int64_t *bytes); /* of each output, at most */
+    void (*output_dims)(const int64_t *symbols, int64_t *dims);   /* of all outputs, after `infer` */
 };
 #elif AOT_ABI != $abi
 #error "models of two ABI versions in one program"

@@ -9,12 +9,12 @@
 ;     generation += 1, wake                  open: state += 1
 ;     work                                     work
 ;     state -= OPEN                            state -= OPEN, then -= 1
-;     wait for n = 0, slot: free             none open: spin, yield, sleep until the generation changes
+;     wait for n = 0, slot: free             none open: spin, then sleep until the generation changes
 ;
 ; Whoever finishes a job clears OPEN, so that nobody enters a finished one; it is freed only when nobody is inside,
 ; and so neither a request's counters nor its stack are touched after it returned.
 
-%slot = type { i64, ptr, ptr, i64, [4 x i64] }                   ; state, run, argument, threads
+%slot = type { i64, ptr, ptr, i64, i32, [7 x i32] }              ; state, run, argument, threads, sleepers
 %seat = type { i64, ptr, i64 }                                   ; pthread_t, pool, index: argument of a worker
 %pool = type { i32, [15 x i32], i32, [15 x i32],                 ; generation, sleepers: on lines of their own
                i32, i32, i32, i32, ptr, [10 x i32],              ; threads, started, lock (pid of the holder), pid, worker
@@ -25,26 +25,10 @@ declare void @free(ptr)
 declare ptr @memset(ptr, i32, i64)
 declare i32 @getpid()
 declare i32 @sched_yield()
-declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 declare i32 @sigfillset(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
-$pause_declaration
-
-; One step of a wait: 300 pauses, then the processor goes to others, for the one waited for may need it.
-define internal i32 @relax(i32 %count) nounwind {
-entry:
-  %spin = icmp ult i32 %count, 300
-  br i1 %spin, label %pause, label %yield
-pause:
-  $pause
-  %next = add i32 %count, 1
-  ret i32 %next
-yield:
-  %ignored = call i32 @sched_yield()
-  ret i32 %count
-}
 
 ; The holder's pid in the lock tells a child that the holder lives in its parent only.
 define internal void @lock(ptr %pool) nounwind {
@@ -53,7 +37,6 @@ entry:
   %pid = call i32 @getpid()
   br label %try
 try:
-  %count = phi i32 [ 0, %entry ], [ %next, %wait ]
   %found = load atomic i32, ptr %lock monotonic, align 4
   %held = icmp eq i32 %found, %pid
   br i1 %held, label %wait, label %take
@@ -62,7 +45,7 @@ take:
   %taken = extractvalue { i32, i1 } %pair, 1
   br i1 %taken, label %done, label %wait
 wait:
-  %next = call i32 @relax(i32 %count)
+  %ignored = call i32 @sched_yield()
   br label %try
 done:
   ret void
@@ -104,48 +87,39 @@ done:
 }
 
 define internal void @wake(ptr %pool) nounwind {
-entry:
   %old = atomicrmw add ptr %pool, i32 1 seq_cst
   %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
-  %count = load atomic i32, ptr %sleepers seq_cst, align 4
-  %none = icmp eq i32 %count, 0
-  br i1 %none, label %done, label %call
-call:
-  %ignored = call i64 (i64, ...) @syscall(i64 $futex, ptr %pool, i32 129, i32 2147483647, ptr null, ptr null, i32 0)
+  call void @rouse(ptr %pool, ptr %sleepers)
+  ret void
+}
+
+; Until the generation is no longer %seen.
+define internal void @idle(ptr %pool, i32 %seen) nounwind {
+entry:
+  %since = call i64 @now()
+  br label %look
+look:
+  %count = phi i32 [ 0, %entry ], [ %next, %wait ]
+  %next = add i32 %count, 1
+  %now = load atomic i32, ptr %pool acquire, align 4
+  %changed = icmp ne i32 %now, %seen
+  br i1 %changed, label %done, label %wait
+wait:
+  %more = call i1 @spin(i64 %since, i32 %count)
+  br i1 %more, label %look, label %rest
+rest:
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
+  call void @sleep(ptr %pool, i32 %seen, ptr %sleepers)
   br label %done
 done:
   ret void
 }
 
-; Until the generation is no longer %seen: 300 pauses, 20 yields, then sleep.
-define internal void @idle(ptr %pool, i32 %seen) nounwind {
-entry:
-  br label %look
-look:
-  %count = phi i32 [ 0, %entry ], [ %next, %again ]
-  %now = load atomic i32, ptr %pool acquire, align 4
-  %changed = icmp ne i32 %now, %seen
-  br i1 %changed, label %done, label %wait
-wait:
-  %spin = icmp ult i32 %count, 300
-  br i1 %spin, label %pause, label %yield
-pause:
-  $pause
-  br label %again
-yield:
-  %ignored = call i32 @sched_yield()
-  br label %again
-again:
-  %next = add i32 %count, 1
-  %enough = icmp ugt i32 %next, 320
-  br i1 %enough, label %sleep, label %look
-sleep:
-  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
-  %old = atomicrmw add ptr %sleepers, i32 1 seq_cst
-  %result = call i64 (i64, ...) @syscall(i64 $futex, ptr %pool, i32 128, i32 %seen, ptr null, ptr null, i32 0)
-  %old2 = atomicrmw sub ptr %sleepers, i32 1 seq_cst
-  br label %done
-done:
+; The pool outlives this, whoever has the slot by then.
+define internal void @leave(ptr %slot) nounwind {
+  %old = atomicrmw sub ptr %slot, i64 1 seq_cst
+  %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 4
+  call void @rouse(ptr %slot, ptr %sleepers)
   ret void
 }
 
@@ -180,7 +154,7 @@ check:
   %fits.now = icmp slt i64 %index, %seats.now
   br i1 %fits.now, label %join, label %leave
 leave:
-  %left = atomicrmw sub ptr %slot, i64 1 release
+  call void @leave(ptr %slot)
   br label %next
 next:
   %i.next = add i64 %i, 1
@@ -193,7 +167,7 @@ join:
   %argument = load ptr, ptr %argument.at, align 8
   call void %run(ptr %argument, i64 %index)
   %closed = atomicrmw and ptr %slot, i64 -4294967297 release
-  %gone = atomicrmw sub ptr %slot, i64 1 release
+  call void @leave(ptr %slot)
   ret i1 true
 }
 
@@ -308,16 +282,8 @@ publish:
   call void @wake(ptr %pool)
   call void %run(ptr %argument, i64 0)
   %closed = atomicrmw and ptr %slot, i64 -4294967297 acq_rel
-  br label %leave
-leave:
-  %count = phi i32 [ 0, %publish ], [ %count.next, %wait ]
-  %state = load atomic i64, ptr %slot acquire, align 8
-  %empty = icmp eq i64 %state, 8589934592
-  br i1 %empty, label %done, label %wait
-wait:
-  %count.next = call i32 @relax(i32 %count)
-  br label %leave
-done:
+  %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 4
+  call void @await(ptr %slot, i64 8589934592, ptr %sleepers)
   store atomic i64 0, ptr %slot release, align 8
   ret void
 }

@@ -29,7 +29,7 @@ _MOST_SECTIONS = 0xFEFF  # above, numbers mean something else
 
 
 @dataclass(frozen=True, slots=True)
-class _Object:
+class Object:
     """An object whose section headers are taken apart; `table` is the index of its symbol table."""
 
     data: bytearray
@@ -39,15 +39,23 @@ class _Object:
 
     def names(self) -> list[str]:
         """Of the symbols, in order."""
-        row = self.rows[self.table]
-        strings = self.rows[row[6]]
-        text = bytes(self.data[strings[4] : strings[4] + strings[5]])
-        places = [SYMBOL.unpack_from(self.data, at)[0] for at in self._places()]
-        return [text[p : text.index(b"\0", p)].decode() for p in places]
+        return self._texts(self.rows[self.table][6], [SYMBOL.unpack_from(self.data, at)[0] for at in self._places()])
+
+    def section_names(self) -> list[str]:
+        return self._texts(_integer(self.header[13]), [row[0] for row in self.rows])
 
     def symbols(self) -> dict[str, int]:
         """Offset in the file of each named symbol."""
         return {name: at for name, at in zip(self.names(), self._places(), strict=True) if name}
+
+    def symbol_rows(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and the fields of SYMBOL."""
+        return list(zip(self.names(), (SYMBOL.unpack_from(self.data, at) for at in self._places()), strict=True))
+
+    def _texts(self, table: int, places: list[int]) -> list[str]:
+        strings = self.rows[table]
+        text = bytes(self.data[strings[4] : strings[4] + strings[5]])
+        return [text[p : text.index(b"\0", p)].decode() for p in places]
 
     def _places(self) -> range:
         row = self.rows[self.table]
@@ -56,7 +64,7 @@ class _Object:
 
 def add_sections(stream: BinaryIO, code: bytes, sections: Sequence[Data]) -> None:
     """Write `code`, a relocatable object, with `sections`; each defines its symbol, hidden, for the code to use."""
-    parts = _taken_apart(code)
+    parts = taken_apart(code)
     symbols = parts.symbols()
     first, names = len(parts.rows), parts.rows[_integer(parts.header[13])]
     if first + len(sections) > _MOST_SECTIONS:
@@ -87,21 +95,21 @@ def add_sections(stream: BinaryIO, code: bytes, sections: Sequence[Data]) -> Non
 
 def hidden(code: bytes, names: Iterable[str]) -> bytes:
     """The object with the symbols `names` seen by other objects of a link, but not exported by what is linked."""
-    parts = _taken_apart(code)
+    parts = taken_apart(code)
     symbols = parts.symbols()
     for name in names:
         parts.data[symbols[name] + 5] = HIDDEN  # st_other
     return bytes(parts.data)
 
 
-def _taken_apart(code: bytes) -> _Object:
+def taken_apart(code: bytes) -> Object:
     header = list(HEADER.unpack_from(code))
     at, count = _integer(header[6]), _integer(header[12])
     rows = [list(SECTION.unpack_from(code, at + i * SECTION.size)) for i in range(count)]
     table = next((i for i, row in enumerate(rows) if row[1] == SYMTAB), None)
     if table is None:
         raise InternalError("elf: an object has a symbol table, got none")
-    return _Object(bytearray(code), header, rows, table)
+    return Object(bytearray(code), header, rows, table)
 
 
 def _defined(data: bytearray, at: int, section: int, size: int) -> tuple[int, ...]:

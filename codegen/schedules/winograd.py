@@ -29,6 +29,7 @@ from runtime.abi import DType
 
 Matrix = tuple[tuple[float, ...], ...]
 WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
+BLOCK = 64  # input channels that are transformed at a time
 TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
 
 
@@ -124,10 +125,16 @@ def transformed(weights: NDArray[np.generic], form: Form, m: int) -> NDArray[np.
     """[(m + 2)^2, ic, oc] from the weights, computed in f64."""
     order = [form.w.index.index(a) for a in (form.kh, form.kw, form.ic, form.oc)]
     rest = [k for k in range(weights.ndim) if k not in order]
-    plain = np.asarray(weights, np.float64).transpose(*rest, *order).reshape([weights.shape[k] for k in order])
+    ic, oc = weights.shape[order[2]], weights.shape[order[3]]
+    plain = weights.transpose(*rest, *order).reshape(3, 3, ic, oc)
     g = weight_matrix(m)
-    made = np.einsum("ph,qw,hwio->pqio", g, g, plain, optimize=True)
-    return np.ascontiguousarray(made.reshape(-1, *made.shape[2:]), np.float32)
+    n = m + 2
+    made = np.empty((n, n, ic, oc), np.float32)
+    for start in range(0, ic, BLOCK):  # f64 takes twice the memory
+        part = np.asarray(plain[:, :, start : start + BLOCK], np.float64)
+        down = np.matmul(g, part.reshape(3, -1)).reshape(n, 3, -1)
+        made[:, :, start : start + BLOCK] = np.matmul(g, down).reshape(n, n, -1, oc)
+    return made.reshape(n * n, ic, oc)
 
 
 def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
@@ -178,7 +185,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
     return Form(x, w, guarded, batch, h, wide, lanes[0], channels[0], kh, kw)
 
 
-def choose_size(form: Form, threads: int) -> int:
+def choose_size(form: Form) -> int:
     """4, 2, or 0 for a plain convolution: the least work, transforms and ragged tiles counted."""
     h, w, ic, oc = (known(a.extent or 1) for a in (form.h, form.w_axis, form.ic, form.oc))
     if ic < 16 or oc < 16 or min(h, w) < 4:

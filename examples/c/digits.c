@@ -9,13 +9,19 @@
  *     aot compile ../digits/model.xml -o digits.so --header digits.h
  *     cc -Wall -Wextra -Werror -DUSE_DLOPEN digits.c -o digits -ldl
  *     ./digits ../digits/seven.npy ./digits.so
+ *
+ * With `--weights external` the file of weights is the next argument: ./digits.weights
  */
 #define _POSIX_C_SOURCE 200809L
 #include "digits.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #ifdef USE_DLOPEN
 #include <dlfcn.h>
 #endif
@@ -51,6 +57,19 @@ static const struct aot_model *find_model(const char *path) {
 #endif
 }
 
+/* Puts external weights where the code expects them, shared with all other processes; 0, or -1. */
+static int map_weights(const struct aot_model *model, const char *path) {
+    struct stat facts;
+    void *place = (void *)model->weights;
+    size_t size = (size_t)model->weights_bytes;
+    int file = open(path, O_RDONLY);
+    int good = file >= 0 && !fstat(file, &facts) && facts.st_size >= AOT_WEIGHTS_OFFSET + model->weights_bytes
+        && mmap(place, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, AOT_WEIGHTS_OFFSET) == place;
+    if (file >= 0)
+        close(file);
+    return good ? 0 : -1;
+}
+
 /* Memory as a request wants it: at a multiple of 64, zero. */
 static void *memory(int64_t bytes) {
     size_t whole = ((size_t)bytes + 64) / 64 * 64;
@@ -62,13 +81,17 @@ static void *memory(int64_t bytes) {
 
 int main(int count, char **arguments) {
     if (count < 2) {
-        fprintf(stderr, "usage: %s image.npy [digits.so]\n", arguments[0]);
+        fprintf(stderr, "usage: %s image.npy [digits.so [digits.weights]]\n", arguments[0]);
         return 2;
     }
     const struct aot_model *model = find_model(count > 2 ? arguments[2] : "./digits.so");
     if (!model) {
         fprintf(stderr, "the network cannot be used here\n");
         return 5;
+    }
+    if (count > 3 && map_weights(model, arguments[3])) {
+        fprintf(stderr, "%s: these weights cannot be used\n", arguments[3]);
+        return 4;
     }
     float *pixels = memory(PIXELS * sizeof *pixels), *scores = memory(DIGITS * sizeof *scores);
     void *arena = memory(model->arena_size(NULL, THREADS)), *state = memory(model->state_bytes);

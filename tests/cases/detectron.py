@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detectron import ExperimentalDetectronROIFeatureExtractor, ExperimentalDetectronTopKROIs
+from aot.opset.detectron import (
+    ExperimentalDetectronDetectionOutput,
+    ExperimentalDetectronROIFeatureExtractor,
+    ExperimentalDetectronTopKROIs,
+)  # fmt: skip
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 
 F32 = DType.F32
 ROIS = np.array([[1, 2, 80, 90], [-30, 0, 300, 175], [4, 4, 4, 9], [0, 0, 30, 20], [9, 9, 600, 600]], np.float32)
+PICTURE = np.array([[40, 50, 1]], np.float32)
+
+
+def output(most: int, per_class: int = 5) -> ExperimentalDetectronDetectionOutput:
+    return ExperimentalDetectronDetectionOutput(0.3, 0.4, 4, per_class, most, 2.0, (10.0, 10.0, 5.0, 5.0))
+
 
 CASES = [
-    Case(ExperimentalDetectronTopKROIs(4), [(F32, (10, 4)), (F32, (10,))], EXACT),
+    *(
+        Case(output(*most), [ROIS, (F32, (5, 16)), (F32, (5, 4)), PICTURE], LOOSE, outputs=3)
+        for most in ((4,), (30,), (30, 1))
+    ),
+    Case(output(6), [(F32, ("n=9", 4)), (F32, ("n=9", 16)), (F32, ("n=9", 4)), PICTURE], LOOSE, outputs=3),
+    *(Case(ExperimentalDetectronTopKROIs(n), [(F32, (10, 4)), (F32, (10,))], EXACT) for n in (4, 13)),
+    Case(ExperimentalDetectronTopKROIs(12), [(F32, ("n=9", 4)), (F32, ("n=9",))], EXACT),
     *(
         Case(
             ExperimentalDetectronROIFeatureExtractor(3, ratio, (4, 8, 16), aligned),

@@ -6,7 +6,16 @@ import numpy as np
 
 from aot.opset.attention import ScaledDotProductAttention
 from aot.opset.normalization import (
-    GRN, LRN, MVN, BatchNormInference, BatchNormInference_1, EpsMode, GroupNormalization, Inside, MVN_1, NormalizeL2,
+    GRN,
+    LRN,
+    MVN,
+    MVN_1,
+    BatchNormInference,
+    BatchNormInference_1,
+    EpsMode,
+    GroupNormalization,
+    Inside,
+    NormalizeL2,
 )
 from aot.opset.softmax import LogSoftmax, Softmax
 from runtime.abi import DType

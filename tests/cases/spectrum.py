@@ -7,7 +7,7 @@ import numpy as np
 from aot.opset.short_time import ISTFT, STFT
 from aot.opset.spectrum import DFT, IDFT, IRDFT, RDFT
 from runtime.abi import DType
-from tests.cases import LOOSE, Case
+from tests.cases import CLOSE, LOOSE, Case
 
 F32, F16 = DType.F32, DType.F16
 HANN = np.hanning(16).astype(np.float32)
@@ -27,6 +27,10 @@ CASES = [
     Case(IDFT(), [(F32, (3, 4, 5, 2)), ints(1, 0), ints(6, -1)], LOOSE),
     Case(DFT(), [(F32, (3, 4, 5, 2)), ints(1, 2), ints(3, 7)], LOOSE),
     Case(DFT(), [(F16, (3, 8, 2)), ints(1)], LOOSE),
+    Case(DFT(), [(DType.F64, (3, 12, 2)), ints(1)], CLOSE),
+    *(Case(kind(), [(F32, ("n=3", f"m={m}", 2)), ints(0, 1)], LOOSE) for kind in (DFT, IDFT) for m in (1, 12, 17)),
+    Case(RDFT(), [(F32, (2, "n=9")), ints(1)], LOOSE),
+    Case(IRDFT(), [(F32, (2, "n=9", 2)), ints(1)], LOOSE),
     Case(RDFT(), [(F32, (3, 7)), ints(-1)], LOOSE),
     Case(RDFT(), [(F32, (3, 8, 5)), ints(2, 1)], LOOSE),
     Case(RDFT(), [(F32, (3, 8, 5)), ints(0, 1), ints(4, 6)], LOOSE),

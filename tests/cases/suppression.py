@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.suppression import Encoding, NonMaxSuppression_1, NonMaxSuppression_3, NonMaxSuppression_4
+from aot.opset.suppression import (
+    Encoding,
+    NonMaxSuppression,
+    NonMaxSuppression_1,
+    NonMaxSuppression_3,
+    NonMaxSuppression_4,
+    SuppressionWithin,
+)
 from runtime.abi import DType
-from tests.cases import EXACT, Case
+from tests.cases import CLOSE, EXACT, Case
 
 F32, I32 = DType.F32, DType.I32
 MOST, LEAST = np.array(3), np.array(0.3, np.float32)
-OVERLAP = np.array(0.2, np.float32)
+OVERLAP, SIGMA = np.array(0.2, np.float32), np.array(0.5, np.float32)
 INPUTS = [(F32, (2, 12, 4)), (F32, (2, 3, 12)), MOST, OVERLAP, LEAST]
 
 CASES = [
@@ -19,5 +26,9 @@ CASES = [
         Case(NonMaxSuppression_3(e), [(F32, (1, 12, 4)), (F32, (1, 3, 12)), MOST, OVERLAP], EXACT, low=0, high=1)
         for e in Encoding
     ),
+    *(Case(NonMaxSuppression(e), INPUTS, EXACT, low=0.1, high=1, outputs=3) for e in Encoding),
+    Case(NonMaxSuppression(), [*INPUTS, SIGMA], CLOSE, low=0.1, high=1, outputs=3),
+    *(Case(SuppressionWithin(e, False, I32), INPUTS, EXACT, low=0.1, high=1, outputs=3) for e in Encoding),
+    Case(SuppressionWithin(), [*INPUTS, SIGMA], CLOSE, low=0.1, high=1, outputs=3),
     Case(NonMaxSuppression_1(), [(F32, (1, 12, 4)), (F32, (1, 1, 12)), np.array(20)], EXACT, low=0, high=1),
 ]

@@ -11,7 +11,7 @@ import pytest
 
 from codegen.llvm.header import header_text
 from runtime import abi
-from tests.programs import built, chain, running_sum
+from tests.programs import built, chain, positives, running_sum
 
 PROGRAM = """
 #define _GNU_SOURCE
@@ -41,6 +41,33 @@ int main(void) {
 """
 
 
+GROWING = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include "a.h"
+int main(void) {
+    const struct aot_model *m = AQUERY(AOT_ABI);
+    static float x[100] __attribute__((aligned(64)));
+    int64_t in_dims[] = {100}, *symbols = calloc(m->symbol_count, 8), dims[1], bytes[1], code, rounds = 0;
+    for (int i = 0; i < 100; i++) x[i] = i % 2 ? i : -i;
+    float *y = 0;
+    do {
+        if (m->shapes(in_dims, symbols, dims) || dims[0] != -1) return 1;
+        m->output_sizes(symbols, bytes);
+        y = realloc(y, bytes[0]);
+        void *arena = aligned_alloc(64, (m->arena_size(symbols, 1) + 63) / 64 * 64);
+        const void *in[] = {x};
+        void *out[] = {y};
+        struct aot_request r = {in, out, symbols, arena, 0, 0, 1, 0};
+        code = m->infer(&r);
+        free(arena);
+    } while (code == AOT_CAPACITY && ++rounds < 4);
+    m->output_dims(symbols, dims);
+    return code || rounds != 1 || dims[0] != 50 || y[0] != 1 || y[49] != 99;
+}
+"""
+
+
 def fields(text: str, name: str) -> list[str]:
     body = re.search(rf"struct {name} {{\n(.*?)\n}};", text, re.DOTALL)
     assert body is not None
@@ -53,6 +80,21 @@ def test_fields_are_those_of_the_abi() -> None:
     for name, structure in (("aot_request", abi.Request), ("aot_model", abi.Table), ("aot_descriptor", abi.Descriptor)):
         assert ["".join(f) for f in fields(text, name)] == [f[0] for f in structure._fields_]
     assert " * input 0: x f32[1000], at a multiple of 64 bytes" in text
+
+
+def test_sizes_that_the_model_computes(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler, which only tests of the C interface do")
+    model = built(positives())
+    model.write_object(tmp_path / "a.o")
+    (tmp_path / "a.h").write_text(header_text(model))
+    (tmp_path / "main.c").write_text(GROWING)
+    query = f"-DAQUERY=aot_query_{model.tag}"
+    command = [compiler, "-std=c99", "-Wall", "-Werror", query, "main.c", "a.o", "-o", "main"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run([tmp_path / "main"], check=False, timeout=60).returncode == 0
 
 
 def test_two_models_in_one_c_program(tmp_path: Path) -> None:

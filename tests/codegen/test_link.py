@@ -21,6 +21,7 @@ from runtime.elf import ElfFile
 from runtime.errors import InternalError, PlatformError
 from tests.programs import built, chain, varying
 
+
 @pytest.fixture(scope="module")
 def small() -> Built:
     return built(chain())

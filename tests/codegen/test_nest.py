@@ -13,7 +13,18 @@ import pytest
 from codegen.define import Definition, Group
 from codegen.index import Affine, normal
 from codegen.loops import (
-    Alloc, Expr, For, LoopKind, Prefetch, Reduce, Size, Space, Stmt, Var, dense, prim,
+    Alloc,
+    Expr,
+    For,
+    LoopKind,
+    Prefetch,
+    Reduce,
+    Size,
+    Space,
+    Stmt,
+    Var,
+    dense,
+    prim,
 )  # fmt: skip
 from codegen.nest import apply, units
 from codegen.pack import pack_array

@@ -6,7 +6,8 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from aot.opset.control_flow import BackEdge, If, InputMap, Loop, OutputMap, TensorIterator
+from aot.opset.control_flow import If, Loop, TensorIterator
+from aot.opset.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.state import Assign, ReadValue_3
 from runtime.abi import DType
 from tests.dynamic.networks import check, compiled, parameter, result

@@ -130,10 +130,9 @@ def test_names_without_a_source_or_with_two_are_corrupt(tmp_path: Path, nodes: l
         read_model(save(tmp_path, model(nodes, {"x": X}, ["y"])))
 
 
-@pytest.mark.parametrize("opset", [5, 1000])
-def test_opsets_that_cannot_be_read(tmp_path: Path, opset: int) -> None:
-    with pytest.raises(UnsupportedError, match=f"got {opset}"):
-        read_model(save(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], opset=opset)))
+def test_an_opset_that_is_too_new(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="got 1000"):
+        read_model(save(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], opset=1000)))
 
 
 def test_a_missing_file_is_the_callers_mistake(tmp_path: Path) -> None:
@@ -143,17 +142,17 @@ def test_a_missing_file_is_the_callers_mistake(tmp_path: Path) -> None:
 
 def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Unique", ["x"], ["u"], name="first"),
+        helper.make_node("StringNormalizer", ["x"], ["u"], name="first"),
         helper.make_node("Relu", ["u"], ["v"], name="between"),
         helper.make_node("Mystery", ["v"], ["w"], name="second", domain="mine"),
         helper.make_node("RandomNormalLike", ["x"], ["y"], name="third"),
-        helper.make_node("Unique", ["x"], ["unread"], name="dead"),
+        helper.make_node("StringNormalizer", ["x"], ["unread"], name="dead"),
     ]
     path = save(tmp_path, model(nodes, {"x": X}, ["w", "y"], domain="mine"))
     with pytest.raises(UnconvertedError, match=r"3 nodes.*'first'.*'second'.*'third'") as caught:
         converted(path)
     assert [(p.node, p.kind, p.domain, p.opset) for p in caught.value.problems] == [
-        ("first", "Unique", "", 17), ("second", "Mystery", "mine", 1), ("third", "RandomNormalLike", "", 17),
+        ("first", "StringNormalizer", "", 17), ("second", "Mystery", "mine", 1), ("third", "RandomNormalLike", "", 17),
     ]  # fmt: skip
 
 

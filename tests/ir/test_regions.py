@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import aot.opset  # noqa: F401
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.parser import parse_graph
+from aot.ir.types import dim_text
 from aot.ir.verify import verify
-from runtime.errors import ShapeError, UnsupportedError
+from codegen.index import bounds, normal
+from codegen.loops import Var, as_expr
+from runtime.abi import DType
+from runtime.errors import ShapeError
 
 IF = """
 graph m(%c: boolean[], %x: f32[n,3], %w: f32[3,3]) {
@@ -76,8 +79,19 @@ def test_if() -> None:
 
 
 def test_if_with_branches_of_different_shape() -> None:
-    with pytest.raises(UnsupportedError, match=r"If: branches must give equal types, got f32\[n,5\] and f32\[n,3\]"):
-        checked(IF.replace("%w: f32[3,3]", "%w: f32[3,5]").replace("%q: f32[3,3]", "%q: f32[3,5]"))
+    graph = checked(IF.replace("%w: f32[3,3]", "%w: f32[3,5]").replace("%q: f32[3,3]", "%q: f32[3,5]"))
+    n, size = graph.results[0].out_port(0).shape
+    assert (dim_text(n), bounds(normal(as_expr(size, DType.I64), {}))) == ("n", (3, 5))
+
+
+def test_if_with_branches_of_different_rank_takes_the_first() -> None:
+    graph = checked(IF.replace("f32[3,3]", "f32[3]"))
+    assert str(graph.results[0].out_port(0).type) == "f32[n]"
+
+
+def test_if_with_branches_of_different_element_types() -> None:
+    with pytest.raises(ShapeError, match="If: branches must give equal element types"):
+        checked(IF.replace("%a: ? = MatMul(%p, %q)", "%a: ? = Convert<destination_type=i32>(%p)"))
 
 
 def test_bodies_have_the_types_of_what_goes_in() -> None:
@@ -96,6 +110,12 @@ def test_tensor_iterator(order: str) -> None:
     assert np.array_equal(last, sums[:, :1] if order else sums[:, -1:])
 
 
+@pytest.mark.parametrize("wrong", [", start=4", ", end=9", ", start=-5", ", part_size=0", ", stride=0"])
+def test_slices_must_lie_in_their_input(wrong: str) -> None:
+    with pytest.raises(ShapeError, match="sliced input: "):
+        checked(ITERATE.replace("ORDER", wrong).replace("SIZE", "4"))
+
+
 def test_tensor_iterator_over_a_size_known_at_run_time() -> None:
     graph = checked(ITERATE.replace("ORDER", "").replace("SIZE", "n"))
     assert str(graph.results[1].out_port(0).type) == "f32[2,n,2]"
@@ -109,6 +129,26 @@ def test_loop(trips: int, limit: float, result: float) -> None:
     assert interpret(graph, [np.array(trips), one, one * np.float32(limit)])[0].tolist() == [result]
 
 
-def test_loop_of_unknown_length_collects_nothing() -> None:
-    with pytest.raises(UnsupportedError, match="Loop: the number of iterations must be known at compile time"):
-        checked(LOOP.replace("external=0, result=1)", "external=0, result=1, axis=0)"))
+def test_loop_of_unknown_length_collects_as_many_as_it_runs() -> None:
+    graph = checked(LOOP.replace("external=0, result=1)", "external=0, result=1, axis=0)"))
+    (size,) = graph.results[0].out_port(0).shape
+    assert isinstance(size, Var)
+    one = np.ones(1, np.float32)
+    assert interpret(graph, [np.array(9), one, one * np.float32(9)])[0].tolist() == [2, 4, 8, 16]
+
+
+def test_a_carried_size_that_grows_is_a_symbol() -> None:
+    graph = checked(
+        LOOP.replace("%twice: ? = Add(%v, %v)", "%twice: ? = Concat<axis=0>(%v, %v)")
+        .replace("Less(%twice, %limit)", "Less(%limit, %limit)")
+        .replace("%i: i64[], %v: f32[1]", "%i: i64[], %v: f32[m]")
+    )
+    (size,) = graph.results[0].out_port(0).shape
+    assert isinstance(size, Var)
+
+
+def test_a_loop_must_end() -> None:
+    forever = LOOP.replace("%small: ? = Less(%twice, %limit)", "%small = const<boolean[1] [True]>")
+    forever = forever.replace("%trips: i64[], ", "").replace("%yes =", "%trips = const<i64[] -1>\n  %yes =")
+    with pytest.raises(ShapeError, match="Loop: it must end by its condition or after a number of iterations"):
+        checked(forever)

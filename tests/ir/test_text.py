@@ -7,7 +7,8 @@ from textwrap import dedent
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import aot.opset  # noqa: F401
 from aot.ir.build import Builder
@@ -132,7 +133,7 @@ then_outputs=(OutputMap(external=0, result=0),)>(%c, %x) {
         """)
     printed = again(text)
     assert again(printed) == printed
-    assert "      %q: f32[m,2] = Result(%p)\n" in printed
+    assert "      %q: f32[n,2] = Result(%p)\n" in printed
     assert "InputMap(external=1, parameter=0, axis=1)" in printed
     assert parse_graph(text).results[0].source(0).node.regions["then"].parameters[0].name == "p"
 

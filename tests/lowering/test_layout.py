@@ -8,10 +8,10 @@ from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.pooling import Rounding
+from codegen.expressions import walk
 from codegen.loops import Buffer, Prim
 from codegen.program import Region
 from codegen.traverse import expressions
-from codegen.expressions import walk
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
 

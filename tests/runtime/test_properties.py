@@ -41,7 +41,7 @@ def test_release_memory(chain_so: Path) -> None:
         np.testing.assert_array_equal(request.infer(given)[0], given * 32)
         np.testing.assert_array_equal(model(given)[0], given * 32)
         model.release_memory()
-        assert request._arena.nbytes == 0
+        assert request._space.arena.nbytes == 0
     np.testing.assert_array_equal(request.infer()[0], X * 32)
 
 

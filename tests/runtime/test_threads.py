@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 import runtime
 from runtime.errors import BusyError
+from runtime.machine import default_threads
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)
@@ -131,3 +133,45 @@ def test_request_runs_one_inference_at_a_time(chain_so: Path) -> None:
     with request._busy, pytest.raises(BusyError):  # pyright: ignore[reportPrivateUsage]
         request.infer(X)
     request.infer(X)
+
+
+def test_idle_threads_take_no_time(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=4)
+    queue = runtime.AsyncInferQueue(model, 3)
+    for _ in range(20):
+        model(X)
+        queue.start_async(X)
+    queue.wait_all()
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.5)
+    assert time.process_time() - before < 0.02
+
+
+def test_processors_taken_away(chain_so: Path) -> None:
+    """The threads of a pool go on where they may: fewer processors than threads, then as many as before."""
+    model, mine = runtime.load(chain_so, threads=3), os.sched_getaffinity(0)
+    model(X)
+    try:
+        for allowed in ({min(mine)}, {max(mine)}, mine):
+            allow(allowed)
+            for _ in range(20):
+                np.testing.assert_array_equal(model(X)[0], X * 32)
+            fresh = runtime.load(chain_so)
+            assert fresh.threads == default_threads() <= max(len(allowed), asked_threads())
+            np.testing.assert_array_equal(fresh(X)[0], X * 32)
+    finally:
+        allow(mine)
+
+
+def allow(processors: set[int]) -> None:
+    """To all threads of this process; some may end meanwhile."""
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread), processors)
+
+
+def asked_threads() -> int:
+    """By the environment."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() else 0

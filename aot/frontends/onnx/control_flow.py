@@ -6,18 +6,23 @@ shapes may change from one step to the next. What only run time knows becomes th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
 from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.build import Builder
-from aot.ir.graph import Graph, OutPort
-from aot.opset.control_flow import BackEdge, InputMap, Loop, OutputMap
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.types import TensorType
+from aot.opset.control_flow import If, Loop, TensorIterator
+from aot.opset.infrastructure import Parameter, Result
+from aot.opset.port_maps import BackEdge, InputMap, OutputMap
+from codegen.loops import Var
 from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from runtime.errors import InternalError, ModelError, UnsupportedError
 
-UNROLLED = 1 << 14  # nodes that unrolling may make
+BRANCHES = ("then_branch", "else_branch")
+UNROLLED = 1 << 10  # nodes that unrolling may make
 
 
 def _region(node: Call, name: str) -> Graph:
@@ -41,77 +46,94 @@ def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
 
 @onnx("If")
 def if_(node: Call, condition: OutPort) -> Outputs:
-    """One branch where the condition is known; else both are computed, and their results selected.
+    """One branch where the condition is known; else the opset's If.
 
     A branch that does not fit the shapes of the model's inputs would fail at run time; here it gives NaN.
     """
     value = condition.value
-    if value is not None:
+    if value is not None and value.dtype != object:
         return Outputs(_inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
-    chosen = node.build.Squeeze(condition) if condition.type.rank else condition
-    then, other = _both(node)
-    return Outputs([_selected(node, chosen, a, b) for a, b in zip(then, other, strict=True)])
+    ports: list[OutPort] = [condition]
+    maps: list[tuple[InputMap, ...]] = []
+    for name in BRANCHES:
+        _region(node, name)
+        captured = node.captures[name]
+        maps.append(tuple(InputMap(external=len(ports) + k, parameter=i) for k, (i, _) in enumerate(captured)))
+        ports += [_tensor(v) for _, v in captured]
+    then, other = _branches(node)
+    outs = tuple(OutputMap(external=k, result=k) for k in range(len(then.results)))
+    node.refuse(len(then.results) != len(other.results), "its branches have different numbers of outputs")
+    made = node.build.node(If(maps[0], outs, maps[1], outs), *ports, outputs=len(outs))
+    made.regions = {"then": then, "else": other}
+    return Outputs(list(made.out_ports().values()))
 
 
-def _both(node: Call) -> tuple[list[Value], list[Value]]:
-    found: list[list[Value] | None] = []
+def _branches(node: Call) -> tuple[Graph, Graph]:
+    found: list[Graph | None] = []
     wrong: ModelError | None = None
-    for name in ("then_branch", "else_branch"):
+    for name in BRANCHES:
+        values = dict(node.captures[name])
+        ports = [_tensor(values[i]) for i in range(len(_region(node, name).parameters))]
         try:
-            found.append(_inlined(node, name, ()))
+            found.append(node.bodies.separate(_region(node, name), ports, [True] * len(ports)))
         except ModelError as error:
             found.append(None)
             wrong = wrong or error
     then, other = found
-    if wrong is not None and then is None and other is None:
-        raise wrong
-    return then or _failing(node, other or []), other or _failing(node, then or [])
+    if then is not None and other is not None:
+        return then, other
+    given = then or other
+    if given is None:
+        raise wrong or InternalError("If: a branch was not converted")
+    failing = _failing(node, BRANCHES[0 if then is None else 1], given)
+    return (failing, given) if then is None else (given, failing)
 
 
-def _failing(node: Call, like: Sequence[Value]) -> list[Value]:
-    """What stands for results that cannot be: NaN."""
-    ports = [p for p in like if isinstance(p, OutPort) and p.type.dtype.is_float]
-    node.refuse(len(ports) != len(like), "a branch does not fit the inputs' shapes, and its results have no NaN")
-    nan = (node.like(np.nan, p) for p in ports)
-    return [node.build.Broadcast(v, node.dims(p, range(p.type.rank))) for v, p in zip(nan, ports, strict=True)]
-
-
-def _selected(node: Call, condition: OutPort, a: Value, b: Value) -> OutPort:
-    if not isinstance(a, OutPort) or not isinstance(b, OutPort):
-        raise UnsupportedError("If: branches must give tensors where the condition is known only at run time")
-    if a.type != b.type:
-        raise UnsupportedError(f"If: branches must give equal types at run time, got {a.type} and {b.type}")
-    return node.build.Select(condition, a, b)
+def _failing(node: Call, name: str, like: Graph) -> Graph:
+    """What stands for a branch that cannot be: NaN."""
+    region = _region(node, name)
+    made = Graph(region.name, region.file, scope=f"{region.name}.")
+    build = Builder(made)
+    for i, value in node.captures[name]:
+        port = _tensor(value)
+        made.add(Parameter(port.type.dtype, port.type.dims), name=region.parameters[i].name)
+    for result in like.results:
+        type = result.source(0).type
+        node.refuse(not type.dtype.is_float, "a branch does not fit the inputs' shapes, and its results have no NaN")
+        made.add(Result(), build.const(np.full(type.static_shape, np.nan), type.dtype))
+    return made
 
 
 @onnx("Loop")
 def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
+    """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
     body = _region(node, "body")
-    count = None if trips is None else trips.value
-    known = count is not None and count.dtype != object
-    first = going is None or going.value is not None
-    if not known or not first or int(count.reshape(-1)[0]) * len(body.nodes) > UNROLLED:  # type: ignore[union-attr]
+    count, first = _number(trips), _number(going)
+    tensors = all(isinstance(s, OutPort) for s in states)
+    if count is None or (going is not None and first is None) or (count * len(body.nodes) > UNROLLED and tensors):
         return _at_run_time(node, body, trips, going, states)
-    limit = int(count.reshape(-1)[0])  # type: ignore[union-attr]
-    alive, values = going is None or bool(going.value.reshape(-1)[0]), list(states)  # type: ignore[union-attr]
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - 1 - len(states))]
-    for step in range(limit):
+    values, alive = list(states), first is None or bool(first)
+    for step in range(count):
         if not alive:
             break
-        condition = node.build.const(True, DType.BOOL)
-        found = _inlined(node, "body", (node.scalar(step), condition, *values))
-        more = found[0]
-        if not isinstance(more, OutPort) or more.value is None:
-            if step == limit - 1:
-                alive = False
-            else:
-                raise UnsupportedError("Loop: a condition that only run time knows is not supported with these outputs")
-        else:
-            alive = bool(more.value.reshape(-1)[0])
+        found = _inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
+        more = _number(_tensor(found[0]))
+        if more is None and step < count - 1:
+            return _at_run_time(node, body, trips, going, states)
+        alive = bool(more)
         values = found[1 : 1 + len(states)]
         for parts, value in zip(collected, found[1 + len(states) :], strict=True):
             parts.append(_tensor(value))
+    if any(not parts for parts in collected):
+        return _at_run_time(node, body, trips, going, states)
     return Outputs([*values, *(_stacked(node, parts) for parts in collected)])
+
+
+def _number(port: OutPort | None) -> int | None:
+    """The one element of a tensor, where compile time knows it."""
+    value = None if port is None else port.value
+    return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
 
 
 def _tensor(value: Value) -> OutPort:
@@ -136,7 +158,8 @@ def _at_run_time(
     captured = dict(node.captures["body"])
     given = iter([node.scalar(0), start, *states])
     ports = [_tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]
-    made = node.bodies.separate(body, ports, [i in captured for i in range(len(ports))])
+    carried = range(2, 2 + len(states))
+    made = _body(node, body, ports, captured, {i: i - 1 for i in carried})
     inner = Builder(made)
     for result in made.results[1 + len(states) :]:
         result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([0], DType.I64)))
@@ -155,19 +178,45 @@ def _at_run_time(
     return Outputs(list(outer.out_ports().values()))
 
 
+def _body(
+    node: Call, body: Graph, ports: Sequence[OutPort], captured: Container[int], carried: Mapping[int, int]
+) -> Graph:
+    """A body, converted for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
+    known = [i in captured for i in range(len(ports))]
+    types = Graph("types")
+    given = list(ports)
+    while True:
+        made = node.bodies.separate(body, given, known)
+        wider = {i: _widened(i, given[i].type, made.results[r].source(0).type) for i, r in carried.items()}
+        if all(wider[i] == given[i].type for i in carried):
+            return made
+        for i, type in wider.items():
+            given[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
+
+
+def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:
+    """The type of a carried value, with symbols for sizes that change."""
+    if before.rank != after.rank:
+        raise UnsupportedError(f"a carried value keeps its rank, got {before} and then {after}")
+    sizes = [Var(f"p{parameter}.d{k}") for k in range(before.rank)]
+    rows = zip(before.shape, after.shape, sizes, strict=True)
+    return TensorType(before.dtype, tuple(b if b in (a, size) else size for b, a, size in rows))
+
+
 @onnx("Scan")
 def scan(node: Call, *inputs: OutPort) -> Outputs:
-    """Unrolled; from opset 9 on there is no batch."""
+    """Unrolled where that is moderate, else a TensorIterator; from opset 9 on there is no batch."""
     node.refuse(node.opset < 9, "Scan of opset 8 is not supported: convert the model to opset 9")
     body, count = _region(node, "body"), node.integer("num_scan_inputs")
-    states: list[Value] = list(inputs[: len(inputs) - count])
+    node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
     given = node.integers("scan_input_axes", (0,) * count)
     axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
-    backwards = node.integers("scan_input_directions", (0,) * count)
     steps = scanned[0].shape[axes[0]]
-    if not isinstance(steps, int) or steps * len(body.nodes) > UNROLLED:
-        raise UnsupportedError(f"Scan: the number of steps must be known and moderate, got {steps}")
+    if not isinstance(steps, int) or not steps or steps * len(body.nodes) > UNROLLED:
+        return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
+    states: list[Value] = list(inputs[: len(inputs) - count])
+    backwards = node.integers("scan_input_directions", (0,) * count)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - len(states))]
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
@@ -176,13 +225,58 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
         states = found[: len(states)]
         for row, value in zip(collected, found[len(states) :], strict=True):
             row.append(_tensor(value))
-    out_axes = node.integers("scan_output_axes", (0,) * len(collected))
-    reverse = node.integers("scan_output_directions", (0,) * len(collected))
-    stacked = [
-        _stacked(node, row[::-1] if r else row, a + row[0].type.rank + 1 if a < 0 else a)
-        for row, a, r in zip(collected, out_axes, reverse, strict=True)
-    ]
+    rows = zip(collected, _directions(node, len(collected)), strict=True)
+    stacked = [_stacked(node, row[::-1] if b else row, node.axis(a, row[0].type.rank + 1)) for row, (a, b) in rows]
     return Outputs([*states, *stacked])
+
+
+def _directions(node: Call, count: int) -> list[tuple[int, int]]:
+    """Of each collected output its axis, and whether it is filled from its end."""
+    axes = node.integers("scan_output_axes", (0,) * count)
+    return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
+
+
+def _scanned(
+    node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]
+) -> Outputs:
+    """The opset's TensorIterator: inputs are states, what is scanned, captures; parts keep their axis outside."""
+    build, captured = node.build, dict(node.captures["body"])
+    first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
+    given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
+    places = range(len(body.parameters))
+    ports = [_tensor(captured[i] if i in captured else next(given)) for i in places]
+    inputs = [_tensor(captured[i] if i in captured else next(outer)) for i in places]
+    free = [i for i in places if i not in captured]
+    carried = {i: r for r, i in enumerate(free[: len(states)])}
+    made = _body(node, body, ports, captured, carried)
+    inner = Builder(made)
+    backwards = node.integers("scan_input_directions", (0,) * len(scanned))
+    maps = {i: InputMap(i, i) for i in places}
+    for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
+        _keep_axis(inner, made.parameters[i], port, axis)
+        maps[i] = InputMap(i, i, axis, -1, 0, -1) if back else InputMap(i, i, axis)
+    outs = [OutputMap(r, r) for r in range(len(states))]
+    collected = made.results[len(states) :]
+    rows = zip(collected, _directions(node, len(collected)), strict=True)
+    for r, (result, (axis, back)) in enumerate(rows, len(states)):
+        at = node.axis(axis, result.source(0).type.rank + 1)
+        result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([at], DType.I64)))
+        outs.append(OutputMap(r, r, at, -1, 0, -1) if back else OutputMap(r, r, at))
+    edges = tuple(BackEdge(r, i) for i, r in carried.items())
+    loop = build.node(TensorIterator(tuple(maps.values()), tuple(outs), edges), *inputs, outputs=len(outs))
+    loop.regions = {"body": made}
+    return Outputs(list(loop.out_ports().values()))
+
+
+def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> None:
+    """A part of `whole` comes in with its axis, and is read without it."""
+    shape = [1 if k == axis else n for k, n in enumerate(whole.shape)]
+    port = parameter.out_port(0)
+    readers = port.get_destinations()
+    parameter.op = Parameter(whole.type.dtype, tuple(shape))
+    part = inner.Squeeze(port, inner.const([axis], DType.I64))
+    for reader in readers:
+        reader.connect(part)
 
 
 @onnx("SequenceConstruct")

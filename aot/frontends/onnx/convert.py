@@ -23,6 +23,7 @@ from aot.frontends.onnx import (
     generators,
     logical,
     losses,
+    machine_learning,
     matmul,
     microsoft,
     movement,
@@ -32,6 +33,7 @@ from aot.frontends.onnx import (
     recurrent,
     reduction,
     resize,
+    sampling,
     scatter,
     shape,
 )
@@ -40,12 +42,12 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
 from aot.opset.infrastructure import Constant, Parameter, Result
-from runtime.abi import DType
 from runtime.errors import AotError, ModelError, UnsupportedError
 
 FAMILIES = (
-    attention, control_flow, convolution, elementwise, fourier, gather, generators, logical, losses, matmul, microsoft,
-    movement, normalization, pooling, quantization, recurrent, reduction, resize, scatter, shape,
+    attention, control_flow, convolution, elementwise, fourier, gather, generators, logical, losses,
+    machine_learning, matmul, microsoft, movement, normalization, pooling, quantization, recurrent, reduction, resize,
+    sampling, scatter, shape,
 )  # fmt: skip
 
 
@@ -204,8 +206,7 @@ class _Work:
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in value if isinstance(value, tuple) else () if value is None else (value,):
-                if port.value is None and port.type.dtype in (DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F4E2M1):
-                    raise UnsupportedError(f"{op.kind}: {port.type.dtype.value} is known to constants only")
+                port.node.operands()  # what cannot be inferred belongs to this node
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]
@@ -223,7 +224,7 @@ class _Work:
             raise
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        inner = _Work(Graph(name=region.name, file=region.file), self.problems)
+        inner = _Work(Graph(name=region.name, file=region.file, scope=f"{region.name}."), self.problems)
         env: Environment = {}
         for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
             made = inner.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)

@@ -9,6 +9,7 @@ import numpy as np
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.activation import Approximation
+from aot.opset.conversion import SMALL
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
@@ -178,7 +179,8 @@ def _dtype(code: int) -> DType:
 CODES = {
     1: DType.F32, 2: DType.U8, 3: DType.I8, 4: DType.U16, 5: DType.I16, 6: DType.I32, 7: DType.I64, 8: DType.STRING,
     9: DType.BOOL, 10: DType.F16, 11: DType.F64, 12: DType.U32, 13: DType.U64, 16: DType.BF16, 17: DType.F8E4M3,
-    19: DType.F8E5M2, 21: DType.U4, 22: DType.I4, 23: DType.F4E2M1, 24: DType.F8E8M0, 25: DType.U2,
+    18: DType.F8E4M3FNUZ, 19: DType.F8E5M2, 20: DType.F8E5M2FNUZ, 21: DType.U4, 22: DType.I4, 23: DType.F4E2M1,
+    24: DType.F8E8M0, 25: DType.U2, 26: DType.I2,
 }  # fmt: skip
 
 
@@ -193,10 +195,38 @@ def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
 
 
 def converted(node: Call, x: OutPort, to: DType) -> OutPort:
-    """Floats of 8 and 4 bits saturate only if `saturate` says so; then infinities do too."""
-    own = x.type.dtype
+    """Floats of 8 bits saturate if `saturate` says so, infinities too; integers of few bits wrap."""
+    own, build = x.type.dtype, node.build
     node.refuse(DType.STRING in (own, to) and own is not to, "strings cannot be converted")
+    if to is DType.F8E8M0:
+        return _power_of_two(node, x)
+    if to in SMALL and node.flag("saturate", True):
+        limit, wide = SMALL[to].greatest, node.cast(x, DType.F32)
+        inside = build.Minimum(build.Maximum(wide, -limit), limit)
+        return node.cast(build.Select(build.Equal(wide, wide), inside, wide), to)
+    if own.is_float and to.is_integer and to.bits < 8:
+        return node.cast(node.cast(x, DType.I32), to)
     return node.cast(x, to)
+
+
+ROUNDED = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # what is added to a float below its exponent
+
+
+def _power_of_two(node: Call, x: OutPort) -> OutPort:
+    """The power of two above, below or nearest to the size of `x`: its exponent's bits."""
+    build, wide = node.build, node.cast(x, DType.F32)
+    bits = build.BitCast(wide, destination_type=DType.I32)
+    size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDED, "up")), 0x7F800000)
+    size = build.Select(build.Equal(wide, 0.0), build.const(0, DType.I32), size)
+    power = build.BitCast(size, destination_type=DType.F32)
+    return node.cast(build.Select(build.IsFinite(wide), power, build.const(np.nan, DType.F32)), DType.F8E8M0)
+
+
+@onnx("BitCast")
+def bit_cast(node: Call, x: OutPort) -> OutPort:
+    to = _dtype(node.integer("to"))
+    node.refuse(x.type.dtype.bits != to.bits, f"types must have equal sizes, got {x.type.dtype.value} and {to.value}")
+    return node.build.BitCast(x, destination_type=to)
 
 
 @onnx("IsNaN")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.frontends.onnx.axes import bounded
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.gather import NegativeIndices
 from aot.opset.sorting import Mode, Order
+from aot.opset.suppression import Encoding
 from runtime.abi import DType
 
 
@@ -51,7 +53,8 @@ def top_k(node: Call, x: OutPort, k: OutPort) -> tuple[OutPort, ...]:
 
 @onnx("Compress")
 def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
-    places = node.list(np.flatnonzero(node.known(condition, "condition")).tolist())
+    """A condition may be shorter than the axis."""
+    places = node.build.Squeeze(_places(node, condition), node.list([0]))
     if not node.has("axis"):
         return node.build.Gather(node.reshape(x, (-1,)), places, node.scalar(0))
     return node.build.Gather(x, places, node.scalar(node.integer("axis")))
@@ -59,11 +62,55 @@ def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
 
 @onnx("NonZero")
 def non_zero(node: Call, x: OutPort) -> OutPort:
-    """Of a value that is known at compile time."""
-    return node.build.const(np.array(np.nonzero(node.known(x, "input"))), DType.I64)
+    return _places(node, x)
 
 
-@onnx("CumSum")
-def cum_sum(node: Call, x: OutPort, axis: OutPort) -> OutPort:
-    along = node.build.Squeeze(axis) if axis.type.rank else axis
-    return node.build.CumSum(x, along, exclusive=node.flag("exclusive"), reverse=node.flag("reverse"))
+def _places(node: Call, x: OutPort) -> OutPort:
+    """[rank, count]: where elements are not zero; a constant where `x` is known."""
+    if x.value is not None and x.value.dtype != object:
+        return node.build.const(np.array(np.nonzero(x.value)).reshape(x.type.rank, -1), DType.I64)
+    return node.build.NonZero(x)
+
+
+@onnx("Unique")
+def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """The elements, or the slices of an axis, once each; also where they were first, whose copies all are, how many."""
+    axis = (node.list([node.axis(node.integer("axis"), x.type.rank)]),) if node.has("axis") else ()
+    first = node.build.Unique(x, *axis, sorted=node.flag("sorted", True), outputs=4)
+    return tuple(first.node.out_ports().values())
+
+
+@onnx("NonMaxSuppression")
+def non_max_suppression(
+    node: Call, boxes: OutPort, scores: OutPort, most: OutPort | None = None, overlap: OutPort | None = None,
+    least: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    """Rows (image, class, box), best first within a class; without a limit every score counts, and no box is kept."""
+    encoding = Encoding.CENTER if node.flag("center_point_box") else Encoding.CORNER
+    limits = (
+        node.scalar(0) if most is None else most,
+        node.like(0, scores) if overlap is None else overlap,
+        node.like(-np.inf, scores) if least is None else least,
+    )
+    return node.build.NonMaxSuppression(
+        boxes, scores, *limits, box_encoding=encoding, sort_result_descending=False, outputs=3
+    )
+
+
+@onnx("CumSum", "CumProd")
+def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+    """Along an axis that run time names, `x` is taken as [before, axis, behind]."""
+    build, flags = node.build, {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
+    along = build.Squeeze(axis) if axis.type.rank else axis
+    run = build.CumSum if node.kind == "CumSum" else build.CumProd
+    if along.value is not None:
+        return run(x, along, **flags)
+    rank, sizes = x.type.rank, node.dims(x, range(x.type.rank))
+    place = node.cast(along, DType.I64)
+    place = build.Select(build.Less(place, 0), build.Add(place, rank), place)
+    order, one, first = node.list(range(rank)), node.scalar(1), node.list([0])
+    before = build.ReduceProd(build.Select(build.Less(order, place), sizes, one), first, keep_dims=True)
+    behind = build.ReduceProd(build.Select(build.Greater(order, place), sizes, one), first, keep_dims=True)
+    size = build.Gather(sizes, build.Unsqueeze(place, first), node.scalar(0))
+    flat = build.Reshape(x, bounded(node, x, build.Concat(before, size, behind, axis=0)))
+    return build.Reshape(run(flat, one, **flags), sizes)

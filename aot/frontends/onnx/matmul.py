@@ -23,6 +23,11 @@ def gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPor
     return build.Add(product, c if beta == 1 else build.Multiply(c, node.like(beta, c)))
 
 
+@onnx("Det")
+def det(node: Call, x: OutPort) -> OutPort:
+    return node.build.Det(x)
+
+
 @onnx("Einsum")
 def einsum(node: Call, *xs: OutPort) -> OutPort:
     return node.build.Einsum(*xs, equation=node.text("equation").replace(" ", ""))

@@ -21,10 +21,24 @@ def _rounding(node: Call) -> Rounding:
 def max_pool(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     fields = windowing(node, spatial_rank(node, x)).fields()
     indexed = len(node.outputs) > 1 and node.outputs[1]
-    node.refuse(indexed and node.flag("storage_order"), "indices in column-major order are not supported")
     kernel, rounding = node.integers("kernel_shape"), _rounding(node)
     found = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
-    return (found, found.node.out_port(1)) if indexed else (found,)
+    if not indexed:
+        return (found,)
+    places = found.node.out_port(1)
+    return found, _columns_first(node, places, x) if node.flag("storage_order") else places
+
+
+def _columns_first(node: Call, places: OutPort, x: OutPort) -> OutPort:
+    """Flat places in a tensor whose last axes are stored in the reverse order."""
+    build, sizes = node.build, x.type.static_shape[2:]
+    outside = build.Multiply(build.Divide(places, prod(sizes)), prod(sizes))
+    rest, total, step = places, outside, prod(sizes)
+    for n in reversed(sizes):
+        step //= n
+        total = build.Add(total, build.Multiply(build.FloorMod(rest, n), step))
+        rest = build.Divide(rest, n)
+    return total
 
 
 @onnx("AveragePool")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.onnx.convolution import convolved
-from aot.frontends.onnx.elementwise import CODES
+from aot.frontends.onnx.elementwise import CODES, converted
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
@@ -18,7 +18,7 @@ def quantized(node: Call, x: OutPort, zero: OutPort | None, dtype: DType) -> Out
     """saturate(round(x) + zero), halves to even; floats of 8 bits are converted."""
     build = node.build
     if dtype.is_float:
-        return node.cast(x, dtype)
+        return converted(node, x, dtype)
     x = build.Round(node.cast(x, DType.F32))
     if zero is not None:
         x = build.Add(x, node.cast(zero, DType.F32))

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, defs, inliner
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, defs, inliner, version_converter
 
 from aot.frontends.onnx.external import ExternalData
+from aot.frontends.onnx.functions import expanded
 from aot.frontends.onnx.tensors import array, dense, dtype_named
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
@@ -26,10 +27,8 @@ from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
-NOT_AT_RUN_TIME = (
-    DType.STRING, DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F4E2M1, DType.U4, DType.I4, DType.U2,
-)  # elements that are no whole bytes, or that kernels cannot compute with
-OLDEST_OPSET = 6  # 7 changed broadcasting; what was older is converted by onnx.version_converter
+OLDEST_OPSET = 6  # 7 changed broadcasting; what is older is converted
+UNKNOWN_DIM = -1  # as some exporters write it
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
 
 CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
@@ -52,15 +51,28 @@ def read(path: Path) -> Graph:
         raise CorruptError(f"{path.name}: not an ONNX model: {error}") from error
     if not model.graph.node and not model.graph.output:
         raise CorruptError(f"{path.name}: an ONNX model holds a graph, got none")
+    model = _upgraded(model, path.name)
     opsets = _opsets(model, path.name)
     if model.functions:
         model = _inlined(model, path.name)
         opsets |= _opsets(model, path.name)
+    model = _expanded(model, opsets, path.name)
     reader = _Reader(path.name, opsets, ExternalData(path.parent))
     scope = _Scope(Graph(name=_checked(model.graph.name) or path.stem, file=path.name), None, 0)
     reader.fill(scope, model.graph)
     scope.graph.rt_info.update({p.key: p.value for p in model.metadata_props})
     return scope.graph
+
+
+def _upgraded(model: ModelProto, file: str) -> ModelProto:
+    """A model of an older opset as one of the oldest that can be read."""
+    version = max((o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS), default=OLDEST_OPSET)
+    if version >= OLDEST_OPSET:
+        return model
+    try:
+        return version_converter.convert_version(model, OLDEST_OPSET)
+    except Exception as error:
+        raise UnsupportedError(f"{file}: opset {version} cannot be brought to {OLDEST_OPSET}: {error}") from error
 
 
 def _opsets(model: ModelProto, file: str) -> dict[str, int]:
@@ -79,6 +91,13 @@ def _inlined(model: ModelProto, file: str) -> ModelProto:
         return inliner.inline_local_functions(model)
     except Exception as error:
         raise CorruptError(f"{file}: functions cannot be inlined: {error}") from error
+
+
+def _expanded(model: ModelProto, opsets: dict[str, int], file: str) -> ModelProto:
+    try:
+        return expanded(model, opsets)
+    except Exception as error:
+        raise CorruptError(f"{file}: functions of operations cannot be inlined: {error}") from error
 
 
 class _Scope:
@@ -143,7 +162,7 @@ class _Reader:
         if top:
             try:
                 dtype = dtype_named(info.type.tensor_type.elem_type)
-                if dtype in NOT_AT_RUN_TIME:
+                if dtype is DType.STRING:
                     raise UnsupportedError(f"inputs of type {dtype.value} are not supported")
             except UnsupportedError as error:
                 return self._refused(scope, info.name, "Input", str(error)).out_port(0)
@@ -155,13 +174,14 @@ class _Reader:
             return None
         dims: list[Dim] = []
         for i, d in enumerate(info.type.tensor_type.shape.dim):
-            if d.HasField("dim_value"):
+            if d.HasField("dim_value") and d.dim_value != UNKNOWN_DIM:
                 if d.dim_value < 0:
                     rule = f"input {info.name!r}: a dimension must not be negative"
                     raise CorruptError(f"{self.file}: {rule}, got {d.dim_value}")
                 dims.append(d.dim_value)
             else:
-                dims.append(self._symbol(_checked(d.dim_param) or f"{info.name}.d{i}"))
+                named = re.search(r"\w", _checked(d.dim_param))  # "?" is no name
+                dims.append(self._symbol(d.dim_param if named else f"{info.name}.d{i}"))
         return tuple(dims)
 
     def _symbol(self, name: str) -> Var:

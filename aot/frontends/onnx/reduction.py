@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aot.frontends.onnx.axes import count_of, reduced_at
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.sorting import Mode
@@ -17,15 +18,17 @@ KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 @onnx(*KINDS)
 def reduce(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
     """Axes are an attribute before opset 18 (ReduceSum: 13); without them, all are meant, or none if it is said."""
-    if axes is not None:
-        chosen: tuple[int, ...] | None = node.ints(axes, "axes")
-    else:
-        chosen = node.integers("axes") if node.has("axes") else None
-    if not chosen:
-        if node.flag("noop_with_empty_axes"):
+    rank, keep = x.type.rank, node.flag("keepdims", True)
+    if axes is None or axes.type.dims == (0,):
+        chosen = node.integers("axes", ()) if axes is None else ()
+        if not chosen and node.flag("noop_with_empty_axes"):
             return _elementwise(node, x)
-        chosen = tuple(range(x.type.rank))
-    return reduced(node, x, node.list(chosen), node.flag("keepdims", True))
+        return reduced(node, x, node.list(chosen or range(rank)), keep)
+    if axes.value is not None:
+        return reduced(node, x, node.list(node.ints(axes, "axes")), keep)
+    if count_of(node, axes) == rank:
+        return reduced(node, x, node.list(range(rank)), keep)
+    return reduced_at(node, x, axes, keep, lambda y, inner: reduced(node, y, inner, False))
 
 
 def reduced(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:

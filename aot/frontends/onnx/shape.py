@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from aot.frontends.onnx.axes import squeezed_at, unsqueezed_at
 from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import dtype_of
@@ -59,11 +60,15 @@ def _product(dims: tuple[object, ...]) -> int | None:
 def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
     if axes is None and node.has("axes"):
         axes = node.list(node.integers("axes"))
+    if axes is not None and axes.value is None:
+        return squeezed_at(node, x, axes)
     return node.build.Squeeze(x) if axes is None else node.build.Squeeze(x, axes)
 
 
 @onnx("Unsqueeze")
 def unsqueeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+    if axes is not None and axes.value is None:
+        return unsqueezed_at(node, x, axes)
     chosen = node.integers("axes") if axes is None else node.ints(axes, "axes")
     rank = x.type.rank + len(chosen)
     return node.build.Unsqueeze(x, node.list(sorted(node.axis(a, rank) for a in chosen)))

@@ -36,6 +36,9 @@ DTYPES: dict[int, DType] = {
     TensorProto.FLOAT4E2M1: DType.F4E2M1,
     TensorProto.FLOAT8E8M0: DType.F8E8M0,
     TensorProto.UINT2: DType.U2,
+    TensorProto.INT2: DType.I2,
+    TensorProto.FLOAT8E4M3FNUZ: DType.F8E4M3FNUZ,
+    TensorProto.FLOAT8E5M2FNUZ: DType.F8E5M2FNUZ,
 }
 
 

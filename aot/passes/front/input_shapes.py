@@ -31,7 +31,7 @@ class InputShapes:
     run_not_recursively: bool = True  # bodies of sub-graphs get their shapes from outside
 
     def __call__(self, graph: Graph) -> bool:
-        fixed = {_parameter(graph, name).id: shape for name, shape in self.shapes}
+        fixed = {parameter_named(graph, name, "--shape").id: shape for name, shape in self.shapes}
         before = [n.op for n in graph.parameters]
         names = self._free(graph)
         symbols: dict[str, Var] = {}
@@ -81,12 +81,13 @@ def _typical(dim: Dim) -> int:
     return dim.typical if isinstance(dim, Var) else 0
 
 
-def _parameter(graph: Graph, name: str) -> Node:
+def parameter_named(graph: Graph, name: str, option: str) -> Node:
+    """The input that the user calls `name`; UsageError if there is none."""
     for node in graph.parameters:
         if node.name == name or name in node.out_port(0).names:
             return node
     known = ", ".join(n.name for n in graph.parameters)
-    raise UsageError(f"--shape: no input {name!r}, the inputs are {known}")
+    raise UsageError(f"{option}: no input {name!r}, the inputs are {known}")
 
 
 def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import DecomposedOp
+from aot.opset.generators import Sequence
+from aot.opset.segments import SegmentMax
+from aot.passes.middle.run_time_axes import reduce_one_by_one
 from aot.passes.rewrite import Replacement, RuleSet, rule
+from runtime.abi import DType
 
 
 @rule(DecomposedOp)
@@ -15,4 +21,36 @@ def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replace
     return found if len(node.out_ports()) > 1 or not isinstance(found, tuple) else found[0]
 
 
-decompose = RuleSet("decompose", (decompose_operation,), required=True)
+@rule(Sequence)
+def count_range(node: Node, op: Sequence, build: Builder) -> Replacement:
+    """Range(a, b, s) of floats known at run time -> a + s * Range(0, ceil((b - a) / s), 1)"""
+    ports = [node.source(i) for i in range(3)]
+    if all(p.value is not None for p in ports) or not any(p.type.dtype.is_float for p in ports):
+        return None
+    out = node.out_port(0).type.dtype
+    first, last, by = (single(build, p, out.compute) for p in ports)
+    steps = build.Ceiling(build.Divide(build.Subtract(last, first), by))
+    zero, one = build.const(0, DType.I64), build.const(1, DType.I64)
+    places = build.Range(zero, build.Convert(steps, destination_type=DType.I64), one, output_type=DType.I64)
+    found = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))
+    return found if out.compute is out else build.Convert(found, destination_type=out)
+
+
+@rule(SegmentMax)
+def count_segments(node: Node, op: SegmentMax, build: Builder) -> Replacement:
+    """SegmentMax(x, ids) -> SegmentMax(x, ids, max(ids) + 1), where ids are known at run time"""
+    data, ids = node.source(0), node.source(1)
+    if ids.value is not None or (len(node.in_ports()) > 2 and not node.in_port(2).disconnected()):
+        return None
+    wide = build.Convert(ids, destination_type=DType.I64)
+    last = build.ReduceMax(wide, build.const([0], DType.I64))
+    return build(op, data, ids, build.Add(build.Maximum(last, -1), 1))
+
+
+def single(build: Builder, port: OutPort, dtype: DType) -> OutPort:
+    """The one number of a tensor as a scalar of another type."""
+    number = port if port.type.rank == 0 else build.Reshape(port, build.const(np.zeros(0), DType.I64))
+    return number if number.type.dtype is dtype else build.Convert(number, destination_type=dtype)
+
+
+decompose = RuleSet("decompose", (decompose_operation, count_range, count_segments, reduce_one_by_one), required=True)

@@ -1,0 +1,97 @@
+"""Nodes without a conversion whose operation ONNX defines by a function: the function's body stands for them.
+
+    y = SwiGLU(a, b)     ->     s = Swish(a); y = Mul(s, b)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, inliner, shape_inference
+
+from aot.frontends.onnx.registry import CONVERSIONS
+
+DOMAIN = "aot.functions"  # of the local functions that the bodies become
+MAX_ROUNDS = 8  # bodies may hold such nodes again
+
+
+def expanded(model: ModelProto, opsets: dict[str, int]) -> ModelProto:
+    """`model`, or a copy in which no node is left that a function defines and that has no conversion."""
+    for _ in range(MAX_ROUNDS):
+        found = [(node, schema) for node in _nodes(model.graph) if (schema := _defined(node, opsets)) is not None]
+        if not found:
+            break
+        model = _inlined(model, found)
+    return model
+
+
+def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    for node in graph.node:
+        yield node
+        for a in node.attribute:
+            if a.HasField("g"):
+                yield from _nodes(a.g)
+
+
+Schema = Any  # an OpSchema; the stubs of onnx leave its functions out
+
+
+def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
+    """What defines the node by a function; None if the node needs none."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if (domain, node.op_type) in CONVERSIONS or not defs.has(node.op_type, domain):
+        return None
+    schema: Schema = defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
+    return schema if schema.has_function or schema.has_context_dependent_function else None
+
+
+def _body(node: NodeProto, schema: Schema, types: dict[str, TypeProto]) -> FunctionProto:
+    """A copy of the function's body, for the node's types; the node gets the attributes that it leaves to defaults."""
+    found = FunctionProto()
+    if schema.has_function:
+        found.CopyFrom(schema.function_body)
+    else:
+        given = [types.get(name, TypeProto()).SerializeToString() for name in node.input]
+        found.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), given))
+    present = {a.name for a in node.attribute}
+    defaults = [schema.attributes[name].default_value for name in found.attribute if name not in present]
+    node.attribute.extend(a for a in defaults if a.name)
+    return found
+
+
+def _inlined(model: ModelProto, found: list[tuple[NodeProto, Schema]]) -> ModelProto:
+    """Each node calls a local function of its own, which is inlined."""
+    types = _types(model.graph, shape_inference.infer_shapes(model).graph)
+    for i, (node, schema) in enumerate(found):
+        function = _body(node, schema, types)
+        node.domain = function.domain = DOMAIN
+        node.op_type = function.name = f"{node.op_type}_{i}"
+        function.ClearField("overload")
+        model.functions.append(function)
+    model.opset_import.add(domain=DOMAIN, version=1)
+    made = inliner.inline_local_functions(model)
+    kept = [o for o in made.opset_import if o.domain != DOMAIN]
+    del made.opset_import[:]
+    made.opset_import.extend(kept)
+    return made
+
+
+def _types(*graphs: GraphProto) -> dict[str, TypeProto]:
+    """By name; initializers are inputs of their type."""
+    found: dict[str, TypeProto] = {}
+    for graph in graphs:
+        for info in (*graph.input, *graph.value_info, *graph.output):
+            found[info.name] = info.type
+        for tensor in graph.initializer:
+            kind = TypeProto()
+            kind.tensor_type.elem_type = tensor.data_type
+            kind.tensor_type.shape.SetInParent()
+            for d in tensor.dims:
+                kind.tensor_type.shape.dim.add(dim_value=d)
+            found[tensor.name] = kind
+        for node in graph.node:
+            for a in node.attribute:
+                if a.HasField("g"):
+                    found |= _types(a.g)
+    return found

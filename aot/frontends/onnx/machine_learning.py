@@ -1,0 +1,89 @@
+"""Counts of n-grams, and what is simple of domain ai.onnx.ml."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+ML = "ai.onnx.ml"
+
+
+@onnx("Binarizer", domain=ML)
+def binarizer(node: Call, x: OutPort) -> OutPort:
+    above = node.build.Greater(x, node.like(node.number("threshold", 0.0), x))
+    return node.cast(above, x.type.dtype)
+
+
+@onnx("ArrayFeatureExtractor", domain=ML)
+def array_feature_extractor(node: Call, x: OutPort, places: OutPort) -> OutPort:
+    """Elements of the last axis."""
+    found = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
+    return node.build.Unsqueeze(found, node.list([0])) if x.type.rank == 1 else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Grams:
+    """The n-grams of one length: [count, n], and their columns in the output."""
+
+    elements: np.ndarray[tuple[int, int], np.dtype[np.int64]]
+    columns: Sequence[int]
+
+
+def _grams(node: Call) -> list[_Grams]:
+    """ModelError if the pool is no whole number of n-grams."""
+    pool, starts, columns = node.integers("pool_int64s"), node.integers("ngram_counts"), node.integers("ngram_indexes")
+    found: list[_Grams] = []
+    taken = 0
+    for n, (start, end) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), 1):
+        part = np.array(pool[start:end], np.int64)
+        if part.size % n or taken + part.size // n > len(columns):
+            raise ModelError(f"{node.kind}: {part.size} elements are no whole number of {n}-grams that have columns")
+        count = part.size // n
+        found.append(_Grams(part.reshape(count, n), columns[taken : taken + count]))
+        taken += count
+    return found
+
+
+@onnx("TfIdfVectorizer")
+def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
+    """How often each n-gram of the pool occurs, where up to `max_skip_count` elements lie between two of its own."""
+    build, rank = node.build, x.type.rank
+    node.refuse(node.has("pool_strings") or x.type.dtype is DType.STRING, "strings are not supported: use integers")
+    mode, length = node.text("mode"), x.type.static_shape[-1]
+    columns = node.integers("ngram_indexes")
+    weights = np.array(node.numbers("weights", [1.0] * len(columns)), np.float32)
+    wide, width, taken = node.cast(x, DType.I64), max(columns) + 1, 0
+    total = build.const(np.zeros(width, np.float32), DType.F32)
+    for n, grams in enumerate(_grams(node), 1):
+        mine = weights[taken : taken + len(grams.columns)]
+        taken += len(grams.columns)
+        if not node.integer("min_gram_length") <= n <= node.integer("max_gram_length") or not len(grams.columns):
+            continue
+        skips = range(1 if n == 1 else node.integer("max_skip_count") + 1)
+        places = [i + (s + 1) * np.arange(n) for s in skips for i in range(length - (n - 1) * (s + 1))]
+        if not places:
+            continue
+        count = _counted(node, wide, np.stack(places), grams)
+        if mode != "TF":
+            count = build.Minimum(count, 1.0) if mode == "IDF" else count
+            count = build.Multiply(count, build.const(mine, DType.F32))
+        spread = np.zeros((len(grams.columns), width), np.float32)
+        spread[np.arange(len(grams.columns)), grams.columns] = 1
+        total = build.Add(total, build.MatMul(count, build.const(spread, DType.F32)))
+    return build.Broadcast(total, node.list([*x.type.static_shape[:-1], width])) if rank > 1 else total
+
+
+def _counted(node: Call, x: OutPort, places: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams) -> OutPort:
+    """[.., grams]: of all windows, those that are equal to each n-gram."""
+    build, rank = node.build, x.type.rank
+    windows = build.Gather(x, build.const(places, DType.I64), node.scalar(rank - 1))
+    same = build.Equal(build.Unsqueeze(windows, node.list([rank])), build.const(grams.elements, DType.I64))
+    whole = build.ReduceLogicalAnd(same, node.list([rank + 1]))
+    return build.ReduceSum(node.cast(whole, DType.F32), node.list([rank - 1]))

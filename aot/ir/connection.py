@@ -1,0 +1,91 @@
+"""Connections between ports: how a tensor is led elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from runtime.errors import InternalError
+
+
+class Output(Protocol):
+    """What a connection needs of the port where it begins."""
+
+    names: tuple[str, ...]
+
+    def add_tensor_names(self, names: Iterable[str]) -> None: ...
+
+
+class Input(Protocol):
+    """What a connection needs of a port where it ends."""
+
+    def connect(self, source: Any) -> None: ...
+
+    def disconnect(self) -> None: ...
+
+
+class Inserted(Protocol):
+    """A node."""
+
+    def in_port(self, idx: int = 0) -> Any: ...
+
+    def out_port(self, idx: int = 0) -> Any: ...
+
+
+Begin = TypeVar("Begin", bound=Output)
+End = TypeVar("End", bound=Input)
+
+
+@dataclass(slots=True)
+class Connection(Generic[Begin, End]):
+    """A tensor's way from its source to some of its destinations."""
+
+    source: Begin | None
+    destinations: list[End]
+
+    def get_source(self) -> Begin | None:
+        return self.source
+
+    def get_destination(self) -> End | None:
+        if len(self.destinations) > 1:
+            raise InternalError(f"connection from {self.source} has {len(self.destinations)} destinations")
+        return self.destinations[0] if self.destinations else None
+
+    def get_destinations(self) -> list[End]:
+        return list(self.destinations)
+
+    def set_source(self, port: Begin) -> None:
+        """Readers read `port`; the old source's tensor names move along."""
+        if self.source is not None:
+            port.add_tensor_names(self.source.names)
+        for destination in self.destinations:
+            destination.connect(port)
+        self.source = port
+
+    def set_destination(self, port: End) -> None:
+        if len(self.destinations) > 1:
+            raise InternalError(f"connection from {self.source} has {len(self.destinations)} destinations")
+        for old in self.destinations:
+            old.disconnect()
+        self.add_destination(port)
+        self.destinations = [port]
+
+    def add_destination(self, port: End) -> None:
+        if self.source is None:
+            raise InternalError("a connection without a source has no destinations")
+        port.connect(self.source)
+        self.destinations.append(port)
+
+    def insert_node(self, node: Inserted) -> None:
+        """Put a node with one input and one output between source and destinations."""
+        if self.source is None:
+            raise InternalError("a connection without a source cannot take a node")
+        node.in_port(0).connect(self.source)
+        for destination in self.destinations:
+            destination.connect(node.out_port(0))
+
+    def remove(self) -> None:
+        for destination in self.destinations:
+            destination.disconnect()
+        self.destinations = []

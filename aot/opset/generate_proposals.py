@@ -1,0 +1,197 @@
+"""GenerateProposals: anchors moved by deltas, for each image the best that do not overlap better ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.types import Array, Dim, TensorType, differs, numpy_dtype
+from aot.opset.boxes import greedy, keep_apart, sort_by_score
+from aot.opset.proposal import LOG_LIMIT, moved_array, moved_corners, overlapping, within
+from aot.opset.selection import at_most
+from aot.opset.slicing import Prefix
+from codegen.loops import Buffer, Space, dense
+from codegen.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+@op("opset9")
+class GenerateProposals(DecomposedOp):
+    """Boxes (x0, y0, x1, y1) of all images one behind the other, their scores, how many each image has.
+
+    Images [N, (height, width, scale, perhaps of both)], anchors [H, W, A, 4], deltas [N, 4 A, H, W], scores
+    [N, A, H, W]. A box that is too small counts among the best before the suppression, and is dropped then.
+    """
+
+    elements = Elements.FLOAT
+
+    min_size: float = 0.0
+    nms_threshold: float = 0.0
+    pre_nms_count: int = 0
+    post_nms_count: int = 0
+    normalized: bool = True
+    nms_eta: float = 1.0
+    roi_num_type: DType = DType.I64
+
+    @property
+    def form(self) -> GenerateProposalsWithin:
+        return GenerateProposalsWithin(**vars(self))
+
+    def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
+        rows, marks, numbers, _ = self.form.infer(images, anchors, deltas, scores)
+        count = fresh(self, "count", rows.shape[0], images, anchors, deltas, scores)
+        return TensorType(rows.dtype, (count, 4)), TensorType(marks.dtype, (count,)), numbers
+
+    def decompose(self, build: Builder, *inputs: OutPort) -> tuple[OutPort, ...]:
+        rows, marks, numbers, count = build.node(self.form, *inputs, outputs=4).out_ports().values()
+        return build(Prefix(0), rows, count), build(Prefix(0), marks, count), numbers
+
+    def reference(self, images: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
+        rows, marks, numbers, count = self.form.reference(images, anchors, deltas, scores)
+        return rows[: int(count)], marks[: int(count)], numbers
+
+
+@op()
+class GenerateProposalsWithin(LoopOp):
+    """As GenerateProposals, with room for all boxes that there may be; the last output is how many there are."""
+
+    elements = Elements.FLOAT
+
+    min_size: float = 0.0
+    nms_threshold: float = 0.0
+    pre_nms_count: int = 0
+    post_nms_count: int = 0
+    normalized: bool = True
+    nms_eta: float = 1.0
+    roi_num_type: DType = DType.I64
+
+    @property
+    def offset(self) -> float:
+        """Boxes of whole pixels include both corners."""
+        return 0.0 if self.normalized else 1.0
+
+    def most(self, boxes: Dim) -> Dim:
+        """How many boxes one image has at most."""
+        return at_most(at_most(boxes, max(self.pre_nms_count, 0)), max(self.post_nms_count, 0))
+
+    def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
+        if (images.rank, anchors.rank, deltas.rank, scores.rank) != (2, 4, 4, 4):
+            given = f"{images.type}, {anchors.type}, {deltas.type}, {scores.type}"
+            raise ShapeError(f"GenerateProposals: inputs of rank 2, 4, 4, 4, got {given}")
+        for a, b, what in self.conditions(images, anchors, deltas, scores):
+            if isinstance(b, int) and differs(a, b):
+                raise ShapeError(f"GenerateProposals: {what} differ: {a} and {b}")
+        if images.shape[1] not in (3, 4):
+            raise ShapeError(f"GenerateProposals: images have 3 or 4 numbers, got {images.type}")
+        n, a, h, w = scores.shape
+        rows = n * self.most(a * h * w)
+        return (
+            TensorType(scores.dtype, (rows, 4)), TensorType(scores.dtype, (rows,)), TensorType(self.roi_num_type, (n,)),
+            TensorType(DType.I64, ()),
+        )  # fmt: skip
+
+    def conditions(
+        self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand
+    ) -> Sequence[tuple[Dim, Dim, str]]:
+        n, a, h, w = scores.shape
+        wanted = ((images, (n,), "images"), (anchors, (h, w, a, 4), "anchors"), (deltas, (n, a * 4, h, w), "deltas"))
+        return [(p, q, f"sizes of {what}") for x, sizes, what in wanted for p, q in zip(x.shape, sizes, strict=False)]
+
+    def nest(
+        self, outs: tuple[Buffer, ...], images: Input, anchors: Input, deltas: Input, scores: Input
+    ) -> tuple[Work, ...]:
+        n, a, h, w = scores.shape
+        count = a * h * w
+        boxes = dense("boxes", n, count, 4, space=Space.ARENA)
+        marks = dense("marks", n, count, space=Space.ARENA)
+        order = dense("order", n, count, space=Space.ARENA, dtype=DType.I64)
+        kept = dense("kept", n, count, space=Space.ARENA, dtype=DType.I64)
+        return (
+            _move(boxes, marks, images.buffer, anchors.buffer, deltas.buffer, scores.buffer, self),
+            _keep(boxes, marks, images.buffer, order, kept, outs[2], self),
+            _give(outs, boxes, marks, kept),
+        )
+
+    def reference(self, images: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
+        n, a = scores.shape[:2]
+        most = self.most(scores[0].size)
+        assert isinstance(most, int)
+        rows, marks = np.zeros((n * most, 4), scores.dtype), np.zeros(n * most, scores.dtype)
+        numbers = np.zeros(n, numpy_dtype(self.roi_num_type))
+        for m in range(n):
+            limits = np.array([images[m, 1], images[m, 0]] * 2, np.float64) - self.offset
+            moved = deltas[m].astype(np.float64).reshape(a, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
+            moved[:, 2:] = np.minimum(moved[:, 2:], LOG_LIMIT)
+            start = anchors.astype(np.float64).reshape(-1, 4)
+            boxes = np.clip(moved_array(start, moved, self.offset, self.offset), 0, limits)
+            mine = scores[m].reshape(a, -1).T.reshape(-1)
+            least = self.min_size * images[m, [-1, 2]]
+            large: Array = np.all(boxes[:, 2:] - boxes[:, :2] + self.offset >= least, 1)
+            order = [i for i in np.argsort(-mine, kind="stable")[: self.pre_nms_count] if large[i]]
+            corners = boxes[:, [1, 0, 3, 2]]
+            chosen = greedy(
+                corners, np.array(order, int), self.nms_threshold, self.post_nms_count, self.offset, self.nms_eta
+            )
+            total, numbers[m] = int(numbers.sum()), len(chosen)
+            rows[total : total + len(chosen)], marks[total : total + len(chosen)] = boxes[chosen], mine[chosen]
+        return rows, marks, numbers, np.array(numbers.sum(), np.int64)
+
+
+@loops
+def _move(
+    boxes: Scripted, marks: Scripted, images: Scripted, anchors: Scripted, deltas: Scripted, scores: Scripted,
+    op: Scripted,
+) -> None:  # fmt: skip
+    number, count, height, width = scores.shape
+    for item in parallel(number * height):
+        n = item // height
+        i = item % height
+        for j in range(width):
+            for a in range(count):
+                place = (i * width + j) * count + a
+                delta = [deltas[n, a * 4 + k, i, j] for k in range(4)]
+                delta = [v if k < 2 else min(v, LOG_LIMIT) for k, v in enumerate(delta)]
+                found = moved_corners([anchors[i, j, a, k] for k in range(4)], delta, op.offset, op.offset)
+                for k, v in enumerate(found):
+                    boxes[n, place, k] = within(v, images[n, 1 - k % 2] - op.offset)
+                marks[n, place] = scores[n, a, i, j]
+
+
+@loops
+def _keep(
+    boxes: Scripted, marks: Scripted, images: Scripted, order: Scripted, kept: Scripted, numbers: Scripted,
+    op: Scripted,
+) -> None:  # fmt: skip
+    """The best boxes of each image, without those that are too small, and without those that overlap a better one."""
+    for n in parallel(marks.shape[0]):
+        for m in range(marks.shape[1]):
+            order[n, m] = m
+        sort_by_score(order, marks, (n,), marks.shape[1], (n,))
+        least = [images[n, images.shape[1] - 1] * op.min_size, images[n, 2] * op.min_size]
+        found = var(0, DType.I64)
+        for m in range(min(marks.shape[1], op.pre_nms_count)):
+            here = order[n, m]
+            size = [boxes[n, here, k + 2] - boxes[n, here, k] + op.offset for k in (0, 1)]
+            if size[0] >= least[0] and size[1] >= least[1]:
+                order[n, found] = here
+                found += 1
+        measure = (overlapping, (boxes, n, op.offset))
+        keep_apart(order, kept, numbers, (n,), (found, op.post_nms_count), measure, op.nms_threshold, op.nms_eta)
+
+
+@loops
+def _give(outs: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted) -> None:
+    rows, scores, numbers, count = outs
+    total = var(0, DType.I64)
+    for n in range(marks.shape[0]):
+        for k in range(numbers[n]):
+            for c in range(4):
+                rows[total, c] = boxes[n, kept[n, k], c]
+            scores[total] = marks[n, kept[n, k]]
+            total += 1
+    count[()] = total

@@ -1,0 +1,60 @@
+"""Inputs whose values the user fixes: they become constants, and the compiled model has no such input.
+
+    k: i64[]     --value k=3     ->     k = Constant i64[] 3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node
+from aot.ir.types import Array, numpy_dtype
+from aot.opset.infrastructure import Parameter
+from aot.options import Nested
+from aot.passes.front.input_shapes import parameter_named
+from runtime.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class InputValues:
+    """`values`: an input and its value, nested as its shape is. UsageError for what does not fit the model."""
+
+    values: tuple[tuple[str, Nested], ...] = ()
+    name: str = "input_values"
+    required: bool = True
+    run_not_recursively: bool = True  # only the model's own inputs are given
+
+    def __call__(self, graph: Graph) -> bool:
+        for name, value in self.values:
+            node = parameter_named(graph, name, "--value")
+            op = node.op
+            assert isinstance(op, Parameter)
+            fixed = Builder(graph, node.origin).const(_fitting(node, op, value), op.element_type, name=f"{name}.value")
+            port = node.out_port(0)
+            for reader in port.get_destinations():
+                reader.connect(fixed)
+            graph.remove(node)
+        return bool(self.values)
+
+
+def _fitting(node: Node, op: Parameter, value: Nested) -> Array:
+    """The value in the input's type; a number stands for a tensor of one element too."""
+    try:
+        found = np.asarray(value)
+        made = found.astype(numpy_dtype(op.element_type))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}") from error
+    if found.dtype.kind == "f" and op.element_type.is_integer and not np.array_equal(made, found):
+        raise UsageError(f"--value: {node.name!r} is {op.element_type.value}, got {str(value)[:80]}")
+    if op.shape is None:
+        return made
+    wanted = tuple(d for d in op.shape if isinstance(d, int))
+    if made.ndim == 0 and wanted == (1,) * len(op.shape):
+        return made.reshape(wanted)
+    fits = made.ndim == len(op.shape)
+    if not fits or any(isinstance(d, int) and d != n for d, n in zip(op.shape, made.shape, strict=True)):
+        raise UsageError(f"--value: {node.name!r} has shape {op.shape}, got {made.shape}")
+    return made

@@ -1,0 +1,85 @@
+"""The operations that can be compiled, as a table: `aot ops` prints it, and docs/ops.md is made from it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from aot.frontends.onnx.convert import CONVERSIONS
+from aot.ir.op import REGISTRY, Op, form_of, opsets_of
+
+TITLE = """# Operations
+
+Every definition of OpenVINO's operation sets that can be compiled; made by `aot ops --markdown`.
+
+- **Opsets**: the sets that first registered a definition with this meaning. IR files have all of them.
+- **Form**: how it runs, see [Add an operation](add-an-op.md). `graph`: it only holds a graph together.
+- **Elements**: element types of the first input. `float`: f64, f32, f16, bf16; `integer`: i8 to i64, u8 to u64;
+  `number`: both; `any`: boolean too. Packed and f8 types are storage: Convert reads them.
+- **ONNX**: conversions of the ONNX front end use it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A definition and what it can do."""
+
+    type: str
+    opsets: tuple[int, ...]
+    form: str
+    elements: str
+    frontends: tuple[str, ...]
+    meaning: str
+
+    @property
+    def versions(self) -> str:
+        return ", ".join(map(str, self.opsets))
+
+
+def operations() -> list[Row]:
+    """All definitions that stand in files, by type and operation set; others are made by passes."""
+    used = set(_used_by_onnx())
+    found = [cls for cls in REGISTRY.values() if cls.opset]
+    return [_row(cls, cls in used) for cls in sorted(found, key=lambda c: (c.type.lower(), opsets_of(c)))]
+
+
+def _row(cls: type[Op], onnx: bool) -> Row:
+    meaning = (cls.__doc__ or "").partition("\n")[0]
+    frontends = ("openvino", "onnx") if onnx else ("openvino",)
+    return Row(cls.type, opsets_of(cls), form_of(cls), cls.elements.value, frontends, meaning)
+
+
+def _used_by_onnx() -> Iterator[type[Op]]:
+    """Operations that the modules of conversions build, or have in a table of names."""
+    for module in {conversion.__module__ for conversion in CONVERSIONS.values()}:
+        for built, quoted in re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module])):
+            cls = REGISTRY.get(built or quoted)
+            if cls is not None:
+                yield cls
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Columns for a terminal."""
+    lines = [f"{'type':40} {'opsets':8} {'form':12} {'elements':16} {'ONNX':4} meaning"]
+    lines += [
+        f"{r.type:40} {r.versions:8} {r.form:12} {r.elements:16} {'yes' if 'onnx' in r.frontends else '':4} {r.meaning}"
+        for r in rows
+    ]
+    return "\n".join([*lines, count(rows)])
+
+
+def count(rows: Sequence[Row]) -> str:
+    """How many there are."""
+    return f"{len({r.type for r in rows})} operations, {sum(len(r.opsets) for r in rows)} versioned definitions"
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The page docs/ops.md."""
+    lines = [TITLE, f"{count(rows)}.\n", "| type | opsets | form | elements | ONNX | meaning |", "|--|--|--|--|--|--|"]
+    for r in rows:
+        onnx, meaning = "yes" if "onnx" in r.frontends else "", r.meaning.replace("|", "\\|").replace("*", "\\*")
+        lines.append(f"| {r.type} | {r.versions} | {r.form} | {r.elements} | {onnx} | {meaning} |")
+    return "\n".join(lines)

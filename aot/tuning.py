@@ -1,0 +1,183 @@
+"""A measured search: times schedules where they will run, in the whole model, and keeps the fastest in a file.
+
+    the model as the cost model has it    k0  k1  k2 ...      } round by round, one after the other:
+    each form with its first candidate    k0' k1' k2' ...     } time of each form against the same round's
+    each form with its second one ...
+
+    {"version": 1, "choices": {target: {form: {"schedule": "order[h c w ...", "ratio": 0.8, ...}}}}
+
+Only what `codegen.schedules.candidates` gives is tried, and only that is taken from a file: whatever the file says, a
+choice is legal and gives the same bits for any number of threads. One that the compiler no longer knows is passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+from aot.lowering.program import Pick, alone
+from codegen.access import known
+from codegen.define import Definition, Group
+from codegen.loops import Buffer
+from codegen.nest import units
+from codegen.printer import definition_text, schedule_text
+from codegen.schedule import Schedule
+from codegen.schedules.candidates import candidates
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from codegen.traverse import reads, writes
+from runtime.atomic import replacing
+from runtime.errors import UsageError
+from runtime.machine import missing_features
+
+FILE_VERSION = 1
+ROUNDS = 9
+WORTH = 0.97  # of the cost model's time: less gain may be noise
+_UNITS_PER_CORE = 2  # that threads need to share the work
+
+Run = Callable[[], Mapping[str, float]]  # one inference: the seconds of each form
+Measure = Callable[[Pick], Run]  # the model with these schedules
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A definition that a schedule is wanted for, and those to choose from, the cost model's first."""
+
+    work: Definition
+    tried: tuple[Schedule, ...]
+
+
+class Tuning:
+    """The choices for one target; `used` are those that `pick` gave."""
+
+    def __init__(self, target: Target, path: Path | None = None) -> None:
+        """From `path`, if it is there; UsageError if it is no such file."""
+        self._target, self._path = target, path
+        self._file: dict[str, dict[str, dict[str, object]]] = _read(path) if path is not None and path.exists() else {}
+        self.choices = self._file.setdefault(target_key(target), {})
+        self.used: set[str] = set()
+
+    def pick(self, work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+        """What was measured to be the fastest, else the cost model's choice."""
+        key = form_key(work, constants)
+        wanted = self.choices.get(key, {}).get("schedule")
+        for found in candidates(work, target, constants) if wanted is not None else ():
+            if schedule_text(found) == wanted:
+                self.used.add(key)
+                return found
+        return choose(work, target, constants)
+
+    def search(
+        self, seconds: float, measure: Measure, clock: Callable[[], float] = time.perf_counter,
+        progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        """Try schedules of the forms that have no choice yet for about `seconds`, and what came out once more.
+
+        UsageError for a target that this machine cannot run.
+        """
+        missing = missing_features(self._target.isa_features)
+        if missing:
+            raise UsageError(f"tune: the target runs on this machine, got one that needs {', '.join(missing)}")
+        end = clock() + seconds
+        forms: dict[str, Form] = {}
+        base = measure(lambda work, target, constants: self._first(forms, work, constants))
+        most = max((len(f.tried) for f in forms.values()), default=1)
+        best: dict[str, tuple[float, int]] = dict.fromkeys(forms, (1.0, 0))
+        for turn in range(1, most):
+            if clock() >= end:
+                break
+            ratios = _ratios(base, measure(self._picking(forms, lambda key, n=turn: n)))
+            for key, form in forms.items():
+                if turn < len(form.tried) and key in ratios:
+                    best[key] = min(best[key], (ratios[key], turn))
+            if progress is not None:
+                progress(turn, most - 1)
+        ratios = _ratios(base, measure(self._picking(forms, lambda key: best[key][1])))
+        for key, form in forms.items():
+            self._keep(key, form, best[key][1], ratios.get(key, 1.0))
+
+    def _first(self, forms: dict[str, Form], work: Definition | Group, constants: frozenset[str]) -> Schedule:
+        key = form_key(work, constants)
+        if isinstance(work, Definition) and key not in self.choices and key not in forms:
+            tried = self._tried(work, constants)
+            if len(tried) > 1:
+                forms[key] = Form(work, tried)
+        return self.pick(work, self._target, constants)
+
+    def _tried(self, work: Definition, constants: frozenset[str]) -> tuple[Schedule, ...]:
+        """Of the candidates those that leave threads as much to share as the first one does."""
+        found = candidates(work, self._target, constants)
+        if len(found) == 1:
+            return found
+        shares = [known(units(alone(work, s, constants))) for s in found]
+        least = min(shares[0], _UNITS_PER_CORE * self._target.cores)
+        return tuple(s for s, share in zip(found, shares, strict=True) if share >= least)
+
+    def _picking(self, forms: Mapping[str, Form], turn: Callable[[str], int]) -> Pick:
+        def pick(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+            key = form_key(work, constants)
+            if key in forms and turn(key) < len(forms[key].tried):
+                return forms[key].tried[turn(key)]
+            return self.pick(work, target, constants)
+
+        return pick
+
+    def _keep(self, key: str, form: Form, turn: int, ratio: float) -> None:
+        chosen, ratio = (turn, ratio) if ratio < WORTH else (0, 1.0)
+        self.choices[key] = {
+            "form": definition_text(form.work), "schedule": schedule_text(form.tried[chosen]), "ratio": round(ratio, 3),
+            "tried": len(form.tried),
+        }
+
+    def save(self) -> None:
+        """Write the file, with what it held for other targets and forms."""
+        if self._path is None:
+            return
+        text = json.dumps({"version": FILE_VERSION, "choices": self._file}, indent=1, sort_keys=True) + "\n"
+        with replacing(self._path) as made:
+            made.write_text(text, encoding="utf-8")
+
+
+def _ratios(base: Run, run: Run) -> dict[str, float]:
+    """Of each form's times, those of `run` over those of `base`: the median of the rounds."""
+    rounds = [(base(), run()) for _ in range(ROUNDS)]
+    keys = set(rounds[0][0]) & set(rounds[0][1])
+    return {key: median(own[key] / max(old[key], 1e-9) for old, own in rounds) for key in keys}
+
+
+def form_key(work: Definition | Group, constants: frozenset[str]) -> str:
+    """Equal for definitions that are computed alike: by formula, types, strides, and what is known at compile time."""
+    text = [definition_text(work), *map(_geometry, _buffers(work)), *sorted(constants)]
+    return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
+
+
+def target_key(target: Target) -> str:
+    """The processor's name, and a hash of all that schedules depend on."""
+    return f"{target.cpu} {hashlib.sha256(repr(target).encode()).hexdigest()[:8]}"
+
+
+def _geometry(b: Buffer) -> str:
+    return f"{b.name} {b.dtype.value} {b.shape} {b.strides} {b.origin} {b.align}"
+
+
+def _buffers(work: Definition | Group) -> list[Buffer]:
+    return list(dict.fromkeys([*writes(work), *(x.buffer for x in reads(work))]))
+
+
+def _read(path: Path) -> dict[str, dict[str, dict[str, object]]]:
+    try:
+        tree: Any = json.loads(path.read_text(encoding="utf-8"))
+        version, choices = tree["version"], tree["choices"]
+        well = all(isinstance(one, dict) for forms in choices.values() for one in forms.values())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"tune: {path.name}: a file that --tune wrote, got another one") from error
+    if version != FILE_VERSION or not well:
+        raise UsageError(f"tune: {path.name}: version {FILE_VERSION} is read, got {version}")
+    return cast("dict[str, dict[str, dict[str, object]]]", choices)

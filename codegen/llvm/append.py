@@ -1,0 +1,80 @@
+"""Puts weights into a linked library: the linker only reserves their addresses, and never sees a byte of them.
+
+    linked     LOAD ... | LOAD rw: .data .bss weights (NOBITS) |       NOTE
+    written    LOAD ... | LOAD rw: .data .bss | LOAD r: weights |      at the end of the file
+
+So a library is written once, in order, and linking takes no memory for weights. The note is there for its program
+header, which becomes that of the weights.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from codegen.llvm.elf import HEADER, NOBITS, PROGBITS, SECTION, SHF_ALLOC, Data, aligned
+from runtime.errors import PlatformError
+
+SHT_NOTE = 7
+_SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical, size in file, in memory, align
+_LOAD, _NOTE, _READ = 1, 4, 4
+_NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
+
+
+def placeholder() -> Data:
+    """The note, for an object that reserves weights."""
+    return Data(".note.aot", "", len(_NOTE_BODY), 4, [(0, _NOTE_BODY)], kind=SHT_NOTE)
+
+
+def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryview]) -> None:
+    """Write `parts`, the contents of the reserved `section`, behind the linked library; `align`: as it was reserved.
+
+    PlatformError for a linker that has not put the section at the end of a segment.
+    """
+    with path.open("r+b") as stream:
+        header: tuple[int, ...] = HEADER.unpack(stream.read(HEADER.size))
+        segments = _table(stream, header[5], header[10], _SEGMENT)
+        rows = _table(stream, header[6], header[12], SECTION)
+        at = aligned(path.stat().st_size, align)
+        row = rows[_find(stream, rows, rows[header[13]], section)]
+        _split(segments, row, at, align)
+        row[1:3], row[4] = (PROGBITS, SHF_ALLOC), at
+        loads = sorted((s for s in segments if s[0] == _LOAD), key=lambda s: s[3])
+        others = [s for s in segments if s[0] != _LOAD]
+        stream.seek(header[5])
+        stream.write(b"".join(_SEGMENT.pack(*s) for s in (*loads, *others)))
+        stream.seek(header[6])
+        stream.write(b"".join(SECTION.pack(*r) for r in rows))
+        stream.seek(at)
+        for part in parts:
+            stream.write(part)
+
+
+def _table(stream: BinaryIO, at: int, count: int, form: struct.Struct) -> list[list[int]]:
+    stream.seek(at)
+    return [list(row) for row in form.iter_unpack(stream.read(count * form.size))]
+
+
+def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], wanted: str) -> int:
+    stream.seek(names[4])
+    text = stream.read(names[5])
+    for i, row in enumerate(rows):
+        if text[row[0] :].split(b"\0", 1)[0] == wanted.encode() and row[1] == NOBITS:
+            return i
+    raise PlatformError(f"link: the linker keeps the section {wanted}, got a library without it")
+
+
+def _split(segments: list[list[int]], row: list[int], at: int, align: int) -> None:
+    """Give the section the segment of the note, and take it from the end of the one that holds it."""
+    start, size = row[3], row[5]
+    for s in segments:
+        if s[0] == _LOAD and s[3] <= start < s[3] + s[6]:
+            if s[3] + s[6] > aligned(start + size, align) or s[3] + s[5] > start:
+                break
+            s[6] = start - s[3]
+            own = next(n for n in segments if n[0] == _NOTE) if s[6] else s
+            own[:] = [_LOAD, _READ, at, start, start, size, size, align]
+            return
+    raise PlatformError("link: the linker puts reserved memory at the end of a segment, got it elsewhere")

@@ -1,0 +1,200 @@
+"""What runs between calls: sizes that calls have computed, checks of them, jumps.
+
+    @run_all   run_calls(0, 3)  ->  @set_0: v0 = load, sizes made of v0, plan, capacity  ->  run_calls(3, 5)
+                                      | error code                  @when_1: whether a jump is taken
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from codegen.llvm.places import address
+from codegen.llvm.plan import plan_rows
+from codegen.llvm.shapes import depends, function_text, made_of, symbol_code
+from codegen.llvm.sizes import CheckedSizeCode
+from codegen.loops import Size, Var
+from codegen.program import Bind, Check, Jump, Label, Let, Program, Rule
+from runtime import abi
+
+Setting = Bind | Let | Check
+
+
+def control_functions(program: Program, tag: str) -> list[str]:
+    """@run_all, which runs the calls in the order that control says, and what it calls; LLVM text."""
+    driver, parts = _Driver(program), list[str]()
+    for (setting, at), entries in groupby(program.control, key=lambda c: (isinstance(c, Setting), c.at)):
+        group = list(entries)
+        driver.run_to(at)
+        if setting:
+            settings = [c for c in group if isinstance(c, Setting)]
+            parts.append(_Settings(program, tag).function(f"set_{len(parts)}", settings))
+            driver.set(len(parts) - 1)
+            continue
+        for entry in group:
+            if isinstance(entry, Label):
+                driver.label(entry)
+            elif isinstance(entry, Jump):
+                parts.append(_condition(program, entry, f"when_{len(parts)}"))
+                driver.jump(entry, len(parts) - 1)
+    driver.run_to(len(program.calls))
+    return [*parts, driver.text()]
+
+
+class _Driver:
+    """@run_all, line by line: code stands in the order of the calls, so a jump is a branch."""
+
+    def __init__(self, program: Program) -> None:
+        self.at = 0
+        self.lines = [
+            "%request = load ptr, ptr %job, align 8",
+            "%plan.at = getelementptr %job, ptr %job, i64 0, i32 1",
+            "%plan = load ptr, ptr %plan.at, align 8",
+            "%symbols.at = getelementptr %request, ptr %request, i64 0, i32 2",
+            "%symbols = load ptr, ptr %symbols.at, align 8",
+        ]
+        for i, _ in enumerate(program.late, len(program.symbols)):
+            self.lines.append(f"%late{i} = getelementptr i64, ptr %symbols, i64 {i}")
+            self.lines.append(f"store i64 0, ptr %late{i}, align 8")
+
+    def run_to(self, at: int) -> None:
+        if at > self.at:
+            self.lines.append(f"call void @run_calls(ptr %job, i64 {self.at}, i64 {at})")
+            self.at = at
+
+    def set(self, n: int) -> None:
+        self.lines += [
+            f"%code{n} = call i32 @set_{n}(ptr %request, ptr %symbols, ptr %plan)",
+            f"%good{n} = icmp eq i32 %code{n}, 0",
+            f"br i1 %good{n}, label %on{n}, label %end{n}",
+            f"end{n}:",
+            f"ret i32 %code{n}",
+            f"on{n}:",
+        ]
+
+    def label(self, entry: Label) -> None:
+        self.lines += [f'br label %"to {entry.name}"', f'"to {entry.name}":']
+
+    def jump(self, entry: Jump, n: int) -> None:
+        self.lines += [
+            f"%when{n} = call i1 @when_{n}(ptr %symbols)",
+            f'br i1 %when{n}, label %"to {entry.to}", label %on{n}',
+            f"on{n}:",
+        ]
+
+    def text(self) -> str:
+        return function_text("define internal i32 @run_all(ptr %job) nounwind {\nentry:", self.lines, "ret i32 0")
+
+
+def _condition(program: Program, jump: Jump, name: str) -> str:
+    code = symbol_code(program, [jump.when])
+    taken = code.truth(jump.when)
+    return function_text(f"define internal i1 @{name}(ptr %symbols) nounwind {{", code.lines, f"ret i1 {taken}")
+
+
+class _Settings:
+    """One function that sets symbols and what is made of them, and checks it; it returns an error code."""
+
+    def __init__(self, program: Program, tag: str) -> None:
+        self.program, self.tag = program, tag
+        self.made = depends(program)
+        self.capacity = {x.symbol.name: x.capacity for x in program.late if x.capacity is not None}
+        self.places = {symbol.name: i for i, symbol in enumerate(program.stored)}
+        self.rows = [(i, size) for i, size in enumerate(size for row in plan_rows(program) for size in row)]
+        self.wrong: list[tuple[str, int]] = []  # what must not be, and its code
+        self.room: list[tuple[str, int]] = []
+        self.stale: set[str] = set()
+        self.code = CheckedSizeCode({})
+
+    def function(self, name: str, entries: Sequence[Setting]) -> str:
+        changed = {e.symbol.name for e in entries if not isinstance(e, Check)}
+        symbol_code(self.program, self._used(entries, changed), self.code)
+        for kind, same in groupby(entries, key=type):
+            rows = list(same)
+            if kind is not Bind:
+                self._refresh()
+            for entry in rows:
+                if isinstance(entry, Check):
+                    self._check(entry.rule)
+            for symbol, value in [(e.symbol, self._value(e)) for e in rows if not isinstance(e, Check)]:
+                self._set(symbol, value)
+        self._refresh()
+        self._plan(changed)
+        code = "0"
+        for wrong, number in reversed([*self.wrong, *self.room]):
+            code = self.code.add(f"select i1 {wrong}, i32 {number}, i32 {code}")
+        head = f"define internal i32 @{name}(ptr %request, ptr %symbols, ptr %plan) nounwind {{"
+        return function_text(head, self.code.lines, f"ret i32 {code}")
+
+    def _used(self, entries: Sequence[Setting], changed: set[str]) -> list[Size]:
+        used: list[Size] = [size for _, size in self.rows if made_of(size, self.made) & changed]
+        used += [meaning for size, meaning in self.program.computed if self.made[size.name] & changed]
+        for entry in entries:
+            match entry:
+                case Bind(_, _, place):
+                    used.append(place.offset)
+                case Let(_, _, value):
+                    used.append(value)
+                case Check(_, rule):
+                    used += [rule.one, rule.other]
+        return [*used, *(self.capacity[name] for name in sorted(changed & set(self.capacity)))]
+
+    def _check(self, rule: Rule) -> None:
+        """A number that is too large for its type is wrong, too: what is left of it could be anything."""
+        self.code.watch()
+        unequal = self.code.add(f"icmp ne i64 {self.code.operand(rule.one)}, {self.code.operand(rule.other)}")
+        over = self.code.add(f"xor i1 {self.code.fits}, true")
+        self.wrong.append((self.code.add(f"or i1 {unequal}, {over}"), abi.ERROR_VALUE))
+
+    def _value(self, entry: Bind | Let) -> str:
+        return self._read(entry) if isinstance(entry, Bind) else self.code.operand(entry.value)
+
+    def _read(self, bind: Bind) -> str:
+        pointer = address(f"a{len(self.code.lines)}", bind.place, self.code, self.tag)
+        bits, extend = bind.dtype.stored_bytes * 8, "sext" if bind.dtype.is_signed else "zext"
+        value = self.code.add(f"load i{bits}, ptr {pointer}, align {bits // 8}")
+        return value if bits == 64 else self.code.add(f"{extend} i{bits} {value} to i64")
+
+    def _set(self, symbol: Var, value: str) -> None:
+        self._store(symbol.name, value)
+        self.stale.add(symbol.name)
+        low = self.code.add(f"icmp slt i64 {value}, {symbol.low}") if symbol.low else None
+        high = self.code.add(f"icmp sge i64 {value}, {symbol.extent}") if isinstance(symbol.extent, int) else None
+        self.wrong += [(x, abi.ERROR_VALUE) for x in (low, high) if x is not None]
+        if symbol.name in self.capacity:
+            self._hold(self.capacity[symbol.name], value)
+
+    def _hold(self, capacity: Var, value: str) -> None:
+        """A capacity that is too small becomes the next power of two, for the next inference."""
+        add, held = self.code.add, self.code.operand(capacity)
+        negative = add(f"sub i64 0, {value}")
+        size = add(f"call i64 @llvm.smax.i64(i64 {value}, i64 {negative})")
+        over, huge = add(f"icmp ugt i64 {size}, {held}"), add(f"icmp ugt i64 {size}, {abi.MAX_CAPACITY}")
+        below = add(f"sub i64 {size}, 1")
+        zeros = add(f"call i64 @llvm.ctlz.i64(i64 {below}, i1 false)")
+        bits = add(f"sub i64 64, {zeros}")
+        wanted = add(f"shl i64 1, {bits}")
+        keep = add(f"xor i1 {over}, true")
+        kept = add(f"or i1 {keep}, {huge}")
+        self._store(capacity.name, add(f"select i1 {kept}, i64 {held}, i64 {wanted}"), known=False)
+        self.room += [(huge, abi.ERROR_SIZE), (over, abi.ERROR_CAPACITY)]
+
+    def _refresh(self) -> None:
+        """Sizes that are made of what has changed."""
+        for size, meaning in self.program.computed:
+            if self.made[size.name] & self.stale:
+                self._store(size.name, self.code.operand(meaning))
+        self.stale = set()
+
+    def _plan(self, changed: set[str]) -> None:
+        for i, size in self.rows:
+            if made_of(size, self.made) & changed:
+                value = self.code.operand(size)
+                self.code.lines.append(f"%p{i} = getelementptr i64, ptr %plan, i64 {i}")
+                self.code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
+
+    def _store(self, name: str, value: str, known: bool = True) -> None:
+        at = self.code.add(f"getelementptr i64, ptr %symbols, i64 {self.places[name]}")
+        self.code.lines.append(f"store i64 {value}, ptr {at}, align 8")
+        if known:
+            self.code.change(name, value)

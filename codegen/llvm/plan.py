@@ -1,0 +1,56 @@
+"""The plan of a request: for each call its units, and into how many pieces it is worth cutting."""
+
+from __future__ import annotations
+
+from codegen.llvm.shapes import as_expr, function_text, static, symbol_code
+from codegen.loops import Const, Size, prim
+from codegen.program import Call, Program
+from runtime import abi
+
+# Below these a chunk costs more to hand over than to run.
+CHUNK_WORK = 10_000
+CHUNK_TRAFFIC = 16 * 1024
+CHUNKS_PER_THREAD = 8
+
+Rows = list[tuple[Size, Size]]
+
+
+def plan_rows(program: Program) -> Rows:
+    """Units and pieces of each call."""
+    return [(call.units, _pieces(call)) for call in program.calls]
+
+
+def plan_bytes(program: Program) -> int:
+    """Of the plan of a request; 0 where one constant serves all."""
+    return 0 if _constant(plan_rows(program)) else 16 * len(program.calls)
+
+
+def plan_function(program: Program) -> str:
+    """@make_plan: the rows; a constant where no size varies."""
+    head = "define internal ptr @make_plan(ptr %symbols, ptr %area) nounwind {"
+    rows = plan_rows(program)
+    if _constant(rows):
+        entries = ", ".join(f"[2 x i64] [i64 {static(u)}, i64 {static(p)}]" for u, p in rows)
+        table = f"@plan = internal constant [{len(rows)} x [2 x i64]] [{entries}]"
+        return table + "\n" + function_text(head, [], "ret ptr @plan")
+    code = symbol_code(program, [size for row in rows for size in row])
+    for i, size in enumerate(size for row in rows for size in row):
+        value = code.operand(size)
+        code.lines.append(f"%p{i} = getelementptr i64, ptr %area, i64 {i}")
+        code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
+    return function_text(head, code.lines, "ret ptr %area")
+
+
+def _constant(rows: Rows) -> bool:
+    return all(isinstance(size, int | Const) for row in rows for size in row)
+
+
+def _pieces(call: Call) -> Size:
+    """Into how many chunks the call is worth cutting, by its work and traffic; unknown work is worth any."""
+    if isinstance(call.work, int) and isinstance(call.traffic, int):
+        if not call.work and not call.traffic:
+            return abi.MAX_THREADS * CHUNKS_PER_THREAD
+        return max(1, call.work // CHUNK_WORK, call.traffic // CHUNK_TRAFFIC)
+    work = as_expr(call.work) // CHUNK_WORK
+    traffic = as_expr(call.traffic) // CHUNK_TRAFFIC
+    return prim("max", prim("max", work, traffic), 1)

@@ -1,0 +1,122 @@
+"""Compiles modules in several processes at once: LLVM's Python binding holds one lock, so threads would not help.
+
+The calling process takes its part; a result does not depend on who made it. Without enough work, or where no process
+can be started, everything happens in the calling one.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Self
+
+from codegen.llvm.optimize import compile_module
+from codegen.target import Target
+from runtime.errors import InternalError
+
+WORTH_STARTING = 1 << 20  # bytes of text: their compilation takes three times as long as to start a process
+MOST_PROCESSES = 8
+_Task = tuple[str, int | None, "Future[bytes]"]
+
+
+class Workers:
+    """`submit` modules, then `finish`; the results are in the order of submission."""
+
+    def __init__(self, target: Target, processes: int | None = None) -> None:
+        """`processes` besides the calling one; by default, one less than there are cores."""
+        self._target = target
+        self._processes = min(target.cores - 1, MOST_PROCESSES) if processes is None else processes
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._results: list[Future[bytes]] = []
+        self._threads: list[threading.Thread] = []
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            self._drain()
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def submit(self, text: str, level: int | None) -> None:
+        result: Future[bytes] = Future()
+        self._results.append(result)
+        self._tasks.put((text, level, result))
+        self._bytes += len(text)
+        if self._bytes >= WORTH_STARTING and len(self._threads) < self._processes:
+            self._threads.append(threading.Thread(target=self._serve, daemon=True))
+            self._threads[-1].start()
+
+    def finish(self) -> list[bytes]:
+        """Object code of each module; InternalError if LLVM refuses one."""
+        while True:
+            try:
+                task = self._tasks.get_nowait()
+            except Empty:
+                break
+            if task is not None:
+                text, level, result = task
+                result.set_result(compile_module(text, self._target, level))
+        return [result.result() for result in self._results]
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                self._tasks.get_nowait()
+            except Empty:
+                return
+
+    def _serve(self) -> None:
+        """A thread that feeds one process."""
+        process = _start()
+        while (task := self._tasks.get()) is not None:
+            text, level, result = task
+            try:
+                result.set_result(_made(process, text, self._target, level))
+            except Exception as error:
+                result.set_exception(error)
+        if process is not None:
+            process.communicate()
+
+
+def _made(process: subprocess.Popen[bytes] | None, text: str, target: Target, level: int | None) -> bytes:
+    if process is None:
+        return compile_module(text, target, level)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        pickle.dump((text, target, level), process.stdin)
+        process.stdin.flush()
+        answer = pickle.load(process.stdout)
+    except (EOFError, OSError) as error:
+        raise InternalError(f"emit: a process that compiles has ended, got exit code {process.wait()}") from error
+    if not isinstance(answer, bytes):
+        raise InternalError(str(answer))
+    return answer
+
+
+def _start() -> subprocess.Popen[bytes] | None:
+    """A process that is ready; None if this Python cannot start itself."""
+    if "python" not in Path(sys.executable or "").name:
+        return None
+    code = f"import sys; sys.path[:] = {sys.path!r}; from codegen.llvm.worker import serve; serve()"
+    try:
+        process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError:
+        return None
+    assert process.stdout is not None
+    try:
+        pickle.load(process.stdout)
+    except (EOFError, pickle.UnpicklingError):
+        process.communicate()
+        return None
+    return process

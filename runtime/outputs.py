@@ -1,0 +1,61 @@
+"""What an inference gives: results by index or name, and how long each kernel took."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from runtime.errors import UsageError
+from runtime.manifest import TensorInfo
+from runtime.tensors import Array
+
+
+class Outputs(Mapping[str, Array]):
+    """Results by index, by any name of an output, or by its description; in the order of the model."""
+
+    def __init__(self, infos: tuple[TensorInfo, ...], arrays: tuple[Array, ...]) -> None:
+        self._infos = infos
+        self._arrays = arrays
+
+    def __getitem__(self, key: str | int | TensorInfo) -> Array:
+        if isinstance(key, int):
+            return self._arrays[key]
+        return self._arrays[find("output", self._infos, key)]
+
+    def __iter__(self) -> Iterator[str]:
+        return (info.name for info in self._infos)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __contains__(self, key: object) -> bool:
+        return any(key == info.name or key in info.names for info in self._infos)
+
+    def items(self) -> ItemsView[str, Array]:
+        return self.to_dict().items()
+
+    def to_tuple(self) -> tuple[Array, ...]:
+        return self._arrays
+
+    def to_dict(self) -> dict[str, Array]:
+        return dict(zip(self, self._arrays, strict=True))
+
+    def __repr__(self) -> str:
+        return f"Outputs({', '.join(map(str, self._infos))})"
+
+
+class CallTime(NamedTuple):
+    """What a kernel computed and how long it took, in seconds."""
+
+    kernel: str
+    layers: tuple[str, ...]
+    seconds: float
+
+
+def find(kind: str, infos: Sequence[TensorInfo], key: str | TensorInfo) -> int:
+    """Index of the tensor called or described by `key`; UsageError names those there are."""
+    name = key.name if isinstance(key, TensorInfo) else key
+    for i, info in enumerate(infos):
+        if name == info.name or name in info.names:
+            return i
+    raise UsageError(f"{kind}: one of {', '.join(info.name for info in infos)}, got '{name}'")

@@ -1,0 +1,77 @@
+"""Machine code of products: their inner loops keep the whole register tile in registers, on every target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from aot.driver import stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.options import CompileOptions
+from codegen.define import Definition
+from codegen.llvm.emit import emit
+from codegen.llvm.optimize import assembly
+from codegen.loops import Reduce, Var, dense
+from codegen.nest import apply
+from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.target import Target
+from tests.lowering.check import conv, weights
+from tests.passes.check import graph_of
+
+# multiply-adds, and how a stack slot is spelled: %rbp is a plain register
+TARGETS = {"x86-64-v3": ("vfmadd", r"\(%rsp"), "x86-64-v4": ("vfmadd", r"\(%rsp"), "aarch64": ("fmla", r"\[sp")}
+NETWORKS: dict[str, tuple[Callable[[Builder, OutPort], OutPort], tuple[int, ...]]] = {
+    "matmul": (lambda b, x: b.MatMul(x, weights(b, 128, 192)), (96, 128)),
+    "3x3 by 2": (lambda b, x: conv(b, x, 96, stride=2), (1, 64, 28, 28)),
+    "winograd": (lambda b, x: conv(b, x, 64), (1, 64, 28, 28)),
+}
+DENSE = 0.4  # of all instructions are multiply-adds; in transforms, which are written out, fewer
+_LABEL = re.compile(r"(\.L[\w$]+):")
+_BRANCH = re.compile(r"(?:j\w+|b\.\w+|cbn?z)\s+.*?(\.L[\w$]+)$")
+
+
+def products(text: str, target: str) -> list[tuple[int, list[str]]]:
+    """Innermost loops that are mostly multiply-adds: how many of these they have, and what they do with the stack."""
+    multiply, stack = TARGETS[target]
+    lines = [line.strip() for line in text.splitlines()]
+    found: list[tuple[int, list[str]]] = []
+    start = -1
+    for i, line in enumerate(lines):
+        if _LABEL.match(line):
+            start = i
+        jump = _BRANCH.match(line)
+        if jump and start >= 0 and lines[start].startswith(jump[1] + ":"):
+            loop = lines[start + 1 : i + 1]
+            count = sum(x.startswith(multiply) for x in loop)
+            if count >= DENSE * len(loop):
+                found.append((count, [x for x in loop if re.search(stack, x)]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("target", "height", "width"),
+    [("x86-64-v3", 6, 16), ("x86-64-v3", 3, 24), ("x86-64-v4", 14, 32), ("x86-64-v4", 9, 48), ("aarch64", 8, 12)],
+)
+def test_register_tiles_fit(target: str, height: int, width: int) -> None:
+    here = Target.parse(target)
+    lanes = here.lanes_bytes // 4
+    i, j, k = Var("i", 8 * height), Var("j", 4 * width), Var("k", 64)
+    x, w, y = dense("x", 8 * height, 64), dense("w", 64, 4 * width), dense("y", 8 * height, 4 * width)
+    tiles = (Tile("i", height), Tile("j", width, Tail.CUT))
+    plan = Schedule(order=("i", "j", "k"), tile=tiles, lanes=("j", lanes), pack=(Pack("w", (0,), 1, width),))
+    kernel = apply("product", Definition(y, (i, j), Reduce("add", (k,), x[i, k] * w[k, j])), plan, (x, w, y))
+    function = emit(kernel, target=here)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    assert products(assembly(text, here, None), target) == [(height * width // lanes, [])]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_products_of_networks_stay_in_registers(name: str, target: str) -> None:
+    make, shape = NETWORKS[name]
+    found = products(stages(graph_of(make, shape), CompileOptions(target=target)).asm(), target)
+    assert max(count for count, _ in found) >= 8
+    assert [slots for _, slots in found if slots] == []

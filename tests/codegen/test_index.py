@@ -1,0 +1,48 @@
+"""Quotients and remainders in indices: rounded down whatever the signs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codegen.define import Definition
+from codegen.index import Affine, normal
+from codegen.loops import Const, Var, dense, prim
+from codegen.nest import apply
+from codegen.schedule import Schedule
+from runtime.abi import DType
+from tests.codegen.running import aligned, compiled
+
+DIVISORS = [n for n in range(-7, 8) if n]
+
+
+@pytest.mark.parametrize("n", DIVISORS)
+def test_normal_form_is_that_of_python(n: int) -> None:
+    for x in range(-20, 21):
+        for fn, expected in (("floordiv", x // n), ("mod", x % n)):
+            j = Var("j", low=-20)
+            assert normal(prim(fn, j, n), {j: Affine({}, x)}).expr() == Const(expected)
+
+
+def test_a_quotient_by_zero_is_zero() -> None:
+    assert normal(prim("floordiv", Var("j", 9), 0), {}).expr() == Const(0)
+
+
+@pytest.mark.parametrize("n", DIVISORS)
+def test_constant_divisors(n: int) -> None:
+    j, x, y = Var("j", 24), dense("x", 64, dtype=DType.I64), dense("y", 24, dtype=DType.I64)
+    kernel = apply("g", Definition(y, (j,), x[prim("floordiv", j - 11, n) + 32]), Schedule(), (x, y))
+    out = aligned(np.zeros(24, np.int64))
+    compiled(kernel)(aligned(np.arange(64)), out)
+    assert out.tolist() == [(k - 11) // n + 32 for k in range(24)]
+
+
+@pytest.mark.parametrize("n", DIVISORS)
+def test_divisors_of_run_time(n: int) -> None:
+    j, size, x = Var("j", 24), Var("n", None, low=-8), dense("x", 64, dtype=DType.I64)
+    y = dense("y", 24, dtype=DType.I64)
+    place = prim("floordiv", j - 11, size) + 32
+    kernel = apply("g", Definition(y, (j,), x[place]), Schedule(), (x, y), sizes=(size,))
+    out = aligned(np.zeros(24, np.int64))
+    compiled(kernel)(aligned(np.arange(64)), out, n)
+    assert out.tolist() == [(k - 11) // n + 32 for k in range(24)]

@@ -1,0 +1,94 @@
+"""Parts of a model: compiled by several processes, joined as one object."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import replace
+
+import llvmlite.binding as llvm
+import pytest
+
+from aot.driver import stages
+from codegen.llvm import parts, workers
+from codegen.llvm.build import build
+from codegen.llvm.combine import combine
+from codegen.llvm.optimize import compile_module
+from codegen.llvm.relocatable import taken_apart
+from codegen.llvm.workers import Workers
+from codegen.program import Program
+from codegen.target import Target
+from runtime.errors import InternalError
+from tests import networks
+
+NATIVE = Target.parse("native")
+CALLER = (
+    "declare hidden i32 @twice(i32)\n"
+    "define i32 @f(i32 %x) nounwind {\n%y = call i32 @twice(i32 %x)\n%z = add i32 %y, 1\nret i32 %z\n}\n"
+)
+CALLED = (
+    "@table = internal constant [2 x i32] [i32 2, i32 3]\n"
+    "define hidden i32 @twice(i32 %x) nounwind {\n%i = and i32 %x, 1\n%p = getelementptr i32, ptr @table, i32 %i\n"
+    "%t = load i32, ptr %p\n%y = mul i32 %x, %t\nret i32 %y\n}\n"
+)
+
+
+def run(code: bytes, value: int) -> int:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    jit = llvm.create_lljit_compiler(use_jit_link=True)
+    tracker = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("f").link(jit, "combined")
+    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(tracker["f"])(value)
+
+
+@pytest.mark.parametrize("order", [(CALLER, CALLED), (CALLED, CALLER)], ids=["caller first", "called first"])
+def test_objects_are_joined(order: tuple[str, str]) -> None:
+    code = combine([compile_module(text, NATIVE, None) for text in order])
+    assert [run(code, n) for n in (4, 5)] == [9, 16]
+
+
+def test_a_symbol_is_defined_once() -> None:
+    code = compile_module(CALLED, NATIVE, None)
+    with pytest.raises(InternalError, match="a symbol is defined once, got twice twice"):
+        combine([code, code])
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return stages(networks.text()).program
+
+
+def test_the_number_of_processes_changes_nothing(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART_BYTES", 1)
+    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
+    made: list[bytes] = []
+    for processes in (0, 1, 2):
+        monkeypatch.setattr(workers, "MOST_PROCESSES", processes)
+        made.append(build(program, replace(NATIVE, cores=3)).code)
+    assert made[0] == made[1] == made[2]
+
+
+def test_kernels_are_local(program: Program) -> None:
+    built = build(program, NATIVE)
+    symbols = dict(taken_apart(built.code).symbol_rows())
+    for kernel in program.kernels:
+        assert symbols[kernel.name][1] >> 4 == 0
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_an_error_of_any_process_is_told(processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
+    with Workers(NATIVE, processes) as compiling:
+        compiling.submit("nonsense", None)
+        with pytest.raises(InternalError, match="LLVM refuses the module"):
+            compiling.finish()
+
+
+def test_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
+    monkeypatch.setattr(sys, "executable", "/bin/false-python")
+    with Workers(NATIVE, 2) as compiling:
+        for text in (CALLER, CALLED):
+            compiling.submit(text, None)
+        code = combine(compiling.finish())
+    assert run(code, 4) == 9

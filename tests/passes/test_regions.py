@@ -1,0 +1,104 @@
+"""Bodies that need not be control flow are put in place; those that stay lose what nobody reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.ir.graph import Graph
+from aot.ir.interpret import interpret
+from aot.ir.parser import parse_graph
+from aot.ir.types import Array
+from aot.ir.verify import verify
+from aot.passes.front.name_bodies import name_bodies
+from aot.passes.middle.dead_code import dead_code
+from aot.passes.middle.inline_regions import inline_regions
+from aot.passes.middle.trim_regions import trim_regions
+from aot.passes.run import run_passes
+from tests.passes.check import operations
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+LOOP = """
+graph m(%n: i64[], %x: f32[2,3], %k: f32[2,3]) {
+  %trips = const<i64[] TRIPS>
+  %yes = const<boolean[] True>
+  %y, %same, %all: ?, ?, ? = Loop<input_maps=(InputMap(external=2, parameter=1), InputMap(external=3, parameter=2)),
+    output_maps=(OutputMap(external=0, result=0), OutputMap(external=1, result=1),
+    OutputMap(external=2, result=2, axis=0)), back_edges=(BackEdge(result=0, parameter=1),
+    BackEdge(result=1, parameter=2)), current_iteration=0>(SOURCE, %yes, %x, %k) {
+    body(%i: i64[], %v: f32[2,3], %k: f32[2,3]) {
+      %next: ? = Add(%v, %k)
+      %big: ? = Exp(%next)
+      %r: ? = Result(%next)
+      %s: ? = Result(%k)
+      %t: ? = Result(%big)
+    }
+  }
+  %out: ? = Result(%y)
+  %sum: ? = Result(%y#1)
+}"""
+
+IF = """
+graph m(%x: f32[2,3]) {
+  %c = const<boolean[] CHOSEN>
+  %y: ? = If<then_inputs=(InputMap(external=1, parameter=0),), then_outputs=(OutputMap(external=0, result=0),),
+    else_inputs=(InputMap(external=1, parameter=0),), else_outputs=(OutputMap(external=0, result=0),)>(%c, %x) {
+    then(%p: f32[2,3]) {
+      %a: ? = Exp(%p)
+      %r: ? = Result(%a)
+    }
+    else(%p: f32[2,3]) {
+      %a: ? = Negative(%p)
+      %r: ? = Result(%a)
+    }
+  }
+  %out: ? = Result(%y)
+}"""
+
+
+def loop(trips: int | None) -> Graph:
+    return parse_graph(LOOP.replace("TRIPS", str(trips or 0)).replace("SOURCE", "%n" if trips is None else "%trips"))
+
+
+def results(graph: Graph, *inputs: Array) -> list[Array]:
+    return interpret(graph, list(inputs))
+
+
+@pytest.mark.parametrize(("chosen", "kind"), [("True", "Exp"), ("False", "Negative")])
+def test_a_known_condition_chooses(chosen: str, kind: str) -> None:
+    graph = parse_graph(IF.replace("CHOSEN", chosen))
+    assert inline_regions(graph)
+    assert operations(graph) == [kind]
+    verify(graph)
+
+
+@pytest.mark.parametrize(("trips", "left"), [(3, "Add"), (0, ""), (1000, "Loop")])
+def test_short_loops_are_unrolled(trips: int, left: str) -> None:
+    graph, arrays = loop(trips), [np.array(0), X, X]
+    expected = results(graph, *arrays)
+    run_passes(graph, [inline_regions, dead_code])
+    assert set(operations(graph)) == ({left} if left else set())
+    assert all(map(np.array_equal, results(graph, *arrays), expected))
+
+
+def test_what_a_loop_passes_on_as_it_was_comes_from_outside() -> None:
+    graph, arrays = loop(None), [np.array(4), X, X]
+    expected = results(graph, *arrays)
+    run_passes(graph, [trim_regions, dead_code])
+    (node,) = (n for n in graph.nodes.values() if n.type == "Loop")
+    assert len(node.out_ports()) == 1
+    assert operations(node.regions["body"]) == ["Add"]
+    assert graph.results[1].source(0) is graph.parameters[2].out_port(0)
+    assert all(map(np.array_equal, results(graph, *arrays), expected))
+
+
+def test_every_body_has_a_scope_of_its_own() -> None:
+    outer = loop(None)
+    inner, other = (loop(None) for _ in range(2))
+    for node in outer.nodes.values():
+        if node.type == "Loop":
+            node.regions = {"body": inner, "again": other}
+    assert name_bodies(outer) and not name_bodies(outer)
+    nested = [b for g in (inner, other) for n in g.nodes.values() for b in n.regions.values()]
+    assert len({g.scope for g in (outer, inner, other, *nested)}) == 5

@@ -1,0 +1,56 @@
+"""The code that a model is run by, kernels, drivers and thread pool, under ThreadSanitizer."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from codegen.llvm.build import build, emit_functions
+from codegen.llvm.header import header_text
+from codegen.llvm.module import module_text
+from codegen.target import Target
+from tests.programs import chain
+
+HARNESS = Path(__file__).parent / "pool.c"
+FINISHED = "atomicrmw add ptr %done.at, i64 1 seq_cst"  # what orders a call before the next one
+
+
+def tools() -> tuple[list[str], str]:
+    """A compiler of LLVM IR that can instrument it, and a C compiler that comes with the sanitizer's library."""
+    clang, compiler = shutil.which("clang"), shutil.which("cc")
+    instrument = [clang] if clang is not None else [sys.executable, "-m", "ziglang", "cc"]
+    if compiler is None or (clang is None and find_spec("ziglang") is None):
+        pytest.skip("needs a C compiler, and clang or the package ziglang")
+    return instrument, compiler
+
+
+def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    instrument, compiler = tools()
+    (folder / "m.ll").write_text(text)
+    steps = (
+        [*instrument, "-c", "-O1", "-fsanitize=thread", "-Wno-override-module", "m.ll", "-o", "m.o"],
+        [compiler, "-std=c11", "-O1", "-g", "-fsanitize=thread", "-I.", str(HARNESS), "m.o", "-o", "pool", "-pthread"],
+    )
+    for step in steps:
+        done = subprocess.run(step, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return subprocess.run(["./pool"], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.slow
+def test_no_races(tmp_path: Path) -> None:
+    program, target = chain(calls=5), Target.parse("x86-64-v2")
+    text = module_text(program, emit_functions(program, target, lambda function: function), "t", target, 1)
+    text = f'target triple = "{target.triple}"\n' + text.replace("nounwind", "nounwind sanitize_thread")
+    (tmp_path / "model.h").write_text(re.sub(r"aot_query_\w+", "aot_query_t", header_text(build(program, target))))
+    done = ran(tmp_path, text)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert FINISHED in text
+    done = ran(tmp_path, text.replace(FINISHED, FINISHED.replace("seq_cst", "monotonic")))
+    assert "data race" in done.stderr, "the sanitizer sees what it should"

@@ -1,0 +1,142 @@
+"""The cases of docs/differences.md: where OpenVINO's CPU plugin does not do what the specification says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from aot.driver import compile_model
+from aot.ir.graph import Graph, OutPort
+from aot.ir.op import Op
+from aot.ir.types import Array, dtype_of
+from aot.opset.activation import Clamp, PRelu
+from aot.opset.blocks import SpaceToBatch
+from aot.opset.class_suppression import MatrixNms
+from aot.opset.elementwise_binary import Add, AutoBroadcast, Divide, SquaredDifference, Subtract
+from aot.opset.elementwise_unary import Sqrt
+from aot.opset.embedding import Bag, EmbeddingBagOffsets
+from aot.opset.gather import GatherTree
+from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.normalization import LRN
+from aot.opset.quantization import FakeQuantize
+from aot.opset.reduction import ReduceMax, ReduceMean, ReduceProd
+from aot.opset.selection import Sorting
+from aot.opset.spectrum import RDFT
+from aot.options import CompileOptions
+from codegen.loops import Var
+
+PAGE = Path(__file__).parent.parent / "docs" / "differences.md"
+
+
+def run(
+    op: Op, given: Sequence[Array], constants: Sequence[Array] = (), dynamic: bool = False, outputs: int = 1
+) -> Array:
+    """The compiled operation's first result; `constants` follow the inputs that are given."""
+    graph, ports = Graph("difference"), list[OutPort]()
+    for k, array in enumerate(given):
+        shape = tuple(Var(f"n{k}_{a}") for a in range(array.ndim)) if dynamic else array.shape
+        node = graph.add(Parameter(element_type=dtype_of(array), shape=shape), name=f"x{k}")
+        ports.append(node.out_port(0))
+    for k, array in enumerate(constants):
+        node = graph.add(Constant(element_type=dtype_of(array)), name=f"c{k}", data=array)
+        ports.append(node.out_port(0))
+    graph.add(Result(), graph.add(op, *ports, name="op", outputs=outputs).out_port(0))
+    return np.asarray(compile_model(graph, CompileOptions(level=None), threads=1)(*given)[0])
+
+
+def noise(*shape: int) -> Array:
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def test_floor_division() -> None:
+    found = run(Divide(), [np.array([-7, 7, -8], np.int32), np.array([2, -2, 2], np.int32)])
+    assert found.tolist() == [-4, -4, -4]
+
+
+def test_short_integers_wrap() -> None:
+    assert run(Subtract(), [np.array([0], np.uint8), np.array([1], np.uint8)]).tolist() == [255]
+    assert run(Add(), [np.array([127], np.int8), np.array([1], np.int8)]).tolist() == [-128]
+    assert run(SquaredDifference(), [np.array([13], np.int8), np.array([0], np.int8)]).tolist() == [-87]
+
+
+def test_clamp_of_unsigned() -> None:
+    assert run(Clamp(-2.4, -1.5), [np.array([0, 3], np.uint32)]).tolist() == [0, 0]
+
+
+def test_doubles_stay_doubles() -> None:
+    found = run(Sqrt(), [np.array([2.0, 1e300, np.inf])])
+    assert np.array_equal(found, np.sqrt([2.0, 1e300, np.inf]))
+
+
+def test_fake_quantize_on_its_grid() -> None:
+    low, high = np.array([[[-0.6, -2.4]]], np.float32), np.array([[[2.3, 1.1]]], np.float32)
+    limits = [np.array(-2.5, np.float32), np.array(0.87, np.float32), low, high]
+    found = run(FakeQuantize(255), [noise(4, 3, 2)], limits)
+    place = (found - low) / (high - low) * 254
+    assert np.allclose(place, np.rint(place), atol=1e-3)
+
+
+def test_pdpd_with_dynamic_shapes() -> None:
+    a, b = noise(2, 3, 4), noise(3)
+    found = run(Add(AutoBroadcast.PDPD, 1), [a, b], dynamic=True)
+    assert np.array_equal(found, a + b[:, None])
+
+
+def test_prelu_with_dynamic_shapes() -> None:
+    x, slope = noise(6, 2, 3, 5), noise(5)
+    assert np.array_equal(run(PRelu(), [x], [slope], dynamic=True), np.where(x < 0, x * slope, x))
+
+
+def test_gather_tree_without_steps() -> None:
+    steps = np.zeros((3, 1, 2), np.int32)
+    found = run(GatherTree(), [steps, steps, np.array([0], np.int32), np.array(9, np.int32)])
+    assert (found == 9).all()
+
+
+def test_mean_of_an_empty_bag() -> None:
+    table, indices, starts = noise(4, 5), np.array([2], np.int32), np.array([0, 1], np.int32)
+    found = run(EmbeddingBagOffsets(Bag.MEAN), [table, indices, starts, np.array(3, np.int32)])
+    assert np.array_equal(found, table[[2, 3]])
+
+
+def test_space_to_batch_of_channels() -> None:
+    x = noise(2, 1, 4, 3, 2)
+    sizes = [np.array(v) for v in ([1, 2, 2, 2, 1], [0, 0, 2, 1, 2], [0, 1, 0, 0, 0])]
+    padded = np.pad(x, [(0, 0), (0, 1), (2, 0), (1, 0), (2, 0)]).reshape(2, 1, 2, 3, 2, 2, 2, 4)
+    expected = padded.transpose(2, 4, 6, 0, 1, 3, 5, 7).reshape(16, 1, 3, 2, 4)
+    assert np.array_equal(run(SpaceToBatch(), [x], sizes), expected)
+
+
+def test_lrn_with_dynamic_shapes() -> None:
+    op, x, axes = LRN(alpha=0.3, beta=0.75, bias=1.5, size=3), noise(2, 4, 3, 3), np.array([1])
+    expected = op.evaluate(x, axes)[0]
+    assert np.allclose(run(op, [x], [axes], dynamic=True), expected, atol=1e-6)
+
+
+def test_rdft_of_several_axes() -> None:
+    x = noise(3, 4, 5)
+    found = run(RDFT(), [x], [np.array([0, 1, 2]), np.array([4, 3, 6])])
+    expected = np.fft.rfftn(x.astype(np.float64), (4, 3, 6), (0, 1, 2))
+    assert np.allclose(found[..., 0] + 1j * found[..., 1], expected, atol=1e-5)
+
+
+def test_matrix_nms_by_class() -> None:
+    corners = np.arange(4, dtype=np.float32).reshape(1, 4, 1) * np.ones((1, 1, 2), np.float32)
+    boxes, scores = np.concatenate([corners, corners + 1], 2), np.array([[[0, 9, 0, 7], [8, 0, 6, 0]]], np.float32)
+    found = run(MatrixNms(Sorting.CLASS), [boxes, scores], outputs=3)
+    assert found[:, :2].tolist() == [[0, 9], [0, 7], [1, 8], [1, 6]]
+
+
+def test_reductions_over_no_axis() -> None:
+    x = noise(2, 3)
+    for kind in (ReduceMax, ReduceMean, ReduceProd):
+        assert np.array_equal(run(kind(), [x], [np.zeros(0, np.int64)]), x)
+
+
+def test_each_case_of_the_page_has_its_test() -> None:
+    named = re.findall(r"\| `(\w+)` \|$", PAGE.read_text(), re.MULTILINE)
+    assert named and all(hasattr(sys.modules[__name__], f"test_{name}") for name in named)
