@@ -48,7 +48,11 @@ def _quotient(a: Affine, n: int) -> Expr:
         whole = (t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv")
         inner = [t for t in whole if _number(t.args[1]) > 0]
         if not inner:
-            return normal(a.expr() // n, {}).expr()
+            made = normal(a.expr() // n, {}).expr()
+            if not isinstance(made, Prim) or made.fn != "floordiv" or not 0 < _number(made.args[1]) < n:
+                return made
+            a, n = normal(made.args[0], {}), _number(made.args[1])  # a common factor is gone
+            continue
         x, m = inner[0].args[0], _number(inner[0].args[1])
         rest = a.plus(Affine({inner[0]: 1}), -1)
         a, n = normal(x, {}).plus(rest.times(m)), n * m

@@ -23,10 +23,15 @@ def rules(node: Node) -> list[Rule]:
     return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
 
 
+def _layer(node: Node) -> str:
+    """The user's name for it."""
+    return node.origin.layers[0] if node.origin.layers else node.name
+
+
 def _branches(node: Node) -> list[Rule]:
     if not isinstance(node.op, If) or not node.op.must_hold(node.regions):
         return []
-    text = f"If {node.name!r}: its condition must hold, because its branches give different ranks"
+    text = f"If {_layer(node)!r}: its condition must hold, because its branches give different ranks"
     return [Rule(select(prim("ne", _expr(node.op.chosen(node.input(0))), 0), 1, 0), 1, text)]
 
 
@@ -45,7 +50,7 @@ def _outputs(node: Node) -> list[Rule]:
             if isinstance(n, int) or n in known:
                 continue
             if may_be_negative(n):
-                text = f"{node.type} {node.name!r}: dimension {k} must not be negative, got {dim_text(n)}"
+                text = f"{node.type} {_layer(node)!r}: dimension {k} must not be negative, got {dim_text(n)}"
                 found.append(Rule(prim("max", n, 0), n, text))
     return found
 
@@ -74,7 +79,7 @@ def _broadcast(node: Node, sources: Sequence[OutPort], out: Shape, skipped: int)
                 continue
             what = f"dimension {len(out) - skipped - 1 - back}"
             if may_stretch(n, m):
-                text = f"{node.type} {node.name!r}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
+                text = f"{node.type} {_layer(node)!r}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
                 found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
                 found += _equal(node, what, n, m)
@@ -84,7 +89,7 @@ def _broadcast(node: Node, sources: Sequence[OutPort], out: Shape, skipped: int)
 def _equal(node: Node, what: str, a: Dim, b: Dim) -> list[Rule]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
-    text = f"{node.type} {node.name!r}: {what} of its inputs must be equal, got {dim_text(a)} and {dim_text(b)}"
+    text = f"{node.type} {_layer(node)!r}: {what} of its inputs must be equal, got {dim_text(a)} and {dim_text(b)}"
     return [Rule(a, b, text)]
 
 

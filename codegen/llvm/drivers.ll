@@ -227,15 +227,26 @@ define internal i1 @sharing_pays() nounwind {
   ret i1 %pays
 }
 
-; Whether threads are to share the next calls: if that pays. The other way is tried now and then.
-define internal i1 @next_shared() nounwind {
+; Whether threads are to share the next calls, if that pays, and whether to note how long they take. The other way is
+; tried now and then: alone once, shared several times in a row, for the first ones only wake the threads.
+define internal { i1, i1 } @next_shared() nounwind {
   %turn = atomicrmw add ptr @turns, i64 1 monotonic
   %pays = call i1 @sharing_pays()
-  %mask = select i1 %pays, i64 255, i64 15
+  %mask = select i1 %pays, i64 255, i64 127
   %place = and i64 %turn, %mask
-  %trial = icmp eq i64 %place, 9
+  %once = icmp eq i64 %place, 9
+  %eighth = lshr i64 %place, 3
+  %row = icmp eq i64 %eighth, 1
+  %trial = select i1 %pays, i1 %once, i1 %row
   %share = xor i1 %pays, %trial
-  ret i1 %share
+  %half = and i64 %place, 4
+  %first.half = icmp eq i64 %half, 0
+  %waking.row = and i1 %row, %first.half
+  %waking = select i1 %pays, i1 false, i1 %waking.row
+  %noted = xor i1 %waking, true
+  %one = insertvalue { i1, i1 } poison, i1 %share, 0
+  %both = insertvalue { i1, i1 } %one, i1 %noted, 1
+  ret { i1, i1 } %both
 }
 
 ; The least of the first few, for they find nothing in the caches; then a running mean, which no single delay upsets.
@@ -288,7 +299,9 @@ alone:
   ret void
 choose:
   %begin = call i64 @now()
-  %share = call i1 @next_shared()
+  %next = call { i1, i1 } @next_shared()
+  %share = extractvalue { i1, i1 } %next, 0
+  %noted = extractvalue { i1, i1 } %next, 1
   br i1 %share, label %publish, label %timed
 timed:
   call void @run_alone(ptr %job, i64 %first, i64 %last)
@@ -307,7 +320,11 @@ publish:
   %last.at = getelementptr %job, ptr %job, i64 0, i32 7
   store i64 %last, ptr %last.at, align 8
   call void @pool_run(ptr %pool, ptr @participate, ptr %job, i64 %threads)
+  br i1 %noted, label %keep, label %done
+keep:
   call void @note(i64 %begin, i64 %pieces, i1 true)
+  br label %done
+done:
   ret void
 }
 

@@ -53,13 +53,10 @@ def test_many_threads_on_one_handle(chain_so: Path, threads: int, runs: int) -> 
     assert hammer(model, threads, runs) == []
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(300, marks=pytest.mark.slow)], ids=["short", "long"])
-def test_memory_stays_as_it_is(chain_so: Path, seconds: float) -> None:
-    """Models, requests and queues come and go."""
-    done = soak(chain_so, seconds)
+def test_models_requests_and_queues_come_and_go(chain_so: Path) -> None:
+    """For a moment; `python -m benchmarks.soak` does it for minutes, and says what memory does."""
+    done = soak(chain_so, 2)
     assert done.errors == [] and done.inferences > 100
-    if seconds > 60:
-        assert done.slope < 300_000, str(done)
 
 
 def flipped(data: bytes, dice: random.Random) -> bytes:
