@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 
 from codegen.define import Definition
 from codegen.expressions import loads, variables, walk
@@ -106,6 +107,16 @@ def points(d: Definition) -> Size:
     for a in all_axes(d):
         assert a.extent is not None
         total = total * a.extent
+    return total
+
+
+def volume(extents: Iterable[Size]) -> Size:
+    """Their product. Numbers are multiplied first, so that quotients by them stay simple."""
+    sizes = list(extents)
+    total: Size = prod(n for n in sizes if isinstance(n, int))
+    for n in sizes:
+        if not isinstance(n, int):
+            total = n if isinstance(total, int) and total == 1 else total * n
     return total
 
 

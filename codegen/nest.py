@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import prod
 
+from codegen.access import volume
 from codegen.define import Definition, Group, Window
 from codegen.expressions import loads, rewrite, variables
 from codegen.legality import check
@@ -248,7 +248,7 @@ def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tupl
             continue
         old = [next(a for a in axes if a.name == p) for p in parts]
         whole = {a: spans.get(a) or _whole(a) for a in old}
-        new = Var(name, _product([whole[a].extent for a in old]))
+        new = Var(name, volume([whole[a].extent for a in old]))
         rest: Expr = new
         mine: Lets = []
         for a in reversed(old[1:]):
@@ -264,16 +264,6 @@ def _whole(axis: Var) -> Span:
     if axis.extent is None:
         raise ScheduleError(f"axis {axis.name!r} has no extent")
     return Span(Const(axis.low), axis.extent - axis.low if axis.low else axis.extent)
-
-
-def _product(sizes: list[Size]) -> Size:
-    """Static sizes are multiplied first, so that quotients by them stay simple."""
-    if all(isinstance(n, int) for n in sizes):
-        return prod(n for n in sizes if isinstance(n, int))
-    total: Size = 1
-    for n in sizes:
-        total = n if isinstance(total, int) and total == 1 else total * n
-    return total
 
 
 # ---- loops

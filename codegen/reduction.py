@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from codegen.access import volume
 from codegen.define import Definition, identity
 from codegen.expressions import loads, rewrite
 from codegen.loops import (
@@ -68,10 +69,10 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, inner: Spans) 
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
     sums = sorted(reduction.axes, key=lambda a: rank.get(a.name, -1))
-    steps, count = _product(a.extent for a in sums), _product(a.extent for a in rows)
+    steps, count = volume(_size(a.extent) for a in sums), volume(_size(a.extent) for a in rows)
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = 64 // read.buffer.dtype.compute.bytes
-    height = _product(s.extent for s in rows.values())
+    height = volume(s.extent for s in rows.values())
     part = line  # elements for each step of this tile
     if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):
         part = -(-height * share // steps)
@@ -83,11 +84,9 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, inner: Spans) 
     return tuple(Prefetch(read.buffer, (panel + 1, *others, at + line * n)) for n in range(-(-part // line)))
 
 
-def _product(extents: Iterable[Size | None]) -> Size:
-    total: Size = 1
-    for n in extents:
-        total = total * (n if n is not None else 1)
-    return total
+def _size(extent: Size | None) -> Size:
+    assert extent is not None
+    return extent
 
 
 def _linear(index: list[tuple[Expr, Size | None]]) -> Expr:

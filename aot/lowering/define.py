@@ -17,7 +17,8 @@ from aot.ir.types import Array, Dim
 from aot.lowering.agreement import rules
 from aot.lowering.sizes import PLAIN
 from aot.lowering.state import Variables, flag_of, read, write
-from aot.lowering.steps import Cycle, Step, Steps, Value, volume
+from aot.lowering.steps import Cycle, Step, Steps, Value
+from codegen.access import volume
 from codegen.define import Definition, Group, identity
 from codegen.expressions import loads, rewrite, variables
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Stmt, Var, dense, prim

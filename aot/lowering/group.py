@@ -14,7 +14,8 @@ from math import prod
 
 from aot.lowering.fuse import simplified
 from aot.lowering.order import Makers, sort
-from aot.lowering.steps import Step, Steps, volume
+from aot.lowering.steps import Step, Steps
+from codegen.access import volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal

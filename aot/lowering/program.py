@@ -11,8 +11,8 @@ from aot.ir.graph import Graph
 from aot.ir.types import Array, numpy_dtype
 from aot.lowering.flow import Flow
 from aot.lowering.memory import ALIGN, Plan, plan
-from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of, volume
-from codegen.access import traffic
+from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
+from codegen.access import traffic, volume
 from codegen.access import work as operations
 from codegen.define import Definition, Group
 from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var

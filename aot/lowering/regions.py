@@ -14,9 +14,10 @@ from aot.ir.graph import Node, OutPort
 from aot.ir.op import axis_of
 from aot.ir.types import Shape
 from aot.lowering.define import Definer, indices, is_empty, tidy
-from aot.lowering.steps import Choice, Cycle, Half, Step, Value, volume
+from aot.lowering.steps import Choice, Cycle, Half, Step, Value
 from aot.opset.control_flow import If, Iterating, Loop, carried_size, counter, last_size
 from aot.opset.port_maps import InputMap, OutputMap, first_part, in_order
+from codegen.access import volume
 from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, cast, dense, prim, select

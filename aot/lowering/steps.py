@@ -7,7 +7,7 @@ A step of control flow holds blocks, which are steps themselves; a pass sees one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from aot.ir.types import Array
@@ -195,11 +195,3 @@ def sizes_of(work: Work) -> frozenset[Var]:
 
 def _variables(*sizes: Size) -> frozenset[Var]:
     return variables(*(s for s in sizes if isinstance(s, Expr)))
-
-
-def volume(extents: Iterable[Size]) -> Size:
-    """Their product."""
-    total: Size = 1
-    for n in extents:
-        total = n * total if isinstance(n, int) else total * n
-    return total

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.build import Builder
-from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.boxes import check_pairs, pairs
-from aot.opset.slicing import Prefix
+from aot.opset.kept_rows import KeptRows
 from aot.opset.suppression import kept_at_most, list_kept, suppress
 from codegen.loops import Buffer, Space, dense, prim
 from codegen.script import Scripted, array, loops, select, var
@@ -22,7 +20,7 @@ POINTS = 20  # cutting by a line adds at most one point for each two: 4, 6, 9, 1
 
 
 @op("opset13")
-class NMSRotated(DecomposedOp):
+class NMSRotated(KeptRows):
     """Boxes [N, B, 5] (middle x, y, width, height, angle in radians), then as NonMaxSuppression without a sigma."""
 
     elements = Elements.FLOAT
@@ -36,17 +34,7 @@ class NMSRotated(DecomposedOp):
         return NMSRotatedWithin(**vars(self))
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand) -> tuple[TensorType, ...]:
-        rows, scored, number = self.within.infer(boxes, scores, *limits)
-        count = fresh(self, "count", rows.shape[0], boxes, scores, *limits)
-        return TensorType(rows.dtype, (count, 3)), TensorType(scored.dtype, (count, 3)), number
-
-    def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:
-        rows, scored, number = build.node(self.within, *inputs, outputs=3).out_ports().values()
-        return build(Prefix(0), rows, number), build(Prefix(0), scored, number), number
-
-    def reference(self, boxes: Array, scores: Array, *limits: Array) -> tuple[Array, ...]:
-        rows, scored, number = self.within.reference(boxes, scores, *limits)
-        return rows[: number[0]], scored[: number[0]], number
+        return self.kept(boxes, scores, *limits)
 
 
 @op()

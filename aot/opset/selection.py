@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,7 +37,7 @@ class Sorting(StrEnum):
 
 
 @dataclass(frozen=True)
-class Selection(Op):
+class Selection(Op, ABC):
     """What both have: boxes (x0, y0, x1, y1), which of them may be chosen, and how many."""
 
     elements = Elements.FLOAT
@@ -71,9 +72,9 @@ class Selection(Op):
         """How many results there are at most."""
         return x.images * at_most(x.classes * at_most(x.count, self.nms_top_k), self.keep_top_k)
 
+    @abstractmethod
     def chosen(self, boxes: Array, scores: Array) -> list[tuple[int, float]]:
         """For references: boxes of one class that are left, and their scores."""
-        raise NotImplementedError
 
     def rows_of(self, boxes: Array, scores: Array, numbers: Array | None) -> list[tuple[float, int, int, int]]:
         """For references: score, image, class and box of the results, in their order."""
@@ -185,11 +186,11 @@ class SelectionWithin(Selection, LoopOp):
             _give(x, rows, kept, marks, outs, room),
         )
 
+    @abstractmethod
     def suppress(
         self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim
     ) -> Work:
         """Fills `left`, for each image and class: boxes that are left, their scores, and how many they are."""
-        raise NotImplementedError
 
     def reference(self, boxes: Array, scores: Array, numbers: Array | None = None) -> tuple[Array, ...]:
         out, index, counts = self.selected(boxes, scores, numbers)
@@ -284,8 +285,9 @@ class Selecting(Selection, DecomposedOp):
     """Boxes [N, B, 4], scores [N, C, B]; rows (class, score, box), the boxes' numbers, how many each image has."""
 
     @property
+    @abstractmethod
     def within(self) -> SelectionWithin:
-        raise NotImplementedError
+        """The operation that has room for all."""
 
     def infer(self, boxes: Operand, scores: Operand, numbers: Operand | None = None) -> tuple[TensorType, ...]:
         rows, index, counts, _ = self.results(boxes, scores, numbers)

@@ -11,12 +11,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.build import Builder
-from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.boxes import check_pairs, greedy, keep_apart, overlap, overlaps, pairs, sort_by_score
-from aot.opset.slicing import Prefix
+from aot.opset.kept_rows import KeptRows
 from codegen.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
@@ -214,7 +212,7 @@ class NonMaxSuppression_4(FixedSuppression):
 
 
 @op("opset5", "opset9")
-class NonMaxSuppression(DecomposedOp):
+class NonMaxSuppression(KeptRows):
     """As many rows (image, class, box) as boxes are kept, their scores (image, class, score), and their number.
 
     With a sigma above 0, input 5, boxes that overlap a kept one by iou get a lower score, s * exp(-iou^2 / 2 sigma),
@@ -232,17 +230,7 @@ class NonMaxSuppression(DecomposedOp):
         return SuppressionWithin(self.box_encoding, self.sort_result_descending, self.output_type)
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
-        rows, scored, number = self.within.infer(boxes, scores, *limits)
-        count = fresh(self, "count", rows.shape[0], boxes, scores, *limits)
-        return TensorType(rows.dtype, (count, 3)), TensorType(scored.dtype, (count, 3)), number
-
-    def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:
-        rows, scored, number = build.node(self.within, *inputs, outputs=3).out_ports().values()
-        return build(Prefix(0), rows, number), build(Prefix(0), scored, number), number
-
-    def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> tuple[Array, ...]:
-        rows, scored, number = self.within.reference(boxes, scores, *limits)
-        return rows[: number[0]], scored[: number[0]], number
+        return self.kept(boxes, scores, *limits)
 
 
 @op()
