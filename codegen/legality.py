@@ -52,8 +52,9 @@ def _all_axes(work: Definition | Group) -> set[str]:
 
 def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, ...]) -> None:
     fields = {
-        "order": s.order, "tile": tuple(t.axis for t in s.tile), "unroll": s.unroll,
-        "lanes": (s.lanes[0],) if s.lanes else (), "parallel": (s.parallel,) if s.parallel else (),
+        "blocks": tuple(n for n, _ in s.blocks), "order": s.order, "tile": tuple(t.axis for t in s.tile),
+        "unroll": s.unroll, "lanes": (s.lanes[0],) if s.lanes else (),
+        "parallel": (s.parallel,) if s.parallel else (),
     }  # fmt: skip
     for field, names in fields.items():
         allowed = outputs if field == "parallel" else known
@@ -62,6 +63,8 @@ def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, .
                 raise ScheduleError(f"{name}: {field} names no axis: {n!r} (axes: {', '.join(allowed)})")
         if len(set(names)) != len(names):
             raise ScheduleError(f"{name}: {field} names an axis twice, got {', '.join(names)}")
+    if any(size < 1 for _, size in s.blocks):
+        raise ScheduleError(f"{name}: block sizes are positive, got {min(size for _, size in s.blocks)}")
     if any(t.size < 1 for t in s.tile):
         raise ScheduleError(f"{name}: tile sizes are positive, got {next(t for t in s.tile if t.size < 1)}")
     if s.lanes and (s.lanes[1] < 1 or s.lanes[1] & (s.lanes[1] - 1)):
@@ -75,6 +78,8 @@ def _group(group: Group, s: Schedule) -> None:
         raise ScheduleError(f"{group.name}: members: {len(group.members)} definitions, {len(s.members)} schedules")
     if s.lanes:
         raise ScheduleError(f"{group.name}: lanes belong to a member, got {s.lanes[0]!r} of the group")
+    if s.blocks:
+        raise ScheduleError(f"{group.name}: blocks belong to a definition, got {s.blocks[0][0]!r} of the group")
     if s.pack:
         raise ScheduleError(f"{group.name}: pack belongs to a member, got {s.pack[0].operand!r} of the group")
     temps = {t.name for t in group.temps}
@@ -100,7 +105,25 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
         raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
     reduction = definition.reduction
+    if reduction is not None:
+        _sums_in_blocks(definition, reduction, s)
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
     for n in s.unroll:
         if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
             raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")
+
+
+def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:
+    """Between two blocks of a reduction axis the output keeps what has been summed so far."""
+    name, axes = d.out.name, {a.name for a in reduction.axes}
+    cut = [n for n, _ in s.blocks if not axes.isdisjoint(dict(s.fuse).get(n, (n,)))]
+    if not cut:
+        return
+    if len(cut) > 1:
+        raise ScheduleError(f"{name}: blocks cut one reduction axis at most, got {', '.join(cut)}")
+    if s.lanes and not axes.isdisjoint(dict(s.fuse).get(s.lanes[0], (s.lanes[0],))):
+        raise ScheduleError(f"{name}: blocks of a sum need lanes along the output, got {s.lanes[0]!r}")
+    if d.out.dtype is not reduction.dtype:
+        raise ScheduleError(f"{name}: blocks of a sum are kept as {reduction.dtype}, got an output of {d.out.dtype}")
+    if d.where or any(x.buffer == d.out for x in loads(d.value)):
+        raise ScheduleError(f"{name}: blocks of a sum need an output of their own, got bounds or a value that reads it")

@@ -36,7 +36,7 @@ from codegen.loops import (
 from codegen.pack import pack
 from codegen.points import Lets, Points, Span, Spans, Stmts
 from codegen.reduction import along_lanes, guarded, in_tiles
-from codegen.schedule import Pack, Schedule, ScheduleError, balance, segments
+from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
 from runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
@@ -229,15 +229,33 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
         reduction = fused
     definition = replace(definition, axes=axes, index=target)
 
-    def tile(inner: Spans) -> Stmts:
-        points = Points(definition.axes, inner, lets, schedule)
-        if reduction is None:
-            return points.each((guarded(definition, definition.value),))
-        if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
-            return along_lanes(definition, reduction, schedule, points, _tiles)
-        return in_tiles(definition, reduction, schedule, points, _tiles)
+    def block(part: Spans, plan: Schedule) -> Stmts:
+        def tile(inner: Spans) -> Stmts:
+            points = Points(definition.axes, inner, lets, schedule)
+            if reduction is None:
+                return points.each((guarded(definition, definition.value),))
+            if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
+                return along_lanes(definition, reduction, schedule, points, _tiles)
+            return in_tiles(definition, reduction, schedule, points, part, _tiles)
 
-    return _tiles(axes, schedule, spans, tile)
+        return _tiles(axes, plan, {**spans, **part}, tile)
+
+    return _blocks((*axes, *(reduction.axes if reduction else ())), schedule, spans, block)
+
+
+def _blocks(
+    axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans, Schedule], Stmts]
+) -> Stmts:
+    """Loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the rest of the plan."""
+    if not schedule.blocks:
+        return body({}, schedule)
+    sizes = dict(schedule.blocks)
+    outer = Schedule(
+        order=tuple(sizes), tile=tuple(Tile(n, size, Tail.CUT) for n, size in sizes.items()),
+        parallel=schedule.parallel if schedule.parallel in sizes else None,
+    )  # fmt: skip
+    inner = replace(schedule, parallel=None) if outer.parallel else schedule
+    return _tiles(tuple(a for a in axes if a.name in sizes), outer, spans, lambda part: body(part, inner))
 
 
 def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tuple[Var, ...], Lets]:

@@ -131,6 +131,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
     fused = " ".join(f"{n}=({','.join(p)})" for n, p in s.fuse)
     parts = [
         f"fuse[{fused}]" if s.fuse else "",
+        f"blocks[{' '.join(f'{n}:{size}' for n, size in s.blocks)}]" if s.blocks else "",
         f"order[{' '.join(s.order)}]" if s.order else "",
         f"tile[{tiles}]" if s.tile else "",
         f"unroll[{' '.join(s.unroll)}]" if s.unroll else "",

@@ -15,9 +15,9 @@ from codegen.access import volume
 from codegen.define import Definition, identity
 from codegen.expressions import loads, rewrite
 from codegen.loops import (
-    Alloc, Const, Expr, For, If, Load, LoopKind, Prefetch, Reduce, Size, Stmt, Store, Var, as_expr, prim,
+    Alloc, Const, Expr, For, If, Load, LoopKind, Prefetch, Reduce, Size, Stmt, Store, Var, as_expr, prim, select,
 )  # fmt: skip
-from codegen.points import Points, Spans, Stmts, bound, depending
+from codegen.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule
 from runtime.abi import DType
 
@@ -40,27 +40,35 @@ def fresh(name: str, definition: Definition) -> str:
     return name
 
 
-def in_tiles(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
-    """One accumulator for each point of the tile."""
+def in_tiles(
+    definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, tiles: Tiler
+) -> Stmts:
+    """One accumulator for each point of the tile. What the blocks in `part` have summed so far waits in the output."""
     acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
 
     def update(inner: Spans) -> Stmts:
         stmts = points.each((Store(acc, cell, reduction.body, reduction.fn),), inner)
-        stmts = (*_ahead(reduction, schedule, points, inner), *stmts)
         for axis in reversed(reduction.axes):
             if inner[axis].extent != 1:
                 stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
-        return stmts
+        return (*_ahead(reduction, schedule, points, part, inner), *stmts)
 
+    end = points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),))
+    for axis in reduction.axes:
+        if axis in part:
+            begin, extent = part[axis].start, _size(axis.extent)
+            start = select(prim("eq", begin, Const(0)), start, Load(definition.out, definition.target))
+            raw = points.each((Store(definition.out, definition.target, Load(acc, cell)),))
+            end = (If(prim("lt", begin + _size(part[axis].extent), as_expr(extent, DType.I64)), raw, end),)
     return (Alloc(acc, (
         *points.each((Store(acc, cell, start),)),
-        *tiles(reduction.axes, schedule, {}, update),
-        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
+        *tiles(reduction.axes, schedule, {a: s for a, s in part.items() if a in reduction.axes}, update),
+        *end,
     )),)  # fmt: skip
 
 
-def _ahead(reduction: Reduce, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
+def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, inner: Spans) -> Stmts:
     """Fetches of the packed operand's next block, spread evenly over the work on this one."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     if read is None or points.vector is None:
@@ -69,19 +77,38 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, inner: Spans) 
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
     sums = sorted(reduction.axes, key=lambda a: rank.get(a.name, -1))
-    steps, count = volume(_size(a.extent) for a in sums), volume(_size(a.extent) for a in rows)
+    spans = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
+    steps, count = volume(s.extent for s in spans.values()), volume(_size(a.extent) for a in rows)
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = 64 // read.buffer.dtype.compute.bytes
     height = volume(s.extent for s in rows.values())
-    part = line  # elements for each step of this tile
+    each = line  # elements for each step of this tile
     if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):
-        part = -(-height * share // steps)
+        each = -(-height * share // steps)
     at = _linear([(s.start, a.extent) for a, s in rows.items()]) * share
-    at = at + _linear([(inner[a].start, a.extent) for a in sums]) * part
-    known: dict[Expr, Expr] = {**{a: s.start for a, s in points.spans.items()}, **{a: Const(0) for a in sums}}
-    known |= {axis: rewrite(value, known) for axis, value in points.lets}
-    panel, *others = (rewrite(i, known) for i in read.index[:-1])
-    return tuple(Prefetch(read.buffer, (panel + 1, *others, at + line * n)) for n in range(-(-part // line)))
+    at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
+    tile = volume(s.extent for s in inner.values())
+    lines = -(-each * tile // line) if isinstance(tile, int) else 1
+    index = _following(read, points, part, spans)
+    return tuple(Prefetch(read.buffer, (*index, at + line * n)) for n in range(lines))
+
+
+def _following(read: Load, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
+    """Where the block after the one in use begins: of a piece's last one, the first, at the next piece of the sum."""
+
+    def indices(starts: dict[Expr, Expr]) -> list[Expr]:
+        known: dict[Expr, Expr] = {**{a: s.start for a, s in points.spans.items()}, **starts}
+        known |= {axis: rewrite(value, known) for axis, value in points.lets}
+        return [rewrite(i, known) for i in read.index[:-1]]
+
+    panel, *others = indices({a: s.start for a, s in sums.items()})
+    columns, width = part.get(points.vector) if points.vector else None, read.buffer.shape[-1]
+    if columns is None:
+        return (panel + 1, *others)
+    last = prim("eq", panel + 1, (columns.start + columns.extent) // width)
+    further = indices({a: s.start + s.extent for a, s in sums.items()})[1:]
+    panel = select(last, columns.start // width, panel + 1)
+    return (panel, *(select(last, after, here) for after, here in zip(further, others, strict=True)))
 
 
 def _size(extent: Size | None) -> Size:

@@ -55,7 +55,7 @@ def _with(s: Schedule, sizes: dict[str, int]) -> Schedule:
     tiles = tuple(Tile(t.axis, sizes.get(t.axis, t.size), t.tail) for t in s.tile)
     changed = any(t.axis == s.lanes[0] for t in s.tile)
     packs = tuple(replace(p, width=sizes[s.lanes[0]]) if changed and p.width == old else p for p in s.pack)
-    return replace(s, tile=tiles, pack=packs)
+    return replace(s, blocks=(), tile=tiles, pack=packs)
 
 
 def _swapped(s: Schedule) -> Iterator[Schedule]:
@@ -67,7 +67,7 @@ def _swapped(s: Schedule) -> Iterator[Schedule]:
     order = list(s.order)
     a, b = tiled[:2]
     order[a], order[b] = order[b], order[a]
-    yield replace(s, order=tuple(order), parallel=order[0] if s.parallel == s.order[0] else s.parallel)
+    yield replace(s, blocks=(), order=tuple(order), parallel=order[0] if s.parallel == s.order[0] else s.parallel)
 
 
 def _is_output(work: Definition, s: Schedule, axis: str) -> bool:

@@ -26,6 +26,9 @@ HIGHEST = 14  # rows of a register tile: more would only spend loads
 MANY = 3  # tiles
 WINDOW = 32  # points of a reduction that are written out
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
+STEPS = 4  # of the sum from one fetch to the next, so that a line is asked for once
+BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
+TOGETHER = 4  # panels that take turns on a block of the sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +158,19 @@ def _matrix(
         tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
     plans = _packs(d, form, constants, width * vectors)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
-    ahead = [p.operand for p in plans] if fetched else []
+    fetched = fetched and len(plans) == 1
+    # aarch64 would read the steps of a row into one register, and there are not enough of them
+    if fetched and extent(form.sums[-1]) % STEPS == 0 and target.machine != "aarch64":
+        tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
+    blocked = outside and not loops and not shared
     return Schedule(
         fuse=tuple(fuse),
+        blocks=_blocks(d, form, width * vectors, target) if blocked else (),
         order=order,
         tile=tuple(tiles),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=ahead[0] if len(ahead) == 1 else None,
+        prefetch=plans[0].operand if fetched else None,
         parallel=None if shared else order[0],
     )
 
@@ -268,9 +276,39 @@ def _weights_outside(d: Definition, form: _Form, target: Target) -> bool:
     So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
     """
     panels = prod(map(extent, form.sums)) * extent(form.lane) * d.out.dtype.compute.bytes
-    passing = max((_bytes(x.buffer) for x in reads(d, body=True) if not x.moves(form.lane)), default=0)
-    return panels > min(passing, target.l2 // 2)
+    return panels > min(_passing(d, form), target.l2 // 2)
 
 
 def _bytes(buffer: Buffer) -> int:
     return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes
+
+
+
+def _blocks(d: Definition, form: _Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
+    """Where the rows' operand would not stay in the cache: a piece of the sum that does, for several panels in turn.
+
+    With it stay the panel in use, the next one, and the accumulators of a block.
+    """
+    panels, rest = divmod(extent(form.lane), width)
+    if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or d.where or rest:
+        return ()
+    if d.reduction is None or d.reduction.dtype is not d.out.dtype:
+        return ()
+    (k,), size = form.sums, d.out.dtype.compute.bytes
+    together = next((n for n in _parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
+    room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
+    each = _passing(d, form) // extent(k) + 2 * width * size
+    steps = next((n for n in _parts(extent(k)) if n * each <= room), 0)
+    if not BLOCK <= steps < extent(k) or together == 1:
+        return ()
+    return (form.lane.name, width * together), (k.name, steps)
+
+
+def _parts(n: int) -> list[int]:
+    """Divisors, the largest first."""
+    return [n // m for m in range(1, n + 1) if n % m == 0]
+
+
+def _passing(d: Definition, form: _Form) -> int:
+    """Bytes of the largest operand of the rows: all of it passes by for each panel."""
+    return max((_bytes(x.buffer) for x in reads(d, body=True) if not x.moves(form.lane)), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,21 @@ def schedule(r: random.Random, outputs: list[str], reductions: list[str], writte
     )  # fmt: skip
 
 
+def blocks(r: random.Random, work: Definition, plan: Schedule) -> tuple[tuple[str, int], ...]:
+    """Of the axis that threads share, of one more, and of one that is summed where that is legal."""
+    assert work.reduction is not None
+    reductions = [a for a in plan.order if a in {"q", *(a.name for a in work.reduction.axes)}]
+    outputs = [a for a in plan.order if a not in reductions]
+    chosen = r.sample(outputs, r.randint(0, len(outputs)))
+    if plan.parallel and plan.parallel not in chosen:
+        chosen = [plan.parallel, *chosen] if r.random() < 0.5 else []
+    chosen.sort(key=lambda a: a != plan.parallel)
+    lanes_on_sum = plan.lanes and plan.lanes[0] in reductions
+    if (chosen or not plan.parallel) and work.out.dtype is work.reduction.dtype and not lanes_on_sum:
+        chosen += r.sample(reductions, r.randint(0, 1))
+    return tuple((a, r.randint(1, 9)) for a in chosen)
+
+
 def check(r: random.Random, work: Definition | Group, plan: Schedule, params: tuple[Buffer, ...],
           data: dict[str, np.ndarray],
           sizes: dict[Var, int] | None = None, origins: dict[str, tuple[int, ...]] | None = None) -> None:  # fmt: skip
@@ -77,7 +93,7 @@ def numbers(r: random.Random, shape: tuple[int, ...], dtype: DType) -> np.ndarra
     return np.random.default_rng(r.randint(0, 9999)).integers(low, 4, shape).astype(NUMPY[dtype])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(80))
 def test_products(seed: int) -> None:
     r = random.Random(seed)
     m, n, k, l_ = r.randint(1, 20), r.randint(1, 40), r.randint(1, 9), r.randint(1, 19)
@@ -100,10 +116,9 @@ def test_products(seed: int) -> None:
         plan = Schedule(order=tuple(a for a in plan.order if a not in "pq"), lanes=lanes,
                         tile=tuple(t for t in plan.tile if t.axis not in "pq"), partials=plan.partials)  # fmt: skip
     elif r.random() < 0.4:
-        plan = Schedule(
-            **{**{f: getattr(plan, f) for f in plan.__slots__}, "pack": (Pack("b", (0,), 1, r.choice((4, 8))),),
-               "prefetch": r.choice((None, "b"))}
-        )
+        plan = replace(plan, pack=(Pack("b", (0,), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
+    if not symbols:
+        plan = replace(plan, blocks=blocks(r, work, plan))
     data = {
         "a": numbers(r, (m, k, l_), dtype),
         "b": numbers(r, (k, n), dtype),

@@ -90,6 +90,54 @@ def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None
         assert len(lines) <= panel // width + m, "and little more"
 
 
+def test_sums_wait_in_the_output_between_blocks() -> None:
+    plan = replace(PLAN, blocks=(("j", 32), ("k", 8)), order=("j", "i"), parallel="j", prefetch="b")
+    kernel = apply("matmul", matmul(4, 16, 64), plan, params(4, 16, 64))  # type: ignore[arg-type]
+    text = re.sub(r"prefetch .*", "prefetch ...", kernel_text(kernel))
+    assert text == dedent("""\
+        kernel matmul(a: f32[4, 16], b: f32[4, 16, 16], c: f32[4, 64])
+          parallel j.o in 2:
+            for k.o in 2:
+              for j.m in 2:
+                alloc acc: f32[4, 16] @registers
+                unrolled i.t in 4:
+                  let i = i.t
+                  vector j.t in 16 by 8:
+                    let j = j.o * 32 + j.m * 16 + j.t
+                    acc[i.t, j.t] = select(k.o * 8 == 0, 0, c[i, j])
+                for k.m in 8:
+                  prefetch ...
+                  let k = k.o * 8 + k.m
+                  unrolled i.t in 4:
+                    let i = i.t
+                    vector j.t in 16 by 8:
+                      let j = j.o * 32 + j.m * 16 + j.t
+                      acc[i.t, j.t] += a[i, k] * b[j // 16, k, j % 16]
+                if k.o * 8 + 8 < 16:
+                  unrolled i.t in 4:
+                    let i = i.t
+                    vector j.t in 16 by 8:
+                      let j = j.o * 32 + j.m * 16 + j.t
+                      c[i, j] = acc[i.t, j.t]
+                else:
+                  unrolled i.t in 4:
+                    let i = i.t
+                    vector j.t in 16 by 8:
+                      let j = j.o * 32 + j.m * 16 + j.t
+                      c[i, j] = max(acc[i.t, j.t], 0)
+        """)
+
+
+def test_the_panel_after_a_block_is_its_first_at_the_next_piece_of_the_sum() -> None:
+    plan = replace(PLAN, blocks=(("j", 32), ("k", 8)), order=("j", "i"), parallel="j", prefetch="b")
+    text = kernel_text(apply("matmul", matmul(4, 16, 64), plan, params(4, 16, 64)))  # type: ignore[arg-type]
+    fetched = re.search(r"prefetch b\[(.*)\]", text)
+    panel = "(j.o * 32 + j.m * 16) // 16 + 1"
+    last = f"{panel} == (j.o * 32 + 32) // 16"
+    assert fetched is not None
+    assert fetched[1].startswith(f"select({last}, j.o * 32 // 16, {panel}), select({last}, k.o * 8 + 8, k.o * 8), ")
+
+
 def addresses(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[int, int, int]]:
     """(panel in use, panel fetched, element in it) of every prefetch."""
     for s in stmts:
@@ -134,6 +182,9 @@ def test_definition_and_schedule_print() -> None:
         ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
         ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions, got (0, 2) and 1"),
         ({"prefetch": "a"}, "c: prefetch names a packed operand, got 'a'"),
+        ({"blocks": (("x", 4),)}, "c: blocks names no axis: 'x' (axes: i, j, k)"),
+        ({"blocks": (("j", 0),)}, "c: block sizes are positive, got 0"),
+        ({"blocks": (("k", 2),), "lanes": ("k", 8)}, "c: blocks of a sum need lanes along the output, got 'k'"),
         ({"pitch": (("e", 16),)}, "c: pitch belong to a group, got 1"),
         ({"members": (Schedule(),)}, "c: members belong to a group, got 1"),
         ({"order": ("j", "i"), "parallel": "i"}, "k: the parallel loop must be outermost, got 'i' inside another loop"),
