@@ -1,6 +1,6 @@
 ; Runs the calls of one model for one request.
 ;
-;   arena of a request:  buffers | plan, if sizes vary | scratch of each thread | counters, two lines for each call
+;   arena of a request:  buffers | turn | plan, if sizes vary | scratch of each thread | counters, two lines for each call
 ;   plan                 for each call: units, and how many pieces are worth a chunk
 ;
 ; Two counters a call: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw from the
@@ -9,7 +9,7 @@
 ; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
-%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64 }      ; request, plan, scratch, counters, threads, pool, segment
+%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64 } ; request, plan, scratch, counters, threads, pool, segment, turn
 
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
@@ -61,6 +61,21 @@ done:
   ret void
 }
 
+; Calls whose weights are too large for the nearest cache, but are read once, go through them to and fro: where one
+; ends, the next one over the same weights begins, and finds there what has stayed. @swings says for each call whether
+; it does so (2), and how many such calls went over the same weights before (1: an odd number); a turn is an inference.
+define internal i1 @goes_back(ptr %job, i64 %i) nounwind {
+  %swing.at = getelementptr i8, ptr @swings, i64 %i
+  %swing.byte = load i8, ptr %swing.at, align 1
+  %swing = zext i8 %swing.byte to i64
+  %turn.at = getelementptr %job, ptr %job, i64 0, i32 8
+  %turn = load i64, ptr %turn.at, align 8
+  %odd = and i64 %turn, 1
+  %way = xor i64 %swing, %odd
+  %backwards = icmp eq i64 %way, 3
+  ret i1 %backwards
+}
+
 define internal void @run_alone(ptr %job, i64 %first, i64 %end.call) nounwind {
 entry:
   %request = load ptr, ptr %job, align 8
@@ -72,7 +87,7 @@ entry:
   %profile = load ptr, ptr %profile.at, align 8
   br label %next
 next:
-  %i = phi i64 [ %first, %entry ], [ %i.next, %call ]
+  %i = phi i64 [ %first, %entry ], [ %i.next, %ran ]
   %more = icmp ult i64 %i, %end.call
   br i1 %more, label %call, label %done
 call:
@@ -83,7 +98,20 @@ call:
   %begin = mul i64 %i, 2
   %end = add i64 %begin, 1
   call void @resume(ptr %profile, i64 %i)
+  %backwards = call i1 @goes_back(ptr %job, i64 %i)
+  br i1 %backwards, label %back, label %forth
+forth:
   call void %run(ptr %request, i64 0, i64 %units, ptr %scratch)
+  br label %ran
+back:
+  %from = phi i64 [ %units, %call ], [ %unit, %unit.run ]
+  %some = icmp sgt i64 %from, 0
+  br i1 %some, label %unit.run, label %ran
+unit.run:
+  %unit = sub i64 %from, 1
+  call void %run(ptr %request, i64 %unit, i64 %from, ptr %scratch)
+  br label %back
+ran:
   call void @stamp(ptr %profile, i64 %end)
   %i.next = add i64 %i, 1
   br label %next
@@ -146,6 +174,9 @@ call:
   %begin.stamp = mul i64 %i, 2
   %end.stamp = add i64 %begin.stamp, 1
   call void @resume(ptr %profile, i64 %i)
+  %backwards = call i1 @goes_back(ptr %job, i64 %i)
+  %half = lshr i64 %chunks, 1
+  %both.halves = add i64 %chunks, %half
   br label %look
 look:
   ; a plain look first: one who comes late passes finished calls without taking their lines from others
@@ -162,7 +193,13 @@ chunk.run:
   %front = and i64 %before, 4294967295
   %end.left = add i64 %front, %left.mine
   %back = sub i64 %end.left, 1
-  %chunk = select i1 %even, i64 %front, i64 %back
+  %near = select i1 %even, i64 %front, i64 %back
+  ; each half backwards, for each end has threads of its own
+  %low.half = icmp slt i64 %near, %half
+  %mirror = select i1 %low.half, i64 %half, i64 %both.halves
+  %after = sub i64 %mirror, %near
+  %other = sub i64 %after, 1
+  %chunk = select i1 %backwards, i64 %other, i64 %near
   %chunk.next = add i64 %chunk, 1
   %low = mul i64 %chunk, %units
   %high = mul i64 %chunk.next, %units
@@ -208,73 +245,6 @@ call:
   br label %next
 done:
   ret i64 %sum
-}
-
-; What a piece took lately, alone and shared, in 1/1024 ns (0: never tried), and how often that was asked for.
-@paces = internal global [2 x i64] zeroinitializer, align 16
-@turns = internal global i64 0, align 8
-
-; Whether sharing was faster lately, by an eighth. Where another process takes a processor, one thread may wait for what
-; the other has begun for longer than it needs to do all itself.
-define internal i1 @sharing_pays() nounwind {
-  %alone = load atomic i64, ptr @paces monotonic, align 8
-  %shared = load atomic i64, ptr getelementptr (i64, ptr @paces, i64 1) monotonic, align 8
-  %margin = lshr i64 %shared, 3
-  %least = add i64 %shared, %margin
-  %faster = icmp sle i64 %least, %alone
-  %untried = icmp eq i64 %alone, 0
-  %pays = or i1 %faster, %untried
-  ret i1 %pays
-}
-
-; Whether threads are to share the next calls, if that pays, and whether to note how long they take. The other way is
-; tried now and then: alone once, shared several times in a row, for the first ones only wake the threads.
-define internal { i1, i1 } @next_shared() nounwind {
-  %turn = atomicrmw add ptr @turns, i64 1 monotonic
-  %pays = call i1 @sharing_pays()
-  %mask = select i1 %pays, i64 255, i64 127
-  %place = and i64 %turn, %mask
-  %once = icmp eq i64 %place, 9
-  %eighth = lshr i64 %place, 3
-  %row = icmp eq i64 %eighth, 1
-  %trial = select i1 %pays, i1 %once, i1 %row
-  %share = xor i1 %pays, %trial
-  %half = and i64 %place, 4
-  %first.half = icmp eq i64 %half, 0
-  %waking.row = and i1 %row, %first.half
-  %waking = select i1 %pays, i1 false, i1 %waking.row
-  %noted = xor i1 %waking, true
-  %one = insertvalue { i1, i1 } poison, i1 %share, 0
-  %both = insertvalue { i1, i1 } %one, i1 %noted, 1
-  ret { i1, i1 } %both
-}
-
-; The least of the first few, for they find nothing in the caches; then a running mean, which no single delay upsets.
-; Trials are few, so each weighs more.
-define internal void @note(i64 %begin, i64 %pieces, i1 %shared) nounwind {
-  %end = call i64 @now()
-  %ns = sub i64 %end, %begin
-  %fine = shl i64 %ns, 10
-  %pace = udiv i64 %fine, %pieces
-  %index = zext i1 %shared to i64
-  %at = getelementptr i64, ptr @paces, i64 %index
-  %old = load atomic i64, ptr %at monotonic, align 8
-  %twice = mul i64 %old, 2
-  %bounded = call i64 @llvm.smin.i64(i64 %pace, i64 %twice)
-  %more = sub i64 %bounded, %old
-  %pays = call i1 @sharing_pays()
-  %trial = xor i1 %pays, %shared
-  %shift = select i1 %trial, i64 2, i64 3
-  %part = ashr i64 %more, %shift
-  %mean = add i64 %old, %part
-  %least = call i64 @llvm.smin.i64(i64 %pace, i64 %old)
-  %turn = load atomic i64, ptr @turns monotonic, align 8
-  %early = icmp ult i64 %turn, 10
-  %later = select i1 %early, i64 %least, i64 %mean
-  %first = icmp eq i64 %old, 0
-  %new = select i1 %first, i64 %pace, i64 %later
-  store atomic i64 %new, ptr %at monotonic, align 8
-  ret void
 }
 
 ; The calls of a segment, on all threads if that pays.
@@ -363,7 +333,11 @@ bad.symbol:
 place:
   call void @reset_profile(ptr %request)
   %buffers = call i64 @buffer_bytes(ptr %symbols)
-  %plan.area = getelementptr i8, ptr %arena, i64 %buffers
+  %turn.at = getelementptr i8, ptr %arena, i64 %buffers
+  %turn.before = load i64, ptr %turn.at, align 8
+  %turn = add i64 %turn.before, 1
+  store i64 %turn, ptr %turn.at, align 8
+  %plan.area = getelementptr i8, ptr %turn.at, i64 $turn_bytes
   %plan = call ptr @make_plan(ptr %symbols, ptr %plan.area)
   %scratch = getelementptr i8, ptr %plan.area, i64 $plan_bytes
   %scratches = mul i64 %threads, $scratch
@@ -379,6 +353,8 @@ place:
   store ptr %counters, ptr %job.counters, align 8
   store i64 %threads, ptr %job.threads, align 8
   store ptr %pool, ptr %job.pool, align 8
+  %job.turn = getelementptr %job, ptr %job, i64 0, i32 8
+  store i64 %turn, ptr %job.turn, align 8
   %code = call i32 @run_all(ptr %job)
   ret i32 %code
 }

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from codegen.llvm.control import control_functions
 from codegen.llvm.places import address
-from codegen.llvm.plan import CHUNKS_PER_THREAD, plan_bytes, plan_function
+from codegen.llvm.plan import CHUNKS_PER_THREAD, plan_bytes, plan_function, swings
 from codegen.llvm.shapes import function_text, size_functions, static, symbol_code
 from codegen.loops import Const
 from codegen.program import Call, Program, Tensor
@@ -119,8 +119,10 @@ def _thunk(index: int, call: Call, function: str, program: Program, tag: str) ->
 
 
 def _call_table(program: Program) -> str:
-    entries = ", ".join(f"ptr @call_{i}" for i in range(len(program.calls)))
-    return f"@calls = internal constant [{len(program.calls)} x ptr] [{entries}]"
+    count, entries = len(program.calls), ", ".join(f"ptr @call_{i}" for i in range(len(program.calls)))
+    ways = ", ".join(f"i8 {swing}" for swing in swings(program))
+    table = f"@calls = internal constant [{count} x ptr] [{entries}]"
+    return f"{table}\n@swings = internal constant [{count} x i8] [{ways}]"
 
 
 # --- table, templates -------------------------------------------------------------------------------------------------
@@ -199,13 +201,14 @@ def _pool(target: Target) -> str:
 def _drivers(program: Program, tag: str, scratch: int) -> str:
     counters = 2 * abi.ARENA_ALIGN * len(program.calls)
     plan = _rounded(plan_bytes(program))
-    return _template("drivers.ll").substitute(
+    return _template("pace.ll").substitute() + _template("drivers.ll").substitute(
         chunks_per_thread=CHUNKS_PER_THREAD,
         pieces_worth_sharing=PIECES_WORTH_SHARING,
         scratch=scratch,
         plan_bytes=plan,
         profile_bytes=16 * len(program.calls),
-        fixed_bytes=plan + counters + abi.ARENA_ALIGN,  # never nothing: an arena has an address
+        turn_bytes=abi.ARENA_ALIGN,
+        fixed_bytes=abi.ARENA_ALIGN + plan + counters,
         error_arena=abi.ERROR_ARENA,
         error_symbol=abi.ERROR_SYMBOL,
         error_unknown=abi.ERROR_UNKNOWN,

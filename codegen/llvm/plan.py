@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from codegen.llvm.shapes import as_expr, function_text, static, symbol_code
-from codegen.loops import Const, Size, prim
-from codegen.program import Call, Program
+from codegen.loops import Const, If, Prefetch, Size, Stmt, Store, prim
+from codegen.program import Call, Program, Region
 from runtime import abi
 
 # Below these a chunk costs more to hand over than to run.
 CHUNK_WORK = 10_000
 CHUNK_TRAFFIC = 16 * 1024
 CHUNKS_PER_THREAD = 8
+SWINGING = 256 * 1024  # bytes of weights that a call goes through to and fro
 
 Rows = list[tuple[Size, Size]]
 
@@ -54,3 +55,32 @@ def _pieces(call: Call) -> Size:
     work = as_expr(call.work) // CHUNK_WORK
     traffic = as_expr(call.traffic) // CHUNK_TRAFFIC
     return prim("max", prim("max", work, traffic), 1)
+
+
+def swings(program: Program) -> list[int]:
+    """For each call 2 if it goes through large weights to and fro, 3 if it is every other one over them, else 0.
+
+    Kernels that fetch what comes next are no part of it: they know one way.
+    """
+    sizes: dict[Size, int] = {block.offset: block.nbytes for block in program.constants}
+    ahead = {k.name for k in program.kernels if _fetches(k.body)}
+    before: dict[Size, int] = {}
+    found: list[int] = []
+    for call in program.calls:
+        weights = [p.offset for p in call.args if p.region is Region.CONSTANT]
+        largest = max(weights, key=lambda offset: sizes.get(offset, 0), default=None)
+        if largest is None or call.kernel in ahead or sizes.get(largest, 0) < SWINGING:
+            found.append(0)
+            continue
+        found.append(2 + before.get(largest, 0) % 2)
+        before[largest] = before.get(largest, 0) + 1
+    return found
+
+
+def _fetches(stmts: tuple[Stmt, ...]) -> bool:
+    for s in stmts:
+        if isinstance(s, Store):
+            continue
+        if isinstance(s, Prefetch) or _fetches(s.body) or (isinstance(s, If) and _fetches(s.otherwise)):
+            return True
+    return False

@@ -1,0 +1,48 @@
+"""Which calls go through their weights to and fro, and that it changes no result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import compile_model, stages
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
+from codegen.llvm.plan import swings
+from tests.lowering.check import weights
+from tests.passes.check import graph_of
+
+
+def dense_layers(rows: int) -> Graph:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 512, 512)
+        return b.MatMul(b.MatMul(b.MatMul(x, w), weights(b, 512, 64)), weights(b, 64, 512))
+
+    return graph_of(make, (rows, 512))
+
+
+def same_weights() -> Graph:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 512, 512)
+        return b.MatMul(b.MatMul(b.MatMul(x, w), w), w)
+
+    return graph_of(make, (1, 512))
+
+
+def test_large_weights_that_are_read_once_swing() -> None:
+    assert swings(stages(dense_layers(1)).program) == [2, 0, 0], "the others are small"
+    assert swings(stages(dense_layers(64)).program) == [0, 0, 0], "panels that are fetched ahead know one way"
+
+
+def test_each_call_over_the_same_weights_goes_the_other_way() -> None:
+    assert swings(stages(same_weights()).program) == [2, 3, 2]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_turns_change_no_result(threads: int) -> None:
+    model = compile_model(same_weights(), threads=threads)
+    request = model.create_infer_request()
+    x = np.random.default_rng(0).standard_normal((1, 512), np.float32)
+    first = compile_model(same_weights(), threads=1)(x)[0]
+    for _ in range(40):
+        np.testing.assert_array_equal(request.infer([x])[0], first)
