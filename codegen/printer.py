@@ -139,6 +139,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"partials={s.partials}" if s.partials != 1 else "",
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",
         f"prefetch={s.prefetch}" if s.prefetch else "",
+        "early" if s.early else "",
         f"parallel={s.parallel}" if s.parallel else "",
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
     ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from codegen.access import volume
 from codegen.define import Definition, identity
-from codegen.expressions import loads, rewrite
+from codegen.expressions import loads, rewrite, variables
 from codegen.loops import (
     Alloc, Const, Expr, For, If, Load, LoopKind, Prefetch, Reduce, Size, Stmt, Store, Var, as_expr, prim, select,
 )  # fmt: skip
@@ -52,7 +52,10 @@ def in_tiles(
         for axis in reversed(reduction.axes):
             if inner[axis].extent != 1:
                 stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
-        return (*_ahead(reduction, schedule, points, part, inner), *stmts)
+        fetches = _ahead(reduction, schedule, points, part, inner)
+        if schedule.early:
+            fetches += _early(definition, reduction, points, part, inner)
+        return (*fetches, *stmts)
 
     end = points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),))
     for axis in reduction.axes:
@@ -109,6 +112,35 @@ def _following(read: Load, points: Points, part: Spans, sums: Spans) -> tuple[Ex
     further = indices({a: s.start + s.extent for a, s in sums.items()})[1:]
     panel = select(last, columns.start // width, panel + 1)
     return (panel, *(select(last, after, here) for after, here in zip(further, others, strict=True)))
+
+
+def _early(definition: Definition, reduction: Reduce, points: Points, part: Spans, inner: Spans) -> Stmts:
+    """Fetches of what the end of the tile reads and writes, line by line, spread over the sum."""
+    lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
+    spans = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in reduction.axes}
+    steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
+    if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):
+        return ()
+    now = _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) // step
+    moving = {rows[0], *(a for a, _ in depending(points.values({}), points.point(rows[0])))}
+    stmts: Stmts = ()
+    value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
+    for buffer, index in (*((x.buffer, x.index) for x in loads(value)), (definition.out, definition.target)):
+        dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
+        if not dense_lane or moving.isdisjoint(variables(*index)):
+            continue
+        line = 64 // buffer.dtype.bytes
+        across = -(-points.extent(lane) // line)
+        count = across * points.extent(rows[0])
+        each = -(-count * step // steps)
+        for n in range(each):
+            at = prim("min", now * each + n, count - 1)
+            row, column = at // across, at % across * line
+            known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+            known |= {rows[0]: points.spans[rows[0]].start + row, lane: points.spans[lane].start + column}
+            known |= {axis: rewrite(e, known) for axis, e in points.lets}
+            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index)),)
+    return stmts
 
 
 def _size(extent: Size | None) -> Size:

@@ -52,6 +52,7 @@ class Schedule:
     partials: int = 1  # vectors of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next one is fetched
+    early: bool = False  # while a tile is summed, what its end reads and writes is fetched
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # of a group

@@ -26,7 +26,8 @@ HIGHEST = 14  # rows of a register tile: more would only spend loads
 MANY = 3  # tiles
 WINDOW = 32  # points of a reduction that are written out
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
-STEPS = 4  # of the sum from one fetch to the next, so that a line is asked for once
+STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
+LONG = 48  # steps of the sum in which the lines of a tile can be fetched
 BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
 TOGETHER = 4  # panels that take turns on a block of the sum
 
@@ -158,9 +159,8 @@ def _matrix(
         tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
     plans = _packs(d, form, constants, width * vectors)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
-    fetched = fetched and len(plans) == 1
-    # aarch64 would read the steps of a row into one register, and there are not enough of them
-    if fetched and extent(form.sums[-1]) % STEPS == 0 and target.machine != "aarch64":
+    early = _early(form, target)
+    if early:
         tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
     blocked = outside and not loops and not shared
     return Schedule(
@@ -170,9 +170,21 @@ def _matrix(
         tile=tuple(tiles),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if fetched else None,
+        prefetch=plans[0].operand if fetched and len(plans) == 1 else None,
+        early=early,
         parallel=None if shared else order[0],
     )
+
+
+def _early(form: _Form, target: Target) -> bool:
+    """Is there time to fetch while a tile is summed?
+
+    On aarch64 not: it would read the steps of a row into one register, and there are not enough of them.
+    """
+    if varies((*form.sums, *form.rows)) or target.machine == "aarch64":
+        return False
+    enough = prod(map(extent, form.rows)) >= FETCHED and prod(map(extent, form.sums)) >= LONG
+    return enough and extent(form.sums[-1]) % STEPS == 0
 
 
 def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:

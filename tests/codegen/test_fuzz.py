@@ -118,7 +118,7 @@ def test_products(seed: int) -> None:
     elif r.random() < 0.4:
         plan = replace(plan, pack=(Pack("b", (0,), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
     if not symbols:
-        plan = replace(plan, blocks=blocks(r, work, plan))
+        plan = replace(plan, blocks=blocks(r, work, plan), early=r.random() < 0.3)
     data = {
         "a": numbers(r, (m, k, l_), dtype),
         "b": numbers(r, (k, n), dtype),

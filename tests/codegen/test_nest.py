@@ -138,6 +138,19 @@ def test_the_panel_after_a_block_is_its_first_at_the_next_piece_of_the_sum() -> 
     assert fetched[1].startswith(f"select({last}, j.o * 32 // 16, {panel}), select({last}, k.o * 8 + 8, k.o * 8), ")
 
 
+def test_what_the_end_of_a_tile_touches_is_fetched_while_it_is_summed() -> None:
+    i, j, kk = Var("i", 8), Var("j", 32), Var("k", 64)
+    a, b, c, d = dense("a", 8, 64), dense("b", 64, 32), dense("c", 8, 32), dense("d", 8, 32)
+    work = Definition(c, (i, j), Reduce("add", (kk,), a[i, kk] * b[kk, j]) + d[i, j])
+    tiles = (Tile("i", 4), Tile("j", 32, Tail.CUT), Tile("k", 16, Tail.CUT))
+    text = kernel_text(apply("k", work, Schedule(tile=tiles, lanes=("j", 16), early=True), (a, b, c, d)))
+    line = "min(k.o * 16 // 16 * 2{}, 7)"
+    assert [x.strip() for x in text.splitlines() if "prefetch" in x] == [
+        f"prefetch {buffer}[i.o * 4 + {at} // 2, {at} % 2 * 16]"
+        for buffer in "dc" for at in (line.format(""), line.format(" + 1"))
+    ]
+
+
 def addresses(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[int, int, int]]:
     """(panel in use, panel fetched, element in it) of every prefetch."""
     for s in stmts:
