@@ -12,7 +12,6 @@ import json
 import sys
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
@@ -27,11 +26,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 import runtime
 from aot import cache as compiled
-from aot import signature, table
+from aot import overview, signature, table
 from aot.check import check as check_model
 from aot.driver import compile_model, stages
 from aot.frontends import front_passes, read_model
-from aot.options import CompileOptions, dims_of, layouts_of, shapes_of, values_of
+from aot.options import CompileOptions, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from codegen.llvm.header import header_text
 from codegen.llvm.peak import PeakLoops
 from codegen.target import Target as TargetMachine
@@ -79,6 +78,7 @@ Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="La
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
+Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph after a pass")]
@@ -166,6 +166,7 @@ def compile(
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
+    specialise: Specialise = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
     print_after: Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
@@ -185,9 +186,10 @@ def compile(
     with Watch() as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
-            values=values_of(value or ()), save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
-            stop_after_rewrite=stop_after_rewrite, external_weights=weights is Weights.EXTERNAL, tune=tune,
-            small_weights=small_weights, tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
+            values=values_of(value or ()), specialise=specialise_of(specialise or ()), save_temps=save_temps,
+            on_event=watch, print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
+            external_weights=weights is Weights.EXTERNAL, small_weights=small_weights, tune=tune,
+            tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
         made = stages(model, options)
@@ -285,17 +287,13 @@ def info(
             typer.echo(manifest_text(manifest, file))
         return
     graph = read_model(file)
-    counts = dict(Counter(node.type for node in graph.order()).most_common())
+    counts = overview.operations_of(graph)
     for convert in front_passes():
         convert(graph)
-    inputs = {node.name: str(node.out_port().type) for node in graph.parameters}
-    outputs = {node.name: str(node.source().type) for node in graph.results}
     if as_json:
-        echo_json({"name": graph.name, "inputs": inputs, "outputs": outputs, "operations": counts})
+        echo_json(overview.facts(graph, counts))
         return
-    lines = [f"{graph.name}: {sum(counts.values())} nodes", *(f"  input   {n}: {type}" for n, type in inputs.items())]
-    lines += [f"  output  {name}: {type}" for name, type in outputs.items()]
-    typer.echo("\n".join([*lines, "  nodes   " + ", ".join(f"{n} {type}" for type, n in counts.items())]))
+    typer.echo(overview.text(graph, counts))
 
 
 @command
@@ -308,6 +306,7 @@ def dump(
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
+    specialise: Specialise = None,
     stop_after_rewrite: Rewrites = None,
     debug: Debug = False,
 ) -> None:
@@ -316,7 +315,8 @@ def dump(
         raise UsageError(f"dump: --kernel goes with --stage loops, llvm or asm, got {stage.value}")
     options = CompileOptions(
         target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
-        values=values_of(value or ()), stop_after_rewrite=stop_after_rewrite,
+        values=values_of(value or ()), specialise=specialise_of(specialise or ()),
+        stop_after_rewrite=stop_after_rewrite,
     )
     typer.echo(stages(model, options).text(stage.value, kernel))
 

@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 
 from aot.cache import check_files, load_or_make
 from aot.frontends import front_passes, read_model
+from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.lowering.define import define
 from aot.lowering.fuse import fuse
 from aot.lowering.group import group
+from aot.lowering.hoist import hoist
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
 from aot.lowering.program import Pick, ProgramBuilder
@@ -28,6 +31,7 @@ from aot.lowering.recurrence import spread
 from aot.lowering.regions import lower_region
 from aot.lowering.split import split
 from aot.lowering.steps import Steps
+from aot.lowering.weights import Weights
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
 from aot.passes.front.input_shapes import InputShapes
@@ -35,15 +39,19 @@ from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
+from aot.specialise import SizesByName, combinations, text_of
 from aot.tuning import Run, Tuning, form_key
 from codegen.define import Definition, Group
 from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
 from codegen.llvm.jit import load as load_in_memory
 from codegen.llvm.levels import Levels, join, names_of
+from codegen.loops import Kernel
 from codegen.printer import kernel_text
 from codegen.program import Program
 from codegen.schedule import Schedule
 from codegen.target import Target
+from codegen.versions import join_versions
+from runtime.errors import AotError
 from runtime.library import Library
 from runtime.model import CompiledModel
 from runtime.profile import example_inputs
@@ -54,9 +62,17 @@ STAGES = ("imported", "optimized", "groups", "loops", "llvm", "asm")
 class Compilation:
     """One model on its way; a stage is made when it is asked for, together with those before it."""
 
-    def __init__(self, model: str | Path | Graph, options: CompileOptions) -> None:
+    def __init__(
+        self, model: str | Path | Graph, options: CompileOptions, *, optimized: Graph | None = None,
+        weights: Weights | None = None, kernels: dict[Kernel, str] | None = None,
+    ) -> None:  # fmt: skip
+        """`optimized`: the graph, if it is made already; `weights`, `kernels`: of what goes into the same library."""
         self.model, self.options = model, options
         self.targets = names_of(options.target)
+        several = self.targets != (options.target,) or bool(options.specialise)
+        self.weights = weights if weights is not None else Weights(several)
+        self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
+        self._ready = optimized
         self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
 
@@ -74,7 +90,10 @@ class Compilation:
     @cached_property
     def optimized(self) -> Graph:
         """The canonical graph; the imported one is changed in place."""
+        if self._ready is not None:
+            return self._ready
         graph = self.imported
+        self._untouched = copy_graph(graph) if self.options.specialise else graph
         self._save("00-imported.txt", lambda: graph_text(graph))
         given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
         front: tuple[Pass, ...] = (*given, *front_passes())
@@ -93,12 +112,43 @@ class Compilation:
         return graph
 
     @cached_property
+    def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:
+        """The model for each combination of sizes that it is specialised for."""
+        found = combinations(self.optimized, self.options.specialise, self.options.dims)
+        return tuple((sizes, self._version(sizes)) for sizes in found)
+
+    def _version(self, sizes: SizesByName) -> Compilation:
+        dims = (*self.options.dims, *((name, size, size) for name, size in sizes))
+        options = replace(self.options, specialise=(), dims=dims, tune=self._tuning_share, save_temps=None)
+        made = Compilation(copy_graph(self._untouched), options, weights=self.weights, kernels=self.kernels)
+        try:
+            _ = made.optimized
+        except AotError as error:
+            error.add_note(f"in the version for {text_of(sizes)}")
+            raise
+        return made
+
+    def _level(self, name: str, kernels: dict[Kernel, str]) -> Compilation:
+        """For one of the targets."""
+        options = replace(self.options, target=name, save_temps=None)
+        made = Compilation(self.model, options, optimized=self.optimized, weights=self.weights, kernels=kernels)
+        made.versions = tuple((sizes, one._level(name, kernels)) for sizes, one in self.versions)
+        return made
+
+    @property
+    def _tuning_share(self) -> float | None:
+        """Seconds for one version of all that there are."""
+        asked = [len(sizes) for _, sizes in self.options.specialise]
+        return None if self.options.tune is None else self.options.tune / (1 + prod(asked) if asked else 1)
+
+    @cached_property
     def steps(self) -> Steps:
         steps = define(self.optimized, lower_region)
         for block in list(steps.blocks()):
             fuse(block)
             group(block)
             split(block)
+            hoist(block)
             if not self.options.small_weights:
                 use_winograd(block, self.target)
             lay_out(block)
@@ -110,8 +160,8 @@ class Compilation:
     def tuning(self) -> Tuning:
         """Schedules that were measured, now or for the file; without either, there are none."""
         made = Tuning(self.target, self.options.tune_file)
-        if self.options.tune is not None:
-            made.search(self.options.tune, self._timed, progress=lambda done, total: self._event("tune", done, total))
+        if (seconds := self._tuning_share) is not None:
+            made.search(seconds, self._timed, progress=lambda done, total: self._event("tune", done, total))
             made.save()
         return made
 
@@ -141,7 +191,9 @@ class Compilation:
 
     @cached_property
     def _lowered(self) -> ProgramBuilder:
-        builder = ProgramBuilder(self.optimized, self.steps, self.target, self.tuning.pick)
+        builder = ProgramBuilder(
+            self.optimized, self.steps, self.target, self.tuning.pick, weights=self.weights, kernels=self.kernels
+        )
         builder.build(lambda done, total: self._event("lower", done, total))
         self._save("20-groups.txt", lambda: "\n".join(builder.text) + "\n")
         return builder
@@ -156,11 +208,16 @@ class Compilation:
 
     @property
     def groups(self) -> str:
-        return "\n".join(self._lowered.text) + "\n"
+        lines = list(self._lowered.text)
+        for sizes, one in self.versions:
+            lines += [f"version {text_of(sizes)}", *one._lowered.text]
+        return "\n".join(lines) + "\n"
 
-    @property
+    @cached_property
     def program(self) -> Program:
-        return self._lowered.program
+        """All versions in one."""
+        general = self._lowered.program
+        return join_versions(general, [(sizes, one.program) for sizes, one in self.versions])
 
     def loops(self, kernel: str | None = None) -> str:
         """Loop nests, of one kernel or of all."""
@@ -180,19 +237,17 @@ class Compilation:
 
     @cached_property
     def built(self) -> Built | Levels:
-        """The model's code; several targets share the graph, and nothing behind it."""
+        """The model's code; several targets share the graph and the weights, and nothing between."""
         if len(self.targets) == 1:
             return self._built
-        return join(self.targets, [self._level(name) for name in self.targets])
-
-    def _level(self, name: str) -> Built:
-        one = Compilation(self.optimized, replace(self.options, target=name, save_temps=None))
-        one.__dict__["optimized"] = self.optimized
-        return one._built
+        levels = [self._level(name, {}) for name in self.targets]
+        for one in levels:
+            _ = one.program  # the weights have their size once all are lowered
+        return join(self.targets, [one._built for one in levels])
 
     @cached_property
     def _built(self) -> Built:
-        program = self.program
+        program = replace(self.program, constant_bytes=self.weights.size)
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         self._event("compile", 0, 1)

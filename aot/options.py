@@ -22,9 +22,10 @@ class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
-    least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants. `layouts`:
-    pairs of an input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out, which run
-    over drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
+    least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
+    `specialise`: names of dims and sizes that there are versions for, besides the general one. `layouts`: pairs of an
+    input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out, which run over
+    drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
     `small_weights`: none are transformed for Winograd, which makes them 1.8 or 4 times as large; `tune`: seconds to
     measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from; `print_after`:
     names of passes, or `all`, whose result goes to `on_dump`; `on_event(stage, done, total)` reports progress;
@@ -36,6 +37,7 @@ class CompileOptions:
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
     dims: tuple[tuple[str, int, int | None], ...] = ()
     values: tuple[tuple[str, Nested], ...] = ()
+    specialise: tuple[tuple[str, tuple[int, ...]], ...] = ()
     level: int | None = 1
     external_weights: bool = False
     small_weights: bool = False
@@ -70,6 +72,17 @@ def dims_of(given: Iterable[str]) -> tuple[tuple[str, int, int | None], ...]:
             raise UsageError(f"dim: NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
         low = int(match[2] or 0)
         found.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
+    return tuple(found)
+
+
+def specialise_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """`batch=1,8`: a dimension's name and sizes. UsageError for other texts."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for text in given:
+        match = re.fullmatch(r"([A-Za-z_][\w.]*)=(\d{1,15}(?:,\d{1,15})*)", text)
+        if match is None:
+            raise UsageError(f"specialise: NAME=SIZE,SIZE, for example batch=1,8, got {text}")
+        found.append((match[1], tuple(map(int, match[2].split(",")))))
     return tuple(found)
 
 

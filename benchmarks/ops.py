@@ -23,6 +23,7 @@ from benchmarks.engines import ENGINES
 from benchmarks.op_cases import cases
 from benchmarks.op_models import Case
 from benchmarks.report import machine
+from runtime.errors import AotError
 
 TURN = 0.05  # seconds
 RESULT, SHARE = 1e-3, 0.999  # of the largest value; of the elements, as some lie between two levels or integers
@@ -90,7 +91,10 @@ def compare(case: Case, workers: Sequence[Worker], rounds: int, scratch: Path) -
 
     case.write(scratch / "model")
     np.savez(scratch / "inputs.npz", **case.given)  # type: ignore[arg-type]
-    stages(scratch / "model.xml").built.write_shared(scratch / "model.so")
+    try:
+        stages(scratch / "model.xml").built.write_shared(scratch / "model.so")
+    except AotError as error:
+        return {"failed": str(error)[:120]}
     for worker, file in zip(workers, ("model.so", "model.xml"), strict=True):
         if failed := worker.ask({"load": str(scratch / file)}).get("failed"):
             return {"failed": failed}

@@ -8,7 +8,7 @@ from math import prod
 
 from codegen.define import Definition
 from codegen.expressions import loads, variables, walk
-from codegen.index import Affine, depends_on, factors, normal
+from codegen.index import Affine, bounds, depends_on, factors, normal
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 
 
@@ -103,11 +103,17 @@ def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
 
 def points(d: Definition) -> Size:
     """How often the innermost value is computed."""
-    total: Size = 1
-    for a in all_axes(d):
+    return volume(_extents(all_axes(d)))
+
+
+def _extents(axes: tuple[Var, ...]) -> list[Size]:
+    """Of the axes; where another one decides how far an axis goes, the most that it can be."""
+    found: list[Size] = []
+    for a in axes:
         assert a.extent is not None
-        total = total * a.extent
-    return total
+        inner = not isinstance(a.extent, int) and not variables(a.extent).isdisjoint(axes)
+        found.append(int(bounds(normal(a.extent, {}))[1]) if inner and not isinstance(a.extent, int) else a.extent)
+    return found
 
 
 def volume(extents: Iterable[Size]) -> Size:
@@ -151,10 +157,7 @@ COST = {"exp": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos"
 
 def work(d: Definition) -> Size:
     """Floating-point operations: those of the reduction at each of its points, the others once for each output."""
-    outputs: Size = 1
-    for a in d.axes:
-        assert a.extent is not None
-        outputs = outputs * a.extent
+    outputs = volume(_extents(d.axes))
     r = d.reduction
     if r is None:
         return outputs * max(_operations(d.value, None), 1)

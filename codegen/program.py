@@ -163,8 +163,20 @@ Control = Bind | Let | Check | Label | Jump
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """Calls `first` to `end`, the end excluded, are for requests whose symbols have these sizes alone."""
+
+    sizes: tuple[tuple[str, int], ...]
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """`control`: in the order in which it runs; `at` never decreases. `rules`: over symbols that inputs set."""
+    """`control`: in the order in which it runs; `at` never decreases. `rules`: over symbols that inputs set.
+
+    `versions` of the model for certain sizes stand before the calls for all others.
+    """
 
     name: str
     symbols: tuple[Var, ...]
@@ -181,6 +193,7 @@ class Program:
     rules: tuple[Rule, ...] = ()
     late: tuple[Late, ...] = ()
     control: tuple[Control, ...] = ()
+    versions: tuple[Version, ...] = ()
 
     @property
     def stored(self) -> tuple[Var, ...]:

@@ -35,9 +35,12 @@ from codegen.index import bounds, normal
 from codegen.script_values import Evaluator, ScriptError, is_expr, match_integers
 from runtime.abi import DType
 
-__all__ = ["Script", "ScriptError", "Scripted", "array", "cast", "loops", "parallel", "select", "unrolled", "var"]
+__all__ = [
+    "Script", "ScriptError", "Scripted", "array", "cast", "lanes", "loops", "parallel", "select", "unrolled", "var",
+]  # fmt: skip
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
+LANES = 16  # at most; the compiler cuts such vectors where a target has shorter ones
 LEAST = -(1 << 62)  # of an index
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 
@@ -85,6 +88,11 @@ def parallel(*bounds: Size) -> Any:
 def unrolled(*bounds: Size) -> Any:
     """`for i in unrolled(n)`: one copy of the body for each i."""
     return _range(LoopKind.UNROLLED, bounds)
+
+
+def lanes(*bounds: Size) -> Any:
+    """`for i in lanes(n)`: iterations side by side in vectors; what differs between them lies in arrays."""
+    return _range(LoopKind.VECTOR, bounds)
 
 
 def _range(kind: LoopKind, bounds: tuple[Any, ...]) -> _Range:
@@ -300,7 +308,8 @@ class _Walk(Evaluator):
             self.env.pop(target.id, None)
             self.bind(target, target.id, counter if plain else over.start + counter * over.step)
             self.block(body)
-        self.out.emit(For(counter, self.out.close(block), over.kind))
+        width = LANES if over.kind is LoopKind.VECTOR else 1
+        self.out.emit(For(counter, self.out.close(block), over.kind, width))
         return True
 
     def _iterable(self, node: ast.expr) -> Any:

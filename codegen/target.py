@@ -74,6 +74,11 @@ class Target:
         return "f16c" in self.features or self.machine == "aarch64"
 
     @property
+    def masks(self) -> bool:
+        """Are there loads of chosen lanes of 32 or 64 bits?"""
+        return "avx2" in self.features
+
+    @property
     def fuses(self) -> bool:
         """Is there a fused multiply-add?"""
         return "fma" in self.features or self.machine == "aarch64"

@@ -124,6 +124,8 @@ SEAL_BYTES = 32
 #                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, where only an
 #                             inference tells, {"late": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
+#   versions                  [{"sizes", "first", "end"}]: calls that run where symbols have these sizes, the first that
+#                             fits; those after them run for all other sizes; only if there are several versions
 #   weights, scratch, state   bytes; scratch is for each thread
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of

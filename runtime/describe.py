@@ -47,10 +47,25 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     tensors = [("input", manifest.inputs), ("output", manifest.outputs)]
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
     lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
+    lines += [f"  size     {line}" for line in size_lines(manifest)]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(manifest.features) or 'no features'}"]
     lines += [f"  level    {line}" for line in level_lines(manifest)]
+    lines += [f"  version  {line}" for line in version_lines(manifest)]
     lines += [f"  kernels  {len(manifest.calls)} calls, weights {size_text(int(str(manifest.json['weights'])))}"]
     return "\n".join([*lines, f"  made by  {manifest.json['toolchain']} with {manifest.json['options']}"])
+
+
+def size_lines(manifest: Manifest) -> list[str]:
+    """Sizes that inputs say, with their ranges; those that an inference computes, with the room for them at first."""
+    lines: list[str] = []
+    for symbol in cast(list[dict[str, Any]], manifest.json["symbols"]):
+        most = "or more" if symbol["max"] is None else f"to {symbol['max']}"
+        lines.append(f"{symbol['name']}: {symbol['min']} {most}")
+    rooms = {c["of"]: c["initial"] for c in cast(list[dict[str, Any]], manifest.json["capacities"])}
+    for name in manifest.late:
+        room = f", memory for {rooms[name]} at first" if name in rooms else ""
+        lines.append(f"{name}: computed by the model{room}")
+    return lines
 
 
 def level_lines(manifest: Manifest) -> list[str]:
@@ -61,6 +76,14 @@ def level_lines(manifest: Manifest) -> list[str]:
         state = f"lacks {' '.join(missing)}" if missing else "runs here"
         lines.append(f"{level['target']}, {level['calls']} calls: {state}")
     return lines
+
+
+def version_lines(manifest: Manifest) -> list[str]:
+    """Sizes that the file holds code of their own for, if there are any, the first that is tried first."""
+    versions = cast(list[dict[str, Any]], manifest.json.get("versions", []))
+    sizes = [", ".join(f"{name}={size}" for name, size in v["sizes"].items()) for v in versions]
+    lines = [f"{text}: {v['end'] - v['first']} calls" for text, v in zip(sizes, versions, strict=True)]
+    return [*lines, f"all other sizes: {len(manifest.calls) - versions[-1]['end']} calls"] if versions else []
 
 
 def size_text(size: float) -> str:

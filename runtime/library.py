@@ -197,7 +197,7 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
     if not is_whole(file):
         raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
     embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
-    if embedded is not None and "levels" not in manifest.json:
+    if embedded is not None:
         check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
     if external is not None and weights is not None:
         with weights.open("rb") as side:

@@ -88,13 +88,15 @@ def measure(
 
 
 def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -> list[CallProfile]:
-    """Rows from times[inference, call] in seconds; sorted by median, longest first."""
+    """Rows from times[inference, call] in seconds, of calls that ran; sorted by median, longest first."""
     facts = cast(list[Mapping[str, object]], manifest.json["calls"])
     medians, least = np.median(times, axis=0), times.min(axis=0)
     total = float(medians.sum()) or 1.0
     footprint = cast(int, manifest.json.get("weights", 0))
     rows: list[CallProfile] = []
     for i, call in enumerate(manifest.calls):
+        if not times[:, i].any():  # another version, or another branch
+            continue
         work, traffic = facts[i].get("work"), facts[i].get("traffic")
         row = CallProfile(
             i, call.kernel, call.layers, float(least[i]), float(medians[i]), 100 * float(medians[i]) / total,

@@ -56,6 +56,7 @@ class InferRequest:
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
         self._space = Workspace(library)
+        self._resized = True  # do the inputs have other shapes than those that the sizes were taken for?
 
         self._input_addresses = (ctypes.c_void_p * inputs)()
         self._output_addresses = (ctypes.c_void_p * outputs)()
@@ -203,6 +204,11 @@ class InferRequest:
         self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
         self._busy.release()
 
+    @property
+    def arena_bytes(self) -> int:
+        """Working memory that it holds: what the largest of its inferences needed, since memory was released."""
+        return self._space.arena.nbytes
+
     def enable_profiling(self, on: bool = True) -> None:
         """Take times in the inferences to come."""
         self._request.profile = address(self._profile) if on else None
@@ -260,6 +266,8 @@ class InferRequest:
         if not array.flags.c_contiguous or where % info.align:
             array = self._staged(index, array)
             where = address(array)
+        before = self._bound[index]
+        self._resized |= before is None or before.shape != array.shape
         self._bound[index] = array  # alive as long as the code may read it
         self._unset.discard(index)
         self._input_addresses[index] = where
@@ -282,14 +290,16 @@ class InferRequest:
     def _run(self) -> Outputs:
         if self._unset:
             raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': is set before inference, got none")
-        if self._space.varies or self._request.threads != self._pool.threads:
+        if self._resized or self._request.threads != self._pool.threads:
             self._place()
         results = self._targets()
         while code := self._library.infer(self._pointer):
             if code != ERROR_CAPACITY:
                 raise self._space.failure(code)
+            self._resized = True  # until there is memory for them
             self._space.enlarge(self._pool.threads)
             self._request.arena = address(self._space.arena)
+            self._resized = False
             results = self._targets()
         if self._space.late:
             results = self._space.cut(results)
@@ -302,6 +312,7 @@ class InferRequest:
         self._space.fit(tuple(array.shape for array in self._bound if array is not None), threads)
         self._request.arena = address(self._space.arena)
         self._request.threads = threads
+        self._resized = False
 
     def _targets(self) -> list[Array]:
         """The arrays that outputs are written to; one for each, of its shape or, if that is late, flat and large."""

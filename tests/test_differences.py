@@ -16,16 +16,23 @@ from aot.ir.types import Array, dtype_of
 from aot.opset.activation import Clamp, PRelu
 from aot.opset.blocks import SpaceToBatch
 from aot.opset.class_suppression import MatrixNms
+from aot.opset.deconvolution import ConvolutionBackpropData
 from aot.opset.elementwise_binary import Add, AutoBroadcast, Divide, SquaredDifference, Subtract
 from aot.opset.elementwise_unary import Sqrt
 from aot.opset.embedding import Bag, EmbeddingBagOffsets
 from aot.opset.gather import GatherTree
 from aot.opset.infrastructure import Constant, Parameter, Result
 from aot.opset.normalization import LRN
+from aot.opset.pooling import AvgPool, MaxPool_8
 from aot.opset.quantization import FakeQuantize
-from aot.opset.reduction import ReduceMax, ReduceMean, ReduceProd
+from aot.opset.reduction import ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceProd
+from aot.opset.resize import Interpolate_11
+from aot.opset.resize_weights import Mode
+from aot.opset.scatter import Combination, ScatterElementsUpdate
+from aot.opset.segments import Fill, SegmentMax
 from aot.opset.selection import Sorting
 from aot.opset.spectrum import RDFT
+from aot.opset.windows import AutoPad, Rounding
 from aot.options import CompileOptions
 from codegen.loops import Var
 
@@ -36,6 +43,12 @@ def run(
     op: Op, given: Sequence[Array], constants: Sequence[Array] = (), dynamic: bool = False, outputs: int = 1
 ) -> Array:
     """The compiled operation's first result; `constants` follow the inputs that are given."""
+    return run_all(op, given, constants, dynamic, outputs)[0]
+
+
+def run_all(
+    op: Op, given: Sequence[Array], constants: Sequence[Array] = (), dynamic: bool = False, outputs: int = 2
+) -> list[Array]:
     graph, ports = Graph("difference"), list[OutPort]()
     for k, array in enumerate(given):
         shape = tuple(Var(f"n{k}_{a}") for a in range(array.ndim)) if dynamic else array.shape
@@ -44,8 +57,10 @@ def run(
     for k, array in enumerate(constants):
         node = graph.add(Constant(element_type=dtype_of(array)), name=f"c{k}", data=array)
         ports.append(node.out_port(0))
-    graph.add(Result(), graph.add(op, *ports, name="op", outputs=outputs).out_port(0))
-    return np.asarray(compile_model(graph, CompileOptions(level=None), threads=1)(*given)[0])
+    for port in graph.add(op, *ports, name="op", outputs=outputs).out_ports().values():
+        graph.add(Result(), port)
+    results = compile_model(graph, CompileOptions(level=None), threads=1)(*given)
+    return [np.asarray(results[n]) for n in range(outputs)]
 
 
 def noise(*shape: int) -> Array:
@@ -133,8 +148,41 @@ def test_matrix_nms_by_class() -> None:
 
 def test_reductions_over_no_axis() -> None:
     x = noise(2, 3)
-    for kind in (ReduceMax, ReduceMean, ReduceProd):
+    for kind in (ReduceMax, ReduceMean, ReduceProd, ReduceL1, ReduceL2):
         assert np.array_equal(run(kind(), [x], [np.zeros(0, np.int64)]), x)
+
+
+def test_deconvolution_to_a_shape() -> None:
+    x, w = np.array([[[1, 2, 3]]], np.float32), np.ones((1, 1, 1), np.float32)
+    found = run(ConvolutionBackpropData((2,), auto_pad=AutoPad.VALID), [x], [w, np.array([3])])
+    assert found.tolist() == [[[0, 2, 0]]]  # of 1 0 2 0 3
+
+
+def test_coefficient_of_pillow() -> None:
+    x, target = noise(1, 1, 6, 7), [np.array([3, 4]), np.array([2, 3])]
+    found, other = (run(Interpolate_11(Mode.BICUBIC_PILLOW, cube_coeff=c), [x], target) for c in (-0.75, -0.5))
+    assert np.abs(found - other).max() > 1e-3
+
+
+def test_lowest_of_empty_segments() -> None:
+    ids = np.array([1, 1])
+    for kind, lowest in ((np.float16, -65504), (np.int64, -(2**63))):
+        assert run(SegmentMax(Fill.LOWEST), [np.array([3, 4], kind), ids]).tolist() == [lowest, 4]
+
+
+def test_mean_of_short_integers() -> None:
+    inputs = [np.array([-1, 0], np.int8), np.array([0]), np.array([-2], np.int8)]
+    assert run(ScatterElementsUpdate(Combination.MEAN), inputs, [np.array(0)]).tolist() == [-2, 0]
+
+
+def test_average_of_nothing() -> None:
+    found = run(AvgPool((2,), kernel=(1,), rounding_type=Rounding.CEIL), [np.ones((1, 1, 4), np.float32)])
+    assert found.tolist() == [[[1, 1, 0]]]
+
+
+def test_place_of_the_lowest() -> None:
+    found = run_all(MaxPool_8((2,), kernel=(2,)), [np.array([[[1, 1, 0, 0]]], np.uint8)])
+    assert [y.tolist() for y in found] == [[[[1, 0]]], [[[0, 2]]]]
 
 
 def test_each_case_of_the_page_has_its_test() -> None:

@@ -33,6 +33,7 @@ def infer_outputs(
     for i, operand in enumerate(inputs):
         if operand is None and i in _required(type(op), len(inputs)):
             raise ModelError(f"{name}: input {i} is not connected")
+    _check_elements(op, inputs, name)
     try:
         types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
         if len(types) != count:
@@ -49,6 +50,13 @@ def infer_outputs(
         raise ShapeError(f"{name}: ranks and sizes of the inputs do not fit it, got {given}") from error
     except Exception as error:
         raise InternalError(f"{name}: inference failed: {error!r}") from error
+
+
+def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
+    """ModelError if the data, the first input, has elements of a type that the operation does not have."""
+    data = inputs[0] if inputs else None
+    if data is not None and not op.elements.hold(data.dtype):
+        raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
 
 
 @lru_cache(maxsize=4096)

@@ -31,7 +31,7 @@ def _layer(node: Node) -> str:
 def _branches(node: Node) -> list[Rule]:
     if not isinstance(node.op, If) or not node.op.must_hold(node.regions):
         return []
-    text = f"If {_layer(node)!r}: its condition must hold, because its branches give different ranks"
+    text = f"If {_layer(node)!r}: its branches give different ranks, and what follows fits the other one only"
     return [Rule(select(prim("ne", _expr(node.op.chosen(node.input(0))), 0), 1, 0), 1, text)]
 
 

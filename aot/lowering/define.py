@@ -15,6 +15,7 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, ViewOp
 from aot.ir.types import Array, Dim
 from aot.lowering.agreement import rules
+from aot.lowering.reach import after
 from aot.lowering.sizes import PLAIN
 from aot.lowering.state import Variables, flag_of, read, write
 from aot.lowering.steps import Cycle, Step, Steps, Value
@@ -181,9 +182,20 @@ class Definer:
         # The operation names its reduction axes as it likes, so its own are told apart by names that nothing else has.
         own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
         element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
-        value = rewrite(element(*(rewrite(i, own) for i in index)), self._size)
+        value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
         d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
+
+    def _unclamped(self, e: Expr) -> Expr | None:
+        """What stays within its bounds at any size, without them."""
+        if not isinstance(e, Prim) or e.fn != "min" or e.dtype is not DType.I64:
+            return None
+        sizes, symbols = self.steps.sizes, self.steps.symbols
+        known = frozenset((*symbols, *sizes.meaning))
+        for a, b in (e.args, e.args[::-1]):
+            if variables(b) <= known and not isinstance(a, Const) and after(a, sizes.of(b + 1), sizes, symbols) == 0:
+                return rewrite(a, self._unclamped)
+        return None
 
     def _size(self, e: Expr) -> Expr | None:
         """A name for what is computed from sizes alone."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import prod
 
 from aot.lowering.steps import Step, Steps
+from codegen.access import known
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal
@@ -270,8 +271,8 @@ def _reuses(d: Definition, name: str) -> bool:
         if x.buffer.name == name:
             used = variables(*x.index)
             spare = [a.extent for a in axes if a not in used]
-            points = prod(n for a in axes if isinstance(n := a.extent, int))
-            size = prod(n for n in x.buffer.shape if isinstance(n, int))
+            points = prod(known(a.extent or 1) for a in axes)
+            size = prod(map(known, x.buffer.shape))
             if spare or points > 1.5 * max(size, 1):
                 return True
     return False

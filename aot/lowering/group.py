@@ -14,11 +14,12 @@ from math import prod
 
 from aot.lowering.fuse import simplified
 from aot.lowering.order import Makers, sort
+from aot.lowering.split import divided
 from aot.lowering.steps import Step, Steps
-from codegen.access import volume
+from codegen.access import offset, volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
-from codegen.index import normal
+from codegen.index import bounds, normal
 from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var, dense
 from codegen.program import Region
 
@@ -63,7 +64,7 @@ class _Clusters:
             return
         for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
             cluster = self.of.get(id(self.makers.get(name)))
-            if cluster is not None and self._joins(cluster, step, d):
+            if cluster is not None and (self._joins(cluster, step, d) or self._joins_divided(cluster, step, d)):
                 return
         if d.reduction is not None and streams(d, self.constants):
             self._start(step, d)
@@ -81,6 +82,14 @@ class _Clusters:
         if all(r in d.target for r in rows):
             cluster.dims[d.out.name] = tuple(d.target.index(r) for r in rows)
 
+    def _joins_divided(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
+        """Rows may be parts of an axis: channels in groups."""
+        made = divided(d, loads(d.value)) if d.reduction is None else None
+        if made is None or not self._joins(cluster, step, made):
+            return False
+        step.works = (made,)
+        return True
+
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Does `d` read the cluster at its own rows only, without a detour through steps outside?"""
         if d.reduction is not None and not streams(d, self.constants):
@@ -96,7 +105,7 @@ class _Clusters:
                 return False
         if rows is None or len(set(rows)) != len(rows) or self._detour(cluster, step):
             return False
-        if tuple(r.extent for r in rows) != cluster.extents or not all(r in d.target for r in rows):
+        if tuple(r.extent for r in rows) != cluster.extents or not variables(*d.target) >= set(rows):
             return False
         self._add(cluster, step, d, rows)
         return True
@@ -144,10 +153,26 @@ def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
     What is no constant must move with every output axis, and one load with all axes.
     """
     reduction = d.reduction
-    if reduction is None or any(not isinstance(i, Var | Const) for x in loads(reduction.body) for i in x.index):
+    if reduction is None or not all(map(_each_once, loads(reduction.body))):
         return False
     moving = [variables(*x.index) for x in loads(reduction.body) if x.buffer.name not in constants]
     return all(v >= set(d.axes) for v in moving) and any(v >= {*d.axes, *reduction.axes} for v in moving)
+
+
+def _each_once(x: Load) -> bool:
+    """Does no element belong to two points? So it is with plain indices, and where a dense buffer is read reshaped."""
+    if all(isinstance(i, Var | Const) for i in x.index):
+        return True
+    terms = offset(x.buffer, x.index).terms
+    if not all(isinstance(i, Var) and isinstance(i.extent, int) and i.low == 0 for i in terms):
+        return False
+    reach = 0
+    for axis, step in sorted(terms.items(), key=lambda item: item[1]):
+        assert isinstance(axis, Var) and isinstance(axis.extent, int)
+        if step <= reach:
+            return False
+        reach += step * (axis.extent - 1)
+    return True
 
 
 def _side_by_side(steps: Steps, cluster: _Cluster) -> bool:
@@ -186,9 +211,10 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
         name = d.out.name
         if name not in read_outside and steps.values[name].region is Region.ARENA and name in cluster.dims:
             temp = _temp(d.out, cluster.dims[name], r)
-            if all(isinstance(n, int) for n in temp.shape[len(r) :]):  # a row of unknown length stays in the arena
+            static = all(isinstance(n, int) for n in temp.shape[len(r) :])
+            if static or _row_bytes([temp], len(r)) <= ROW_BYTES // 4:  # a row of unknown length stays in the arena
                 temps[name] = temp
-    if _row_bytes(temps.values()) > ROW_BYTES:
+    if _row_bytes(temps.values(), len(r)) > ROW_BYTES:
         return
     made = tuple(_on_row(s, cluster, r, temps) for s in cluster.steps)
     step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
@@ -212,8 +238,13 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
     return dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
 
 
-def _row_bytes(temps: Iterable[Buffer]) -> int:
-    return sum(prod(n for n in b.shape if isinstance(n, int)) * b.dtype.compute.bytes for b in temps)
+def _row_bytes(temps: Iterable[Buffer], rows: int) -> float:
+    """What the temporaries take for a point of the `rows` axes that come first, at most."""
+    return sum(prod(map(_most, b.shape[rows:])) * b.dtype.compute.bytes for b in temps)
+
+
+def _most(n: Size) -> float:
+    return n if isinstance(n, int) else bounds(normal(n, {}))[1]
 
 
 def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]) -> Definition:
@@ -221,7 +252,7 @@ def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, 
     d = step.definition
     assert d is not None
     rows = cluster.rows[id(step)]
-    change = _parts(rows, r)
+    change = parts(rows, r)
     value = simplified(_to_temps(rewrite(d.value, change), cluster, r, temps))
     axes = (*r, *(a for a in d.axes if a not in rows))
     if d.out.name in temps:
@@ -230,7 +261,7 @@ def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, 
     return Definition(d.out, axes, value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))
 
 
-def _parts(rows: tuple[Var, ...], r: tuple[Var, ...]) -> dict[Expr, Expr]:
+def parts(rows: tuple[Var, ...], r: tuple[Var, ...]) -> dict[Expr, Expr]:
     """Each row axis as a part of the flattened one."""
     change: dict[Expr, Expr] = {}
     if r:

@@ -28,6 +28,8 @@ from codegen.traverse import Work, members, move_loads, rewrite_work
 PAGE = 4096
 LINE = 64
 ROUNDS = 3
+APART = 5  # elements between neighbours from which on each is read by itself
+OFTEN = 16  # reads of an element from which on a copy in a better layout pays
 SCATTER = 4.0  # what storing an element by itself costs, against reading one by itself in a product
 
 
@@ -55,9 +57,10 @@ def lay_out(steps: Steps) -> None:
 
 
 def copy_padded_inputs(steps: Steps) -> None:
-    """An input that a window reads again and again is first copied into a layout of our own."""
+    """An input that a window or a product reads again and again is first copied into a layout of our own."""
     constants = steps.constants()
-    wanted = {n for s in steps.steps for w in s.works for d in members(w) for n in _windows(d, constants, w)}
+    works = [(w, d) for s in steps.steps for w in s.works for d in members(w)]
+    wanted = {n for w, d in works for n in (*_windows(d, constants, w), *_across(d, constants))}
     for name in dict.fromkeys(steps.inputs):
         if name in wanted and steps.values[name].region is not Region.CONSTANT:
             value = steps.values[name]
@@ -75,6 +78,21 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
     axes = set(d.reduction.axes)
     indices = [(x.buffer.name, i) for x in loads(d.value) for i in x.index if not isinstance(i, Var | Const)]
     return {name for name, i in indices if not isinstance(work, Group) or variables(i) & axes}
+
+
+def _across(d: Definition, constants: frozenset[str]) -> set[str]:
+    """What a product reads often, and not along its lanes."""
+    if d.reduction is None or streams(d, constants):
+        return set()
+    lane, count = lane_axis(d, constants), known(points(d))
+    if lane is None:
+        return set()
+    found = [x for x in _memory(d) if x.buffer.name not in constants and dim_of(x.index, lane) is not None]
+    return {
+        x.buffer.name
+        for x in found
+        if offset(x.buffer, x.index).terms.get(lane) != 1 and count >= OFTEN * prod(map(known, x.buffer.shape))
+    }
 
 
 def _copy(steps: Steps, value: Value) -> None:
@@ -129,15 +147,33 @@ def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
                 _add(votes, x.buffer, inner[-1], weight / 4)
         return
     lane = lane_axis(d, steps.constants())
+    if _stays(d, steps):
+        return
     if lane is not None and (dim := dim_of(d.target, lane)) is not None:
         _add(votes, d.out, dim, SCATTER * float(prod(known(a.extent or 1) for a in d.axes)))
     for x in loads(d.reduction.body):
         along = dim_of(x.index, lane, d.axes) if lane is not None else None
-        summed = [k for a in d.reduction.axes if (k := dim_of(x.index, a)) is not None]
+        longest = sorted(d.reduction.axes, key=lambda a: known(a.extent or 1))
+        summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
         if along is not None:
             _add(votes, x.buffer, along, weight)
         elif summed:
             _add(votes, x.buffer, summed[-1], weight / 8)
+
+
+def _stays(d: Definition, steps: Steps) -> bool:
+    """A window between an input and an output that lie in rows: two changes of layout cost more than its lanes gain."""
+    assert d.reduction is not None
+    given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
+    last = d.target[-1] if d.target else None
+    regions = {name: value.region for name, value in steps.values.items()}  # a group's temporaries have none
+    if not isinstance(last, Var) or regions.get(d.out.name) is not Region.OUTPUT:
+        return False
+    return all(
+        (x.buffer.name in given or regions.get(x.buffer.name) is Region.INPUT)
+        and 0 < normal(x.index[-1], {}).terms.get(last, 0) < APART
+        for x in loads(d.reduction.body)
+    )
 
 
 def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from math import prod
+from dataclasses import replace
 
 from aot.ir.graph import Graph
-from aot.ir.types import Array, numpy_dtype
 from aot.lowering.flow import Flow
-from aot.lowering.memory import ALIGN, Plan, plan
-from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
+from aot.lowering.memory import Plan, plan
+from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, sizes_of
+from aot.lowering.weights import Constants, Weights
 from codegen.access import traffic, volume
 from codegen.access import work as operations
 from codegen.define import Definition, Group
 from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var
 from codegen.nest import apply, units
-from codegen.pack import pack_array, pack_buffer
 from codegen.printer import definition_text, schedule_text
-from codegen.program import Bind, Call, ConstantBlock, Late, Let, Place, Program, Region, Tensor
+from codegen.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from codegen.schedule import Pack, Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
@@ -30,49 +28,17 @@ Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
 CAPACITY = 64  # of a symbol without an end, at first
 
 
-@dataclass(slots=True)
-class _Constants:
-    """Blocks of weights; equal bytes are stored once."""
-
-    blocks: list[ConstantBlock] = field(default_factory=list[ConstantBlock])
-    size: int = 0
-    known: dict[tuple[str, Pack | None], int] = field(default_factory=dict[tuple[str, Pack | None], int])
-
-    def add(self, value: Value, plan: Pack | None) -> int:
-        key = (value.name, plan)
-        if key not in self.known:
-            assert value.data is not None
-            self.known[key] = self.size
-            self.blocks.append(_block(self.size, value, stored(value.data, value.buffer), plan))
-            self.size += -(-max(self.blocks[-1].nbytes, 1) // ALIGN) * ALIGN
-        return self.known[key]
-
-
-def _block(offset: int, value: Value, data: Array, plan: Pack | None) -> ConstantBlock:
-    if plan is None and value.arrange is None:
-        return ConstantBlock(offset, data)
-    shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
-    count = prod(n for n in shape if isinstance(n, int))
-
-    def arrange(source: Array) -> Array:
-        made = source if value.arrange is None else value.arrange(source)
-        return made if plan is None else pack_array(made, plan)
-
-    return ConstantBlock(offset, data, arrange, count * data.itemsize)
-
-
-def stored(data: Array, buffer: Buffer) -> Array:
-    """The data as it lies in memory: packed types one element a byte."""
-    return data.astype(numpy_dtype(buffer.dtype), copy=False)
-
-
 class ProgramBuilder:
     """Makes the program step by step; `text` collects what was chosen, for dumps."""
 
-    def __init__(self, graph: Graph, steps: Steps, target: Target, pick: Pick = choose) -> None:
+    def __init__(
+        self, graph: Graph, steps: Steps, target: Target, pick: Pick = choose, *, weights: Weights | None = None,
+        kernels: dict[Kernel, str] | None = None,
+    ) -> None:  # fmt: skip
+        """`weights`: of all programs of a library; `kernels`: of all versions of one, by what they are called."""
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
-        self.constants = _Constants()
-        self.kernels: dict[Kernel, str] = {}
+        self.constants = Constants(weights if weights is not None else Weights())
+        self.kernels = kernels if kernels is not None else {}
         self.names: set[str] = set()
         self.calls: list[Call] = []
         self.text: list[str] = []
@@ -89,8 +55,8 @@ class ProgramBuilder:
         outputs = self._tensors(Region.OUTPUT)
         late = self._late()
         self.program = Program(
-            self.steps.name, self.steps.symbols, kernels, tuple(self.calls), tuple(self.constants.blocks),
-            self.constants.size, arena.size, 0, self._tensors(Region.INPUT), outputs,
+            self.steps.name, self.steps.symbols, kernels, tuple(self.calls), self.constants.blocks,
+            self.constants.weights.size, arena.size, 0, self._tensors(Region.INPUT), outputs,
             computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
             state_bytes=self.steps.state_bytes, control=tuple(self.flow.control), late=late,
         )  # fmt: skip

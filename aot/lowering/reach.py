@@ -8,13 +8,13 @@ from __future__ import annotations
 from math import gcd, inf
 
 from aot.lowering.sizes import Sizes
-from codegen.index import Affine, bounds, normal
+from codegen.index import Affine, bounds, factors, normal
 from codegen.loops import Const, Expr, Prim, Size, Var
 
 
 def before(index: Expr) -> int | None:
     """The most points that `index` can lie before the first element; None if there is no limit."""
-    low, _ = bounds(normal(index, {}))
+    low, _ = bounds(_without_rests(normal(index, {}), False))
     return None if low == -inf else max(0, -int(low))
 
 
@@ -23,12 +23,37 @@ def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> 
     high = bounds(normal(index, {}))[1]
     if isinstance(extent, int) and high < inf:
         return max(0, int(high) - extent + 1)
-    last = _last(normal(index, {}), frozenset((*symbols, *sizes.meaning)))
+    last = _last(_without_rests(normal(index, {}), True), frozenset((*symbols, *sizes.meaning)))
     if last is None:
         return None
     past = normal(sizes.written_out(last) - (extent if isinstance(extent, int) else sizes.written_out(extent)), {})
     most = _most(past)
     return None if most is None else max(0, most + 1)
+
+
+def _without_rests(a: Affine, top: bool) -> Affine:
+    """`a` with remainders at an end: x - m * (x // m) is m - 1 at most, and at least 0."""
+    while (found := next((r for t, c in a.terms.items() if (r := _rest(t, c)) is not None), None)) is not None:
+        whole, x, m, times = found
+        end = normal(m - 1, {}).times(times) if top else Affine({})
+        a = a.plus(Affine({whole: a.terms[whole]}), -1).plus(normal(x, {}).times(times), -1).plus(end)
+    return a
+
+
+def _rest(term: Expr, c: int) -> tuple[Expr, Expr, Expr, int] | None:
+    """The term, x, m and k where c * term = -k * m * (x // m), for positive k."""
+    parts = list(factors(term))
+    for part in parts if c < 0 else ():
+        match part:
+            case Prim("floordiv", (x, Const(n))) if len(parts) == 1 and n > 0 and c % int(n) == 0:
+                return term, x, Const(n), -c // int(n)
+            case Prim("floordiv", (x, m)) if sorted(map(repr, factors(m))) == sorted(
+                repr(p) for p in parts if p is not part
+            ):
+                return term, x, m, -c
+            case _:
+                pass
+    return None
 
 
 def _last(a: Affine, sizes: frozenset[Var]) -> Expr | None:

@@ -21,6 +21,8 @@ from runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
+CAPACITY = ".most"  # ends the names of capacities
+MOST_FREE = 8  # capacities multiplied in the memory of one tensor: beyond, no machine has it
 
 
 class Sizes:
@@ -104,6 +106,9 @@ class Sizes:
             high = Intervals(self.late.__contains__, self._held, self.facts).of(plain)[1]
         if high is None:
             raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
+        if (degree := _degree(high, {})) > MOST_FREE:
+            grows = f"{MOST_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
+            raise UnsupportedError(f"some of the sizes must be known at compile time: {grows}")
         return self.of(prim("max", high, 0))
 
     def learn(self, one: Size, other: Size) -> None:
@@ -126,7 +131,7 @@ class Sizes:
             return low, high
         capacity = self.late[symbol]
         if capacity is None:
-            capacity = self.late[symbol] = Var(f"{symbol.name}.most", None, 1)
+            capacity = self.late[symbol] = Var(f"{symbol.name}{CAPACITY}", None, 1)
         return (Const(0) - capacity if low is None else low), capacity if high is None else high
 
     def written_out(self, size: Size) -> Expr:
@@ -145,3 +150,16 @@ def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
     """How far a symbol can be from 0 by its type; wide types say nothing."""
     low = Const(symbol.low) if symbol.low > -_WIDE else None
     return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None
+
+
+def _degree(e: Expr, known: dict[Expr, int]) -> int:
+    """How many capacities are multiplied with each other in a bound at most."""
+    if e not in known:
+        if isinstance(e, Var):
+            known[e] = int(e.name.endswith(CAPACITY))
+        elif isinstance(e, Prim):
+            parts = [_degree(a, known) for a in e.args]
+            known[e] = sum(parts) if e.fn == "mul" else max(parts[:1] if e.fn == "floordiv" else parts, default=0)
+        else:
+            known[e] = 0
+    return known[e]

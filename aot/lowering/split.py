@@ -7,13 +7,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from aot.lowering.steps import Steps
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal
-from codegen.loops import Const, Expr, Load, Prim, Var
+from codegen.loops import Const, Expr, Load, Prim, Size, Var, as_expr
+from runtime.abi import DType
 
 FEW = 8  # channels that do not fill a vector
 
@@ -29,14 +31,27 @@ def split(steps: Steps) -> None:
 
 
 def _split(d: Definition) -> Definition | None:
+    assert d.reduction is not None
+    made = divided(d, loads(d.reduction.body))
+    if made is None:
+        return None
+    kept = [a for a in d.axes if a in made.axes]
+    parts = [a for a in made.axes if a not in kept]
+    quotients, rests = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+    if not _plain(made, quotients):
+        return None
+    return _merged(made, [a for a in kept if _is_channel(made, a, rests)], rests)
+
+
+def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
+    """Each axis that `sites` read by quotient and remainder as two: first those that stay, quotients, remainders."""
     change: dict[Expr, Expr] = {}
     quotients: list[Var] = []
     rests: list[Var] = []
     for a in d.axes:
-        step = _step(d, a)
+        step = _step(sites, a)
         if step:
-            assert isinstance(a.extent, int)
-            quotients.append(Var(a.name, a.extent // step))
+            quotients.append(Var(a.name, _part(a, step)))
             rests.append(Var(f"{a.name}{step}", step))
             change[a] = quotients[-1] * step + rests[-1]
     if not change:
@@ -44,24 +59,32 @@ def _split(d: Definition) -> Definition | None:
     value = _normalised(rewrite(d.value, change))
     index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
     kept = [a for a in d.axes if a not in change]
-    made = Definition(d.out, (*kept, *quotients, *rests), value, index)
-    if not _plain(made, (*quotients, *rests)):
-        return None
-    return _merged(made, [a for a in kept if _is_channel(made, a)], rests)
+    return Definition(d.out, (*kept, *quotients, *rests), value, index)
 
 
-def _step(d: Definition, a: Var) -> int:
-    """What `a` is divided by wherever the reduction reads with it; 0 if that is not one number."""
-    assert d.reduction is not None
+def _step(sites: Sequence[Load], a: Var) -> int:
+    """What `a` is divided by wherever these read with it; 0 if that is not one number."""
     found = {
         int(q.args[1].value)
-        for x in loads(d.reduction.body)
+        for x in sites
         for i in x.index
         for q in walk(normal(i, {}).expr())
-        if isinstance(q, Prim) and q.fn == "floordiv" and q.args[0] == a and isinstance(q.args[1], Const)
-    }
+        if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
+        and isinstance(q.args[1], Const)
+    }  # fmt: skip
     step = found.pop() if len(found) == 1 else 0
-    return step if step > 1 and isinstance(a.extent, int) and a.extent % step == 0 else 0
+    return step if step > 1 and _part(a, step) is not None else 0
+
+
+def _part(a: Var, step: int) -> Size | None:
+    """The extent over `step`; None if that is no whole number."""
+    if a.extent is None:
+        return None
+    size = normal(as_expr(a.extent, DType.I64), {})
+    if size.const % step or any(c % step for c in size.terms.values()):
+        return None
+    part = normal(size.expr() // step, {}).expr()
+    return int(part.value) if isinstance(part, Const) else part
 
 
 def _normalised(e: Expr) -> Expr:
@@ -73,15 +96,23 @@ def _normalised(e: Expr) -> Expr:
     return rewrite(e, change)
 
 
-def _plain(d: Definition, axes: tuple[Var, ...]) -> bool:
-    """Is each axis alone in the indices that it is in, wherever the reduction reads?"""
+def _plain(d: Definition, quotients: list[Var]) -> bool:
+    """Does each quotient move by one element in the indices that it is in, wherever the reduction reads?"""
     assert d.reduction is not None
-    return all(i in axes or not variables(i) & set(axes) for x in loads(d.reduction.body) for i in x.index)
+    indices = [(i, normal(i, {}).terms) for x in loads(d.reduction.body) for i in x.index]
+    return all(a not in variables(i) or (terms.get(a) == 1 and not _inside(a, terms))
+               for i, terms in indices for a in quotients)  # fmt: skip
 
 
-def _is_channel(d: Definition, a: Var) -> bool:
+def _inside(a: Var, terms: Mapping[Expr, int]) -> bool:
+    return any(a in variables(t) for t in terms if t != a)
+
+
+def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
+    """Is it read where the remainders are, and nowhere else?"""
     assert d.reduction is not None
-    return any(a in x.index for x in loads(d.reduction.body)) and not all(a in x.index for x in loads(d.reduction.body))
+    sites = loads(d.reduction.body)
+    return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
 
 
 def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from aot.lowering.steps import Step, Steps, Value
+from codegen.access import varies
 from codegen.loops import Buffer, Var, dense
 from codegen.program import Region
 from codegen.schedules.winograd import Winograd, choose_size, form_of, transformed, winograd
@@ -25,14 +26,14 @@ def use_winograd(steps: Steps, target: Target) -> None:
         m = choose_size(form) if form is not None else 0
         if d is None or form is None or not m:
             continue
-        made = winograd(d, form, m, target)
+        made = winograd(d, form, m, target, steps.sizes.of)
         if made.weights.name not in steps.values:
             data = steps.values[form.w.buffer.name].data
             assert data is not None
             steps.values[made.weights.name] = Value(
                 made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, m=m)
             )
-        alone = made.blocks < FEW and len(made.work.axes) == 1  # one picture
+        alone = made.blocks < FEW and len(made.work.axes) == 1 and not varies(made.work.axes)  # one picture
         parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]
     steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
 

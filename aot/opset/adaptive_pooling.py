@@ -112,7 +112,7 @@ class AdaptiveMaxPool(Adaptive, LoopOp):
         for s, i, k in zip(shares, point[2:], ks, strict=True):
             if not s.even:
                 hit = prim("and", hit, prim("lt", as_expr(k, DType.I64), s.length(i)))
-        index = first_of(ks, hit, flat_index(at, x.shape[2:], 0), x.shape[2:])
+        index = first_of(ks, hit, flat_index(at, x.shape[2:], 0))
         return (
             Definition(values, point, reduce_over("max", ks, value)),
             Definition(places, point, cast(index, self.index_element_type)),

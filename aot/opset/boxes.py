@@ -7,7 +7,7 @@ import numpy as np
 from aot.ir.op import Operand
 from aot.ir.types import Array, Dim, differs
 from codegen.loops import Buffer, Expr, prim, select
-from codegen.script import Scripted, loops, var
+from codegen.script import LANES, Script, Scripted, array, lanes, loops, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -87,6 +87,17 @@ def keep_apart(
         mine = order[(*row, k)]
         free = var(1, DType.I64)
         j = var(0, DType.I64)
+        if not isinstance(overlap_of, Script):  # an expression can be computed for many at once
+            over = array(LANES, dtype=DType.BOOL)
+            while free == 1 and j + LANES <= counts[row]:
+                for v in lanes(LANES):
+                    over[v] = overlap_of(boxes, mine, kept[(*row, j + v)]) > limit
+                for half in (8, 4, 2, 1):
+                    for v in lanes(half):
+                        over[v] = prim("or", over[v], over[v + half])
+                if over[0]:
+                    free = 0
+                j += LANES
         while free == 1 and j < counts[row]:
             if overlap_of(boxes, mine, kept[(*row, j)]) > limit:
                 free = 0

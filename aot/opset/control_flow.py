@@ -38,7 +38,7 @@ UNLIMITED = 1 << 62  # iterations
 class If(RegionOp):
     """Input 0 chooses between the regions `then` and `else`; sizes that differ are those of the one that runs.
 
-    Where ranks differ, the condition must hold: only `then` fits what reads the outputs.
+    Where ranks differ, the condition must hold: only `then` fits what reads the outputs, see `settle_ranks`.
     """
 
     then_inputs: tuple[InputMap, ...] = ()

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Element, Input, Operand, op
+from aot.ir.op import DecomposedOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.families import Elementwise, has_symbols
 from codegen.loops import Expr, cast, prim
@@ -83,6 +83,7 @@ SMALL = {
     DType.F8E4M3FNUZ: Small(3, 2.0**-7, 240.0, np.nan), DType.F8E5M2FNUZ: Small(2, 2.0**-15, 57344.0, np.nan),
     DType.F4E2M1: Small(1, 1.0, 6.0, 6.0),
 }  # fmt: skip
+HALF = Small(10, 2.0**-14, 65504.0, np.inf)
 
 
 def rounded(x: Expr, form: Small) -> Expr:
@@ -147,6 +148,33 @@ class BitCast(Elementwise):
 
     def reference(self, x: Array) -> Array:
         return x.view(numpy_dtype(self.destination_type))
+
+
+@op()
+class Rounded(Elementwise):
+    """x, of a short float type, rounded to that type here: else what is fused stays f32 until it is stored."""
+
+    elements = Elements.FLOAT
+
+    def compute(self, out: TensorType, x: Input) -> Element:
+        match out.dtype:
+            case DType.BF16:
+                return lambda *index: _to_bfloat(x(*index))
+            case DType.F16:
+                return lambda *index: rounded(x(*index), HALF)
+            case _:
+                return x
+
+    def reference(self, x: Array) -> Array:
+        return x
+
+
+def _to_bfloat(x: Expr) -> Expr:
+    """The upper half of the bits, to nearest even."""
+    bits = prim("bits", x, dtype=DType.I32)
+    odd = prim("and", prim("shr", bits, 16), 1)
+    near = prim("bits", prim("and", bits + odd + 0x7FFF, -0x10000), dtype=DType.F32)
+    return prim("select", prim("eq", x, x), near, x)
 
 
 @op("opset1")

@@ -11,7 +11,7 @@ from aot.opset.roi_pooling import between, bilinear, check_boxes, f32, whole_num
 from codegen.loops import Buffer, prim
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-from runtime.errors import ShapeError
+from runtime.errors import ShapeError, UnsupportedError
 
 
 @op("opset1")
@@ -37,8 +37,10 @@ class DeformablePSROIPooling(LoopOp):
         check_boxes("DeformablePSROIPooling", x, rois)
         if isinstance(x.shape[1], int) and x.shape[1] != self.output_dim * self.group_size**2:
             raise ShapeError(f"{self.type}: channels must be {self.output_dim * self.group_size**2}, got {x.shape[1]}")
-        if offsets is not None and (offsets.rank != 4 or not isinstance(offsets.shape[1], int)):
+        if offsets is not None and offsets.rank != 4:
             raise ShapeError(f"{self.type}: offsets must have rank 4, got {offsets.type}")
+        if offsets is not None and not isinstance(offsets.shape[1], int):
+            raise UnsupportedError(f"{self.type}: dimension 1 of the offsets must be known, got {offsets.type}")
         return TensorType(x.dtype, (rois.shape[0], self.output_dim, self.group_size, self.group_size))
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, offsets: Input | None = None) -> tuple[Work, ...]:

@@ -12,9 +12,12 @@ from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import axis
 from codegen.loops import Buffer, Const, Expr, Reduce, as_expr, cast, prim
-from codegen.script import Scripted, loops, parallel, var
+from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+
+ROW = 128  # numbers of a row that are summed at once
 
 
 class Bag(StrEnum):
@@ -85,18 +88,41 @@ def _one_bag(
     row: Scripted, mean: bool,
 ) -> None:  # fmt: skip
     """`bag`: its number, first entry and last + 1. Row `default` where there are none and it is not negative."""
-    bag, first, last = bag
-    for e in range(volume(row)):
-        at = unravel(e, row)
-        total = var(0, out.dtype.compute)
-        for j in range(first, last):
-            value = table[(indices[j], *at)]
-            total += value if weights is None else value * weights[j]
-        if mean and last > first:
-            total = total / cast(last - first, out.dtype)
-        if last <= first and default >= 0:
-            total = table[(default, *at)]
-        out[(bag, *at)] = total
+    size = volume(row)
+    width = min(size, ROW) if isinstance(size, int) else 1
+    for part in range(size // max(width, 1)):
+        _columns(out, table, indices, weights, bag, default, (row, part * width, width), mean)
+    if width > 1 and size % width:
+        _columns(out, table, indices, weights, bag, default, (row, size - size % width, size % width), mean)
+
+
+@loops
+def _columns(
+    out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
+    part: Scripted, mean: bool,
+) -> None:  # fmt: skip
+    """A part of the rows: their shape, the first column, and how many."""
+    number, first, last = bag
+    row, start, width = part
+    total = array(width, dtype=out.dtype.compute)
+    for v in lanes(width):
+        total[v] = 0
+    for j in range(first, last):
+        chosen = cast(indices[j], DType.I64)
+        for v in lanes(width):
+            total[v] += _term(table[(chosen, *unravel(start + v, row))], weights, j)
+    if mean and last > first:
+        for v in lanes(width):
+            total[v] = total[v] / cast(last - first, out.dtype)
+    if last <= first and default >= 0:
+        for v in lanes(width):
+            total[v] = table[(default, *unravel(start + v, row))]
+    for v in lanes(width):
+        out[(number, *unravel(start + v, row))] = total[v]
+
+
+def _term(value: Expr, weights: Buffer | None, j: Scripted) -> Expr:
+    return value if weights is None else value * weights[j]
 
 
 @loops

@@ -17,7 +17,7 @@ from aot.opset.slicing import Prefix
 from codegen.loops import Buffer, Space, dense
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-from runtime.errors import ShapeError
+from runtime.errors import ShapeError, UnsupportedError
 
 
 @op("opset9")
@@ -86,6 +86,8 @@ class GenerateProposalsWithin(LoopOp):
         for a, b, what in self.conditions(images, anchors, deltas, scores):
             if isinstance(b, int) and differs(a, b):
                 raise ShapeError(f"GenerateProposals: {what} differ: {a} and {b}")
+        if not isinstance(images.shape[1], int):
+            raise UnsupportedError(f"GenerateProposals: the numbers of an image must be known, got {images.type}")
         if images.shape[1] not in (3, 4):
             raise ShapeError(f"GenerateProposals: images have 3 or 4 numbers, got {images.type}")
         n, a, h, w = scores.shape

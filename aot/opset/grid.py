@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
 from aot.ir.types import Array, Dim, TensorType
-from codegen.loops import Expr, as_expr, cast, prim
+from codegen.loops import Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -65,7 +65,7 @@ class GridSample(ComputeOp):
                 return self._pixel(image, (n, c), row, column)
 
             if self.mode is SampleMode.NEAREST:
-                return pixel(cast(prim("round_even", y), DType.I64), cast(prim("round_even", x), DType.I64))
+                return pixel(_index(prim("round_even", y)), _index(prim("round_even", x)))
             return cast(_weighted(y, x, self.mode is SampleMode.BICUBIC, pixel), out.dtype)
 
         return element
@@ -81,8 +81,15 @@ class GridSample(ComputeOp):
         height, width = image.shape[2], image.shape[3]
         if self.padding_mode is not Outside.ZEROS:
             row, column = self._inside(row, height), self._inside(column, width)
-        value = prim("within", column, as_expr(width, DType.I64), image(*at, row, column), 0)
-        return prim("within", row, as_expr(height, DType.I64), value, 0)
+        sizes = ((row, height), (column, width))
+        within = [prim("lt", cast(i, DType.U64), cast(as_expr(n, DType.I64), DType.U64)) for i, n in sizes]
+        if not all(isinstance(n, int) and n for _, n in sizes):  # there may be no pixel to read
+            outside = select(prim("and", *within), as_expr(0, DType.I64), 1)
+            return prim("within", outside, 1, image(*at, row, column), 0)
+        if self.padding_mode is not Outside.ZEROS:
+            return image(*at, row, column)
+        value = image(*at, *(prim("max", prim("min", i, n - 1), 0) for i, n in sizes))
+        return select(prim("and", *within), value, as_expr(0, value.dtype))
 
     def _inside(self, i: Expr, n: Dim) -> Expr:
         if self.padding_mode is Outside.BORDER:
@@ -132,10 +139,15 @@ class GridSample(ComputeOp):
         return np.where(valid[:, None], found, np.zeros((), image.dtype))
 
 
+def _index(place: Expr) -> Expr:
+    """A whole number within `FAR`, which 32 bits hold: there are vector instructions for them everywhere."""
+    return cast(cast(place, DType.I32), DType.I64)
+
+
 def _weighted(y: Expr, x: Expr, cubic: bool, pixel: Pixel) -> Expr:
     """Sum over the pixels around (y, x)."""
     top, left = prim("floor", y), prim("floor", x)
-    row, column = cast(top, DType.I64), cast(left, DType.I64)
+    row, column = _index(top), _index(left)
     down, right = y - top, x - left
     first = -1 if cubic else 0
     across = _cubic(right) if cubic else [1.0 - right, right]

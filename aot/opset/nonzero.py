@@ -12,6 +12,7 @@ from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, axis_of, fresh, op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
+from aot.opset.decomposition import numbers
 from aot.opset.slicing import Prefix
 from codegen.loops import Buffer, Expr, Space, dense
 from codegen.script import Scripted, loops, var
@@ -22,19 +23,20 @@ SINGLE = TensorType(DType.I64, ())
 
 @op("opset3")
 class NonZero(DecomposedOp):
-    """Indices [rank, n] of the n elements that are not 0, in row-major order."""
+    """Indices [rank, n] of the n elements that are not 0, in row-major order; a scalar has one dimension here."""
 
     output_type: DType = DType.I64
 
     def infer(self, x: Operand) -> TensorType:
-        return TensorType(self.output_type, (x.rank, fresh(self, "count", volume(x.shape), x)))
+        return TensorType(self.output_type, (max(x.rank, 1), fresh(self, "count", volume(x.shape), x)))
 
     def decompose(self, build: Builder, x: OutPort) -> OutPort:
+        x = x if x.type.rank else build.Reshape(x, numbers(build, [1]))
         found = build.node(NonZeroWithin(self.output_type), x, outputs=2)
         return build(Prefix(1), found.out_port(0), found.out_port(1))
 
     def reference(self, x: Array) -> Array:
-        return np.array(np.nonzero(x), numpy_dtype(self.output_type)).reshape(x.ndim, -1)
+        return np.array(np.nonzero(np.atleast_1d(x)), numpy_dtype(self.output_type)).reshape(max(x.ndim, 1), -1)
 
 
 @op()

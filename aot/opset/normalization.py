@@ -256,6 +256,16 @@ class GroupNormalization(DecomposedOp):
         return (back * wide(scale).reshape(shape) + wide(bias).reshape(shape)).astype(x.dtype)
 
 
+def _raised(x: Expr, exponent: float) -> Expr:
+    """x^exponent for x >= 0; whole quarters, as the usual 0.75 is, by square roots, which are exact to a rounding."""
+    quarters = exponent * 4
+    if quarters not in (1, 2, 3, 4):
+        return prim("pow", x, exponent)
+    root = prim("sqrt", x)
+    parts = {1: (prim("sqrt", root),), 2: (root,), 3: (root, prim("sqrt", root)), 4: (x,)}[int(quarters)]
+    return parts[0] * parts[1] if len(parts) > 1 else parts[0]
+
+
 @op("opset1")
 class LRN(ComputeOp):
     """x / (bias + alpha / size^n * sum of x * x over a region of `size` elements along each of the n axes)^beta."""
@@ -285,7 +295,7 @@ class LRN(ComputeOp):
             at = [i + inner[a] - half if a in inner else i for a, i in enumerate(index)]
             value = x.padded(*at)
             total = Reduce("add", tuple(inner.values()), value * value) if inner else value * value
-            return x(*index) / prim("pow", total * (self.alpha / self.size ** len(chosen)) + self.bias, self.beta)
+            return x(*index) / _raised(total * (self.alpha / self.size ** len(chosen)) + self.bias, self.beta)
 
         return element
 

@@ -90,9 +90,12 @@ class Pad(ComputeOp):
 
     def reference(self, x: Array, begins: Array, ends: Array, value: Array | None = None) -> Array:
         low, high = [int(a) for a in begins.reshape(-1)], [int(a) for a in ends.reshape(-1)]
-        cut = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, a, b in zip(x.shape, low, high, strict=True))]
         widths = [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)]
         if self.pad_mode is PadMode.CONSTANT:
             fill = 0 if value is None else np.asarray(value).reshape(-1)[0].astype(x.dtype)
-            return np.pad(cut, widths, constant_values=fill)
-        return np.pad(cut, widths, mode=str(self.pad_mode.value))  # type: ignore[call-overload]
+            wide: Array = np.pad(x, widths, constant_values=fill)
+        else:
+            mirrored: Array = np.pad(x, widths, mode=str(self.pad_mode.value))  # type: ignore[call-overload]
+            wide = np.asarray(mirrored, x.dtype)
+        sizes = zip(wide.shape, low, high, strict=True)
+        return wide[tuple(slice(max(-a, 0), n - max(-b, 0)) for n, a, b in sizes)]

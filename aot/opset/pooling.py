@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Op, Operand, Work, attr, axis_of, op
-from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
+from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.windows import AutoPad, Rounding, Windows, kernel_axes, pad_spatial, reduce_over, windows
 from codegen.define import Definition, identity
 from codegen.index import bounds, normal
@@ -152,9 +152,9 @@ class MaxPool_8(Pool, LoopOp):
         first = axis_of(self.axis, x.rank, "MaxPool")
         ks = kernel_axes(self.kernel)
         at = [found.position(a, i, k) for a, (i, k) in enumerate(zip(point[2:], ks, strict=True))]
-        flat = flat_index((*point[:2], *at), x.shape, first)
-        best = prim("eq", found.read(x, point[:2], at, lowest(x.dtype)), values[point])
-        index = first_of(ks, inside(found, at, best), flat, x.shape)
+        flat = flat_index((*point[:2], *at), x.shape, 0)  # rises in the order in which elements are met
+        best = prim("eq", found.read(x, point[:2], at, lowest(x.dtype, found)), values[point])
+        index = first_of(ks, inside(found, at, best), flat) % volume(x.shape[first:])
         return (
             Definition(values, point, maximum(found, x)(*point)),
             Definition(places, point, cast(index, self.index_element_type)),
@@ -198,12 +198,15 @@ def maximum(found: Windows, x: Input) -> Element:
 
     def element(n: Expr, c: Expr, *at: Expr) -> Expr:
         places = [found.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-        return reduce_over("max", ks, found.read(x, (n, c), places, lowest(x.dtype)))
+        return reduce_over("max", ks, found.read(x, (n, c), places, lowest(x.dtype, found)))
 
     return element
 
 
-def lowest(dtype: DType) -> float:
+def lowest(dtype: DType, found: Windows | None = None) -> float:
+    """What padding holds. A window of f32 or f64 that starts behind the data has the lowest finite number."""
+    if dtype in (DType.F32, DType.F64) and found is not None and found.rounding is Rounding.CEIL:
+        return float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).min)
     return identity("max", dtype.compute).value
 
 
@@ -240,12 +243,12 @@ def flat_index(index: Sequence[Expr], shape: Shape, first: int) -> Expr:
     return total
 
 
-def first_of(axes: Sequence[Var | int], condition: Expr, index: Expr, shape: Shape) -> Expr:
-    """The least index where `condition` holds; some index of `shape` if nowhere (all values NaN)."""
+def first_of(axes: Sequence[Var | int], condition: Expr, index: Expr) -> Expr:
+    """The least index where `condition` holds; 0 if nowhere (all values NaN, or none at all)."""
     none = as_expr(1 << 62, DType.I64)
     found = reduce_over("min", axes, select(condition, index, none))
     if isinstance(found, Reduce):
-        return prim("min", found, as_expr(volume(shape), DType.I64) - 1)
+        return prim("mod", found, none)
     return select(condition, index, 0)
 
 
@@ -270,7 +273,7 @@ def rounded(x: Expr, dtype: DType) -> Expr:
 
 def _maxima(found: Windows, x: Array) -> Array:
     counts = found.sizes
-    least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+    least = lowest(dtype_of(x), found)
     values = pad_spatial(x, found.padding(counts), least)
     kernel = [n for n in found.kernel if isinstance(n, int)]
     best = np.full((*x.shape[:2], *counts), least, x.dtype)

@@ -11,7 +11,7 @@ from aot.ir.op import Elements, Input, LoopOp, Operand, Work, attr, op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
 from codegen.loops import Buffer, Const, Expr, Space, cast, dense, prim
-from codegen.script import Scripted, array, loops, parallel, var
+from codegen.script import LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -122,16 +122,27 @@ def _product(a: Expr, factor: int) -> tuple[Expr, Expr]:
 def _philox_uniform(
     out: Scripted, dims: Scripted, limits: Scripted, op: RandomUniform, key: int, counter: int
 ) -> None:
+    """Blocks of four words side by side in vectors."""
     each = 4 // op.words
-    for block in parallel((volume(dims) + (each - 1)) // each):
-        words = array(4, dtype=U32)
-        for k, word in enumerate(_philox(block, key, counter)):
-            words[k] = word
-        for k in range(each):
-            number = block * each + k
-            if number < volume(dims):
-                first = k * op.words
-                out[unravel(number, dims)] = op.scaled(tuple([words[first + w] for w in (0, 1)[: op.words]]), limits)
+    count = volume(dims)
+    size = LANES * each
+    for part in parallel((count + (size - 1)) // size):
+        words = array(4, LANES, dtype=U32)
+        for v in lanes(LANES):
+            for k, word in enumerate(_philox(part * LANES + v, key, counter)):
+                words[k, v] = word
+        if (part + 1) * size <= count:
+            for v in lanes(size):
+                out[unravel(part * size + v, dims)] = op.scaled(_words_of(words, v, op.words), limits)
+        else:
+            for v in range(count - part * size):
+                out[unravel(part * size + v, dims)] = op.scaled(_words_of(words, v, op.words), limits)
+
+
+def _words_of(words: Scripted, number: Scripted, each: int) -> tuple[Expr, ...]:
+    """What number `number` of some blocks is made of."""
+    first = number * each % 4
+    return tuple(words[first + w, number * each // 4] for w in range(each))
 
 
 def _philox_words(count: int, key: int, counter: int) -> Array:

@@ -55,7 +55,9 @@ class Place:
 
 
 def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> Place:
-    """`ratio`: the scale as given, result / input; None: as the sizes say."""
+    """`ratio`: the scale as given, result / input; None: as the sizes say. An axis that keeps its size is not moved."""
+    if n == m:
+        return Place(1, 0, 1, n, m)
     up, down = ratio or (m, n)
     match kind:
         case Coordinates.ALIGN_CORNERS:
@@ -73,7 +75,20 @@ def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -
     if isinstance(p, int) and isinstance(q, int) and isinstance(r, int):
         g = math.gcd(p, q, r) or 1
         p, q, r = p // g, q // g, r // g
+    if _may_stay(kind, n, m, ratio):
+        kept = prim("eq", as_expr(n, DType.I64), m)
+        p, q, r = (simplify(select(kept, own, v)) for own, v in ((1, p), (0, q), (1, r)))
     return Place(p, q, r, n, m)
+
+
+def _may_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
+    """May an axis keep its size at run time, though its coordinates would not stay?"""
+    if isinstance(n, int) and isinstance(m, int):
+        return False
+    if ratio is None:
+        return kind is Coordinates.TF_HALF_PIXEL_FOR_NN
+    up, down = ratio  # floor(n * scale) = n: the one element is its own for n = 1, others need 1 < scale < 3/2
+    return kind is not Coordinates.ALIGN_CORNERS and down < up < 2 * down and 2 * up < 3 * down
 
 
 @dataclass(frozen=True)
@@ -107,7 +122,9 @@ class Resampling:
             m = int(sizes[k]) if sizes is not None and not self.scales else 0
             up, down = self.ratio(k) or (m, n)
             m = m or n * up // down
-            found.append(weights(coordinates(self.coordinate_transformation_mode, n, m, up, down), n, up < down))
+            stays = np.arange(n, dtype=np.float64)
+            at = stays if m == n else coordinates(self.coordinate_transformation_mode, n, m, up, down)
+            found.append(weights(at, n, up < down))
         return found
 
 
@@ -167,7 +184,7 @@ class WeightedResize(Resampling, ComputeOp):
         def element(*index: Expr) -> Expr:
             taps = [self._taps(p, index[a], wide) for a, p in zip(self.axes, places, strict=True)]
             total = self._sum(x, list(index), list(zip(self.axes, taps, strict=True)), wide)
-            return total if x.dtype.is_float else cast(prim("round_away", total), x.dtype)
+            return total if x.dtype.is_float else cast(prim("round_even", total), x.dtype)
 
         return element
 

@@ -35,6 +35,7 @@ from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
 PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
+BYTES = (DType.U8, DType.I8)
 
 
 class ShapeFrom(StrEnum):
@@ -77,6 +78,10 @@ class Interpolation(DecomposedOp, ABC):
     antialias: bool = False
     pads_begin: tuple[int, ...] = ()
     pads_end: tuple[int, ...] = ()
+
+    @property
+    def antialiased(self) -> bool:
+        return self.antialias
 
     @abstractmethod
     def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
@@ -131,7 +136,7 @@ class Interpolation(DecomposedOp, ABC):
         """Is it a matter of many neighbours?"""
         if self.mode in PILLOW:
             return True
-        return self.mode is Mode.LINEAR and self.antialias and self._shrinks(plan, x.shape)
+        return self.mode is Mode.LINEAR and self.antialiased and self._shrinks(plan, x.shape)
 
     def _shrinks(self, plan: Plan, shape: Shape) -> bool:
         if plan.scales:
@@ -152,6 +157,8 @@ class Interpolation(DecomposedOp, ABC):
             up, down = plan.scales[k] if plan.scales else (size, n)
             if self.mode in PILLOW:
                 found.append(pillow(self.mode, n, size, coefficient))
+            elif size == n:
+                found.append(np.eye(n))
             else:
                 found.append(linear(coordinates(kind, n, size, up, down), n, up / down))
         return found
@@ -170,7 +177,7 @@ class Interpolation(DecomposedOp, ABC):
             near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
             weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
             total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
-            if self.mode in PILLOW and not dtype.is_float:
+            if self.mode in PILLOW and dtype in BYTES:
                 total = _rounded(build, total, dtype)
         return narrowed(build, total if dtype.is_float else _rounded(build, total, dtype), dtype)
 
@@ -180,9 +187,9 @@ class Interpolation(DecomposedOp, ABC):
         padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
         if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
             found = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
-            if self.mode not in PILLOW or x.dtype.kind not in "iu":
+            if self.mode not in PILLOW or x.dtype.itemsize > 1:
                 return applied(padded, plan.axes, [m for _, m in found])
-            for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # integers are rounded after each axis
+            for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
                 padded = applied(padded, [a], [matrix])
             return padded
         return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)
@@ -192,7 +199,7 @@ def _rounded(build: Builder, x: OutPort, dtype: DType) -> OutPort:
     """Numbers that the integer type `dtype` has."""
     bits = dtype.bits - dtype.is_signed
     low, high = -float(1 << bits) if dtype.is_signed else 0.0, float((1 << bits) - 1)
-    return build.Clamp(build.Round(x, mode=NearestInteger.HALF_AWAY_FROM_ZERO), min=low, max=high)
+    return build.Clamp(build.Round(x, mode=NearestInteger.HALF_TO_EVEN), min=low, max=high)
 
 
 @dataclass(frozen=True)
@@ -233,10 +240,17 @@ class Interpolate_4(ModernInterpolation):
 
 @op("opset1", type="Interpolate")
 class Interpolate_1(Interpolation):
-    """Inputs: data, sizes along `axes`. Without `align_corners`, element i lies at i / scale."""
+    """Inputs: data, sizes along `axes`. Without `align_corners`, element i lies at i / scale.
+
+    `antialias` has no formula in this version, and no effect.
+    """
 
     axes: tuple[int, ...] = ()
     align_corners: bool = True
+
+    @property
+    def antialiased(self) -> bool:
+        return False
 
     def kind(self) -> tuple[Coordinates, Rounding, float]:
         return Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC, Rounding.SIMPLE, -0.75

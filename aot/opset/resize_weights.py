@@ -134,14 +134,15 @@ def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:
 
 
 def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array:
-    """For references: x with each matrix applied along its axis, in double precision; integers are rounded."""
+    """For references: x with each matrix applied along its axis, in double precision; integers rounded half to even."""
     total = x.astype(np.float64)
     for axis, matrix in zip(axes, matrices, strict=True):
         total = np.moveaxis(np.tensordot(matrix, total, (1, axis)), 0, axis)
     if x.dtype.kind not in "iu":
         return total.astype(x.dtype)
-    limits, half = np.iinfo(x.dtype), 0.5 + 1e-9  # sums of weights miss an exact half by a few roundings
-    return np.clip(np.copysign(np.floor(np.abs(total) + half), total), limits.min, limits.max).astype(x.dtype)
+    limits = np.iinfo(x.dtype)
+    whole = np.rint(total.round(9))  # sums of weights miss an exact half by a few roundings
+    return np.clip(whole, limits.min, limits.max).astype(x.dtype)
 
 
 def rational(scale: float) -> tuple[int, int]:

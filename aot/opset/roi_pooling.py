@@ -12,10 +12,14 @@ import numpy as np
 from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.bucketing import unravel
-from codegen.loops import Buffer, Expr, cast, prim
-from codegen.script import Scripted, loops, parallel, var
+from codegen.define import Definition
+from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim
+from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+
+MOST = 64  # channels at once
 
 
 class Method(StrEnum):
@@ -107,8 +111,12 @@ class ROIPooling(LoopOp):
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], *self.cells))
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input) -> tuple[Work, ...]:
-        pool = _max_pooled if self.method is Method.MAX else _sample_pooled
-        return (pool(outs[0], x.buffer, rois.buffer, (*x.shape, rois.shape[0]), self.cells, self.spatial_scale),)
+        given = (rois.buffer, (*x.shape, rois.shape[0]), self.cells, self.spatial_scale)
+        if self.method is not Method.MAX:
+            return (_sample_pooled(outs[0], x.buffer, *given),)
+        n, c, h, w = axes = tuple(Var(name, extent) for name, extent in zip("nchw", x.shape, strict=True))
+        pixels = dense("pixels", *(x.shape[k] for k in (0, 2, 3, 1)), space=Space.ARENA, dtype=x.dtype)
+        return Definition(pixels, axes, x(n, c, h, w), (n, h, w, c)), _max_pooled(outs[0], pixels, *given)
 
     def reference(self, x: Array, rois: Array) -> Array:
         wide, boxes = x.astype(np.float64), rois.astype(np.float64)
@@ -149,25 +157,41 @@ def _range(first: Scripted, last: Scripted, cell: Scripted, cells: int, extent: 
 
 @loops
 def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cells: Scripted, scale: float) -> None:
+    """`x`: channels last, so that they are vectors."""
     _, channels, height, width, boxes = shape
     for item in parallel(boxes * cells[0] * cells[1]):
         r, i, j = unravel(item, (boxes, *cells))
         batch = whole_number(rois[r, 0])
-        if batch < 0:
-            for c in range(channels):
-                out[r, c, i, j] = 0.0
-        else:
-            left, top, right, bottom = (whole_number(prim("floor", rois[r, k] * scale + 0.5)) for k in range(1, 5))
-            first, last = _range(top, bottom, i, cells[0], height)
-            begin, end = _range(left, right, j, cells[1], width)
-            for c in range(channels):
-                best = var(0.0, DType.F32)
-                if first < last and begin < end:
-                    best = x[batch, c, first, begin]
-                    for h in range(first, last):
-                        for w in range(begin, end):
-                            best = max(best, x[batch, c, h, w])
-                out[r, c, i, j] = best
+        left, top, right, bottom = (whole_number(prim("floor", rois[r, k] * scale + 0.5)) for k in range(1, 5))
+        rows = _range(top, bottom, i, cells[0], height)
+        columns = _range(left, right, j, cells[1], width)
+        some = var(0, DType.I64)
+        if batch >= 0 and rows[0] < rows[1] and columns[0] < columns[1]:
+            some = 1
+        size = min(channels, MOST) if isinstance(channels, int) else 1
+        for part in range(channels // size):
+            _largest(out, x, ((r, i, j), batch, rows, columns), some, (part * size, size))
+        if size > 1 and channels % size:
+            _largest(out, x, ((r, i, j), batch, rows, columns), some, (channels - channels % size, channels % size))
+
+
+@loops
+def _largest(out: Scripted, x: Scripted, cell: Scripted, some: Scripted, part: Scripted) -> None:
+    """The channels `part`, the first one and how many, of a cell; zeros if it has no pixels."""
+    (r, i, j), batch, rows, columns = cell
+    first, size = part
+    best = array(size, dtype=out.dtype.compute)
+    for v in lanes(size):
+        best[v] = 0.0
+    if some == 1:
+        for v in lanes(size):
+            best[v] = x[batch, rows[0], columns[0], first + v]
+        for h in range(rows[0], rows[1]):
+            for w in range(columns[0], columns[1]):
+                for v in lanes(size):
+                    best[v] = max(best[v], x[batch, h, w, first + v])
+    for v in lanes(size):
+        out[r, first + v, i, j] = best[v]
 
 
 @loops
@@ -230,7 +254,7 @@ class PSROIPooling(LoopOp):
             step, n = (end - begin) / self.group_size, x.shape[axis + 1]
             first = int(np.floor(begin + cell[axis] * step))
             last = int(np.ceil(begin + (cell[axis] + 1) * step))
-            parts.append(slice(min(max(first, 0), n - 1), min(max(last, 0), n)))
+            parts.append(slice(min(max(first, 0), n), min(max(last, 0), n)))
         found = x[channel, parts[0], parts[1]]
         return float(found.mean()) if found.size else 0.0
 
@@ -253,7 +277,7 @@ def _covered(box: Scripted, cell: Scripted, cells: int, scale: float, extent: Sc
     step = ((prim("floor", box[1] + 0.5) + 1.0) * scale - begin) / float(cells)
     first = whole_number(prim("floor", begin + f32(cell) * step))
     last = whole_number(prim("ceil", begin + (f32(cell) + 1.0) * step))
-    return max(min(first, extent - 1), 0), max(min(last, extent), 0)
+    return max(min(first, extent), 0), max(min(last, extent), 0)
 
 
 @loops

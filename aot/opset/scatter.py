@@ -13,7 +13,7 @@ from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, axis_of,
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.gather import wrapped
-from aot.opset.slicing import range_of
+from aot.opset.slicing import python_slice, range_of
 from codegen.define import Definition, identity
 from codegen.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
@@ -324,6 +324,6 @@ class SliceScatter(ComputeOp):
         where = [int(a) for a in axes.reshape(-1)] if axes is not None else range(starts.size)
         index, out = [slice(None)] * data.ndim, data.copy()
         for a, low, high, by in zip(where, starts.reshape(-1), stops.reshape(-1), steps.reshape(-1), strict=True):
-            index[a] = slice(int(low), int(high), int(by))
+            index[a] = python_slice(data.shape[a], int(low), int(high), int(by))
         out[tuple(index)] = updates
         return out

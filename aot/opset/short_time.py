@@ -23,11 +23,10 @@ def _scalar(x: Operand, what: str) -> int:
 def _centred(window: Input, t: Expr, frame: int, dtype: DType) -> Expr:
     """The window in the middle of its frame, zeros around."""
     n = window.shape[0]
-    assert isinstance(n, int)
     if n == frame:
         return cast(window(t), dtype)
     at = t - (frame - n) // 2
-    return prim("within", at, n, cast(window(at), dtype), 0.0)
+    return prim("within", at, as_expr(n, DType.I64), cast(window(at), dtype), 0.0)
 
 
 def _padded(window: Array, frame: int) -> Array:
@@ -36,7 +35,7 @@ def _padded(window: Array, frame: int) -> Array:
 
 
 def _check_window(what: str, window: Operand, frame: int) -> None:
-    if window.rank != 1 or not isinstance(window.shape[0], int) or not 1 <= window.shape[0] <= frame:
+    if window.rank != 1 or (isinstance(window.shape[0], int) and not 1 <= window.shape[0] <= frame):
         raise ShapeError(f"{what}: the window must have one dimension of 1..{frame}, got {window.type}")
 
 
@@ -135,7 +134,7 @@ class ISTFT(LoopOp):
         value = prim("within", f, as_expr(frames, DType.I64), prim("within", t, frame, value, 0.0), 0.0)
         made.define(total, Reduce("add", (j,), value), (*outer, o, c), (*first, o, c))
         above, below = total[(*first, o, Const(0))], total[(*first, o, Const(1))]
-        full = (frames - 1) * hop + (0 if self.center else frame)
+        full = (frames - 1) * hop + frame - (frame // 2 if self.center else 0)
         result = prim("div", above, select(prim("eq", below, 0.0), 1.0, below))
         result = select(prim("lt", o, as_expr(full, DType.I64)), result, 0.0)
         made.define(outs[0], result, (*outer, o), (*first, o))
@@ -155,7 +154,7 @@ class ISTFT(LoopOp):
             below[f * hop : f * hop + frame] += weight**2
         total /= np.where(below == 0, 1, below)
         if self.center:
-            total = total[..., frame // 2 : frame // 2 + (frames - 1) * hop]
+            total = total[..., frame // 2 : None if length is not None else frame // 2 + (frames - 1) * hop]
         if length is not None:
             n = int(length.reshape(-1)[0])
             total = np.pad(total, [(0, 0)] * (total.ndim - 1) + [(0, max(0, n - total.shape[-1]))])[..., :n]

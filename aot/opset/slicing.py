@@ -16,7 +16,10 @@ FAR = 1 << 31  # a bound so far away means: up to the end
 
 
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
-    """First index and number of elements of n[start:stop:step], as Python counts; None is an open end."""
+    """First index and number of elements of n[start:stop:step]; None is an open end.
+
+    As Python counts, but for a backward start before the first element: that is the first element.
+    """
     if not isinstance(step, int):
         up, down = (_any_range(n, start, stop, step, forward) for forward in (True, False))
         first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
@@ -27,12 +30,13 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
         return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
         first, last, by = slice(start, stop, step).indices(n)
+        first = min(0, n - 1) if first < 0 else first
         return first, len(range(first, last, by))
     if step < 0:
         if (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
             return n - 1, (n + (-step - 1)) // -step
-        first = _bound_of_backward(n, FAR if start is None else start)
-        last = _bound_of_backward(n, -FAR if stop is None else stop)
+        first = _bound_of_backward(n, FAR if start is None else start, 0)
+        last = _bound_of_backward(n, -FAR if stop is None else stop, -1)
         return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
@@ -41,9 +45,10 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
 
 def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: bool) -> tuple[Expr, Expr]:
     """As `range_of`, where only run time knows the bounds, with a step of known sign."""
-    low, high = (0, n) if forward else (-1, n - 1)
+    least, high = ((0, 0), n) if forward else ((0, -1), n - 1)
     ends = (0, n) if forward else (n - 1, -1)
-    first, last = (end if b is None else _held(n, b, low, high) for b, end in zip((start, stop), ends, strict=True))
+    bounds = zip((start, stop), least, ends, strict=True)
+    first, last = (end if b is None else _held(n, b, low, high) for b, low, end in bounds)
     gap, by = (last - first, step) if forward else (first - last, -step)
     count = prim("max", as_expr(gap + by - 1, DType.I64) // by, 0)
     return as_expr(first, DType.I64), prim("min", count, n)
@@ -70,17 +75,24 @@ def _bound(n: Dim, bound: Dim) -> Dim:
     return bound
 
 
-def _bound_of_backward(n: Dim, bound: Dim) -> Dim:
-    """A bound of a negative step within -1..n - 1."""
+def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
+    """A bound of a negative step within least..n - 1."""
+    last = as_expr(n - 1, DType.I64)
     if not isinstance(bound, int):
-        return prim("min", bound, as_expr(n - 1, DType.I64))
-    if bound <= -FAR:
-        return -1
+        return prim("min", bound, last)
     if bound >= FAR:
-        return n - 1
-    if bound < 0:
-        return prim("max", as_expr(n + bound, DType.I64), -1)
-    return prim("min", as_expr(n - 1, DType.I64), bound)
+        return last
+    if bound >= 0:
+        return prim("min", last, bound)
+    if bound <= -FAR:
+        return least if least < 0 else prim("min", last, least)
+    held = prim("max", as_expr(n + bound, DType.I64), least)
+    return held if least < 0 else prim("min", last, held)
+
+
+def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slice:
+    """For references: what `range_of` means."""
+    return slice(start if start is None or step > 0 else max(start, -n), stop, step)
 
 
 def _known_order(low: Dim, high: Dim) -> bool:
@@ -123,7 +135,7 @@ class Slice(ViewOp):
         where = [int(a) for a in axes.reshape(-1)] if axes is not None else range(starts.size)
         index = [slice(None)] * x.ndim
         for a, low, high, by in zip(where, starts.reshape(-1), stops.reshape(-1), steps.reshape(-1), strict=True):
-            index[a] = slice(int(low), int(high), int(by))
+            index[a] = python_slice(x.shape[a], int(low), int(high), int(by))
         return x[tuple(index)]
 
 
@@ -211,6 +223,7 @@ class StridedSlice(ViewOp):
     def reference(self, x: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
         by = strides.reshape(-1) if strides is not None else np.ones(begin.size, np.int64)
         index: list[object] = []
+        dims = dict(self._entries(x.ndim, begin.size))
         for k, (low, high, step) in enumerate(zip(begin.reshape(-1), end.reshape(-1), by, strict=True)):
             if self._on(self.ellipsis_mask, k):
                 index.append(Ellipsis)
@@ -220,7 +233,8 @@ class StridedSlice(ViewOp):
                 index.append(int(low))
             else:
                 start = None if self._on(self.begin_mask, k) else int(low)
-                index.append(slice(start, None if self._on(self.end_mask, k) else int(high), int(step)))
+                stop = None if self._on(self.end_mask, k) else int(high)
+                index.append(python_slice(x.shape[dims[k]], start, stop, int(step)))
         return np.asarray(x[tuple(index)])  # type: ignore[index]
 
 

@@ -1,7 +1,7 @@
 """The k best elements along an axis, and where they were.
 
-Few: a sorted list into which each element is inserted. Many: a heap of the k best whose root is the worst of them,
-which then is taken apart. Both live in the outputs. Equal elements: the lower index is the better one.
+Few: a sorted list into which each element is inserted, in vectors where rows lie side by side. Many: a heap of the k
+best whose root is the worst of them, which then is taken apart. Equal elements: the lower index is the better one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from aot.ir.dims import may_be_negative
 from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
-from codegen.loops import Buffer, Expr, as_expr, cast, prim
-from codegen.script import Scripted, loops, parallel, var
+from codegen.loops import Buffer, Const, Expr, as_expr, cast, prim, select
+from codegen.script import LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
+BESIDE = 4  # rows next to each other from which on they are vectors
 FEW = 8  # up to here a sorted list is faster than a heap
 
 
@@ -70,7 +71,9 @@ class Selection(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
         along = axis_of(self.axis, x.rank, "TopK")
         count, larger, by_index = outs[0].shape[along], self.mode is Mode.MAX, self.sort is Order.INDEX
-        choose = _few if isinstance(count, int) and count <= FEW else _many
+        few = isinstance(count, int) and count <= FEW
+        beside = few and count and along < x.rank - 1 and isinstance(x.shape[-1], int) and x.shape[-1] >= BESIDE
+        choose = _beside if beside else _few if few else _many
         return (choose(outs[0], outs[1], x.buffer, x.shape, along, count, larger, by_index),)
 
     def reference(self, x: Array, k: Array) -> tuple[Array, Array]:
@@ -153,6 +156,77 @@ def _few(
                 places[best.at(hole)] = j
         if by_index:
             _order(best, k)
+
+
+@loops
+def _beside(
+    values: Scripted, places: Scripted, x: Buffer, shape: Scripted, along: int, k: int, larger: bool, by_index: bool
+) -> None:
+    others, width = (*shape[:along], *shape[along + 1 : -1]), min(shape[-1], LANES)
+    for o in parallel(volume(others)):
+        best = _Best(values, places, unravel(o, others), along, larger)
+        for c in range(shape[-1] // width):
+            _side(best, x, (c * width, width), shape[along], k, by_index)
+        if shape[-1] % width:
+            _side(best, x, (shape[-1] - shape[-1] % width, shape[-1] % width), shape[along], k, by_index)
+
+
+@loops
+def _side(best: Scripted, x: Buffer, part: tuple[Expr, int], extent: Scripted, k: int, by_index: bool) -> None:
+    """The rows `part`: where they start, and how many."""
+    start, width = part
+    top = array(k, width, dtype=best.values.dtype.compute)
+    at = array(k, width, dtype=best.places.dtype.compute)
+    later = array(k + 1, width, dtype=DType.BOOL)
+    item = array(width, dtype=best.values.dtype.compute)
+    place = array(width, dtype=best.places.dtype.compute)
+    for v in lanes(width):
+        for j in tuple(range(k)):
+            item[v] = x[(*best.at(j), start + v)]
+            _insert(best, (top, at, later), (item[v], j), v, j, k)
+        for j in range(k, extent):
+            item[v] = x[(*best.at(j), start + v)]
+            _insert(best, (top, at, later), (item[v], j), v, k, k)
+        if by_index:
+            for last in tuple(range(k - 1, 0, -1)):
+                for t in tuple(range(last)):
+                    later[t, v] = at[t, v] > at[t + 1, v]
+                    _swap(top, item, later, t, v)
+                    _swap(at, place, later, t, v)
+        for t in tuple(range(k)):
+            best.values[(*best.at(t), start + v)] = top[t, v]
+            best.places[(*best.at(t), start + v)] = at[t, v]
+
+
+@loops
+def _insert(best: Scripted, lists: Scripted, item: Scripted, v: Expr, count: int, k: int) -> None:
+    """Into the first `count` of `k`: what it is better than moves on by one, from the end as long as there is some."""
+    top, at, later = lists
+    if count < k:
+        later[count, v] = Const(1, DType.BOOL)  # the first free place
+    for t in tuple(range(count - 1, -1, -1)):
+        later[t, v] = best.better(item[0], top[t, v])
+        if t < count - 1:
+            later[t, v] = prim("and", later[t, v], later[t + 1, v])
+    for t in tuple(range(min(count, k - 1), -1, -1)):
+        _shift(top, later, item[0], v, t)
+        _shift(at, later, cast(item[1], at.dtype), v, t)
+
+
+@loops
+def _shift(kept: Scripted, later: Scripted, new: Scripted, v: Expr, t: int) -> None:
+    """Place `t`: what was before it, the new one, or what it was."""
+    if t:
+        kept[t, v] = select(later[t, v], select(later[t - 1, v], kept[t - 1, v], new), kept[t, v])
+    else:
+        kept[t, v] = select(later[t, v], new, kept[t, v])
+
+
+@loops
+def _swap(kept: Scripted, spare: Scripted, where: Scripted, t: int, v: Expr) -> None:
+    spare[v] = kept[t, v]
+    kept[t, v] = select(where[t, v], kept[t + 1, v], kept[t, v])
+    kept[t + 1, v] = select(where[t, v], spare[v], kept[t + 1, v])
 
 
 @loops

@@ -141,7 +141,6 @@ def windows(
     elif auto_pad is not AutoPad.VALID:
         pairs = [same(n, k, s, d, auto_pad) for n, k, s, d in zip(extents, kernel, steps, spread, strict=True)]
         before, after = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-        rounding = Rounding.FLOOR
     made = Windows(extents, kernel, steps, spread, before, after, rounding)
     for n, count in zip(extents, made.counts, strict=True):
         if isinstance(count, int) and count < 1:

@@ -12,6 +12,7 @@ from aot.passes.middle.dedupe import dedupe
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
 from aot.passes.middle.layout import layout
+from aot.passes.middle.settle_ranks import settle_ranks
 from aot.passes.middle.trim_regions import trim_regions
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
@@ -35,6 +36,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         "FrontFinish",
         "MiddleStart",
         inline_regions,     # what need not be control flow: passes below fuse across what was a body
+        settle_ranks,       # no value has two ranks for the passes below; known conditions are gone
         trim_regions,       # bodies that stay lose what nobody reads
         dead_code,          # nothing below looks at what nobody reads
         fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed

@@ -34,7 +34,7 @@ from codegen.llvm.sizes import size_text
 from codegen.llvm.text import Function
 from codegen.llvm.workers import Workers
 from codegen.loops import Const, Kernel, Size, Var
-from codegen.program import Check, ConstantBlock, Program, Region, Rule, Tensor
+from codegen.program import Check, ConstantBlock, Program, Region, Rule, Tensor, Version
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
@@ -101,35 +101,36 @@ class Built:
         code.write_bytes(self.code)
         seal = Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
         with data.open("wb") as stream:
-            write_data_object(stream, abi.MACHINES[self.arch], (seal, placeholder(), *map(_reserved, self.sections())))
+            write_data_object(stream, abi.MACHINES[self.arch], (seal, placeholder(), *map(reserved, self.sections())))
         return [code, data]
 
-    def sections(self, section: str = abi.MANIFEST_SECTION) -> tuple[Data, ...]:
-        """What the code lacks: weights, and the manifest in `section`."""
-        data = self.manifest_bytes()
-        manifest = Data(section, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
+    def sections(self) -> tuple[Data, ...]:
+        """What the code lacks: manifest and weights."""
         name = abi.WEIGHTS_PREFIX + self.tag
         if self.external is not None:
             size = padded(self.constant_bytes)
-            return manifest, Data(abi.RESERVED_SECTION, name, size, abi.WEIGHTS_PAGE, [], reserved=True)
-        if self.constant_bytes > _MOST_WEIGHTS:
-            raise UnsupportedError(
-                f"write: weights in the library have at most {_MOST_WEIGHTS} bytes, got {self.constant_bytes}; "
-                "make them external"
-            )
-        return (
-            manifest,
-            Data(
-                abi.WEIGHTS_SECTION,
-                name,
-                max(1, self.constant_bytes),
-                PAGE,
-                ((block.offset, block.data) for block in self.constants),
-            ),
+            external = Data(abi.RESERVED_SECTION, name, size, abi.WEIGHTS_PAGE, [], reserved=True)
+            return self.manifest_section(), external
+        return self.manifest_section(), weights_section(name, max(1, self.constant_bytes), self.constants)
+
+    def manifest_section(self, section: str = abi.MANIFEST_SECTION) -> Data:
+        data = self.manifest_bytes()
+        return Data(section, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
+
+
+def weights_section(
+    name: str, size: int, constants: tuple[ConstantBlock, ...], aliases: tuple[str, ...] = ()
+) -> Data:
+    """Weights inside of a library; UnsupportedError for more than it can hold."""
+    if size > _MOST_WEIGHTS:
+        raise UnsupportedError(
+            f"write: weights in the library have at most {_MOST_WEIGHTS} bytes, got {size}; make them external"
         )
+    blocks = ((block.offset, block.data) for block in constants)
+    return Data(abi.WEIGHTS_SECTION, name, size, PAGE, blocks, aliases=aliases)
 
 
-def _reserved(data: Data) -> Data:
+def reserved(data: Data) -> Data:
     """Room for weights, which are written when the rest is linked; other sections as they are."""
     if data.section != abi.WEIGHTS_SECTION:
         return data
@@ -153,7 +154,7 @@ def build(
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
         manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
-        weights = _hash(constants, program.constant_bytes)
+        weights = weights_hash(constants, program.constant_bytes)
 
         draft = module_text(program, functions, "", target, 0)
         layout = _layout(draft + parts.digest.hexdigest(), constants, manifest)
@@ -215,6 +216,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
             {"kernel": c.kernel, "layers": list(c.layers), "work": _dim(c.work), "traffic": _dim(c.traffic)}
             for c in program.calls
         ],
+        **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
         "scratch": scratch,
         "state": program.state_bytes,
@@ -226,6 +228,10 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
 def manifest_bytes(manifest: Manifest) -> bytes:
     """The manifest as it stands in the file: JSON, keys in order, ASCII."""
     return json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _version(version: Version) -> dict[str, object]:
+    return {"sizes": dict(version.sizes), "first": version.first, "end": version.end}
 
 
 def _symbol(symbol: Var) -> dict[str, object]:
@@ -308,7 +314,8 @@ def _layout(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest
     return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
 
 
-def _hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
+def weights_hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
+    """SHA-256 of the `size` bytes, hexadecimal."""
     digest = hashlib.sha256()
     for part in parts_of(constants, size):
         digest.update(part)

@@ -42,7 +42,7 @@ def cast(f: Function, src: DType, dst: DType, v: Value) -> Value:
         return f.cast("uitofp" if dst.is_float else "zext", v, scalar)
     if src.is_float and dst.is_float:
         return f.cast("fpext" if dst.bits > src.bits else "fptrunc", v, scalar)
-    if src.is_float and dst.bits <= 32 and dst is not DType.U32:
+    if src.is_float and ((dst.bits <= 32 and dst is not DType.U32) or (dst is DType.I64 and lanes_of(v.type) > 1)):
         return _saturated(f, src, dst, v)
     if src.is_float:
         type_ = vector(scalar, lanes_of(v.type))
@@ -59,14 +59,16 @@ def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
     """Towards zero; what lies outside becomes the nearest number, NaN 0: the intrinsic's meaning, in vectors."""
     size = dst.bits - dst.is_signed
     low, most = number(-(2.0**size) if dst.is_signed else 0.0, v.type), 2.0**size - 1
-    exact = src is DType.F64 or size < 24
-    high = number(most if exact else 2.0**size - 2.0 ** (size - 24), v.type)
+    digits = 53 if src is DType.F64 else 24
+    exact = size <= digits
+    high = number(most if exact else 2.0**size - 2.0 ** (size - digits), v.type)
     inside = f.select(f.compare("fcmp ogt", v, low), v, low)
-    found = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), "i32")
+    whole = "i64" if dst.bits == 64 else "i32"
+    found = f.cast("fptosi", f.select(f.compare("fcmp olt", inside, high), inside, high), whole)
     if not exact:
-        found = f.select(f.compare("fcmp oge", v, number(2.0**size, v.type)), same(found, int(most)), found)
+        found = f.select(f.compare("fcmp oge", v, number(2.0**size, v.type)), same(found, (1 << size) - 1), found)
     found = f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
-    return found if dst.bits == 32 else f.cast("trunc", found, REGISTER[dst])
+    return found if dst.bits >= 32 else f.cast("trunc", found, REGISTER[dst])
 
 
 def bits(f: Function, src: DType, dst: DType, v: Value) -> Value:

@@ -1,9 +1,9 @@
 ; Runs the calls of one model for one request.
 ;
-;   arena of a request:  buffers | turn | plan, if sizes vary | scratch of each thread | counters, two lines for each call
+;   arena of a request:  buffers | turn | plan, if sizes vary | scratch of each thread | counters, for the calls of a segment
 ;   plan                 for each call: units, and how many pieces are worth a chunk
 ;
-; Two counters a call: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw from the
+; Two counters a call, each a line: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw from the
 ; front, odd ones from the back: so each works on the same part of the data from call to call. All go through the
 ; calls of a segment in order and leave a call when done = chunks. One that was descheduled before it drew a ticket
 ; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
@@ -168,8 +168,9 @@ call:
   %chunks = call i64 @llvm.smin.i64(i64 %coarse, i64 %units)
   %run.at = getelementptr ptr, ptr @calls, i64 %i
   %run = load ptr, ptr %run.at, align 8
-  %ticket = getelementptr [2 x [64 x i8]], ptr %counters, i64 %i
-  %done.at = getelementptr [2 x [64 x i8]], ptr %counters, i64 %i, i64 1
+  %place = sub i64 %i, %first
+  %ticket = getelementptr [2 x [64 x i8]], ptr %counters, i64 %place
+  %done.at = getelementptr [2 x [64 x i8]], ptr %counters, i64 %place, i64 1
   %sleepers = getelementptr i8, ptr %done.at, i64 8
   %begin.stamp = mul i64 %i, 2
   %end.stamp = add i64 %begin.stamp, 1
@@ -281,10 +282,9 @@ publish:
   ; nobody is in an earlier segment any more, nor in an earlier run of this one
   %counters.at = getelementptr %job, ptr %job, i64 0, i32 3
   %counters = load ptr, ptr %counters.at, align 8
-  %mine = getelementptr [2 x [64 x i8]], ptr %counters, i64 %first
   %count = sub i64 %last, %first
   %bytes = mul i64 %count, 128
-  %ignored = call ptr @memset(ptr %mine, i32 0, i64 %bytes)
+  %ignored = call ptr @memset(ptr %counters, i32 0, i64 %bytes)
   %first.at = getelementptr %job, ptr %job, i64 0, i32 6
   store i64 %first, ptr %first.at, align 8
   %last.at = getelementptr %job, ptr %job, i64 0, i32 7

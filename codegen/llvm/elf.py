@@ -27,7 +27,7 @@ _PADDING = bytes(PAGE)
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A read-only section with one hidden global symbol at its start.
+    """A read-only section with a hidden global symbol at its start, and `aliases` of it.
 
     `blocks` are pairs of offset and bytes, ascending, without overlap; gaps are zero. `functions` are names that the
     section defines too, for others to call: a stand-in for a library that is not there. One that is `reserved` is
@@ -42,6 +42,7 @@ class Data:
     functions: tuple[str, ...] = ()
     reserved: bool = False
     kind: int = PROGBITS
+    aliases: tuple[str, ...] = ()
 
     def header(self, name: int, position: int) -> list[int]:
         """The section header, as the fields of SECTION."""
@@ -64,7 +65,8 @@ def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data]) 
     for i, data in enumerate(sections, 1):
         position = aligned(position, data.align)
         headers.append(SECTION.pack(*data.header(names.add(data.section), position)))
-        symbols.append(SYMBOL.pack(strings.add(data.symbol), GLOBAL_OBJECT, HIDDEN, i, 0, data.size))
+        for name in (data.symbol, *data.aliases):
+            symbols.append(SYMBOL.pack(strings.add(name), GLOBAL_OBJECT, HIDDEN, i, 0, data.size))
         symbols += [SYMBOL.pack(strings.add(name), GLOBAL_FUNCTION, 0, i, 0, data.size) for name in data.functions]
         position += data.file_bytes
 

@@ -39,6 +39,7 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     addresses = Addresses(function, sizes, pointers)
     function.block = body
     half = target is not None and target.converts_half
-    Statements(function, addresses, stacks, half).block(kernel.body)
+    masks = target is not None and target.masks
+    Statements(function, addresses, stacks, half, masks).block(kernel.body)
     stacks.finish()
     return function

@@ -1,33 +1,37 @@
 """One library for several instruction sets: a whole model for each level, and a query that chooses one by CPUID.
 
     aot_query_<tag> -> cpuid, xgetbv -> aot_query_<tag of level>     hidden; the highest level that runs here
-                                        | kernels, pool, weights, manifest of the level
+                                        | kernels, pool, manifest of the level
+                                        | weights     of all levels: packed ones differ with the length of vectors
 
-The levels share nothing: packed weights differ with the length of vectors.
+What is equal in the weights of several levels is there once, see `aot.lowering.weights`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from codegen.llvm.build import Built, Manifest, manifest_bytes
+from codegen.llvm.append import append, placeholder
+from codegen.llvm.build import Built, Manifest, manifest_bytes, parts_of, reserved, weights_hash, weights_section
 from codegen.llvm.elf import Data, write_data_object
 from codegen.llvm.link import Linker, find_linker, link, merge
 from codegen.llvm.optimize import compile_module
 from codegen.llvm.relocatable import add_sections, hidden
+from codegen.program import ConstantBlock
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
 from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.machine import machine_name, missing_features
 from runtime.seal import seal
+from runtime.weights import WeightsInfo
 
 _LOWEST = "x86-64-v2"
 # word of CPUID, as (leaf, register) -> the features that its bits say
@@ -67,14 +71,24 @@ class Levels:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder, replacing(path) as made:
             name = abi.SEAL_PREFIX + self.tag
             mark = Data(abi.SEAL_SECTION, name, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
-            link(self._objects(Path(folder), (mark,)), made, chosen, abi.MACHINES["x86_64"])
+            data = mark, placeholder(), reserved(self._weights())
+            link(self._objects(Path(folder), data), made, chosen, abi.MACHINES["x86_64"])
+            append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, self._parts())
             seal(made)
 
     def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
         """One relocatable object; unlike for a single level, PlatformError without a linker."""
         chosen = linker if linker is not None else find_linker("x86_64")
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
-            merge(self._objects(Path(folder), ()), path, chosen)
+            merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
+
+    def _weights(self) -> Data:
+        """Of all levels; each has its own name for them."""
+        first, *others = (abi.WEIGHTS_PREFIX + made.tag for made in self.built)
+        return weights_section(first, max(1, self.built[0].constant_bytes), _constants(self.built), tuple(others))
+
+    def _parts(self) -> Iterator[bytes | memoryview]:
+        return parts_of(_constants(self.built), max(1, self.built[0].constant_bytes))
 
     def _objects(self, folder: Path, more: tuple[Data, ...]) -> list[Path]:
         paths: list[Path] = []
@@ -82,7 +96,7 @@ class Levels:
             paths.append(folder / f"level{i}.o")
             with paths[-1].open("wb") as stream:
                 code = hidden(made.code, [abi.QUERY_PREFIX + made.tag])
-                add_sections(stream, code, made.sections(abi.LEVELS_SECTION))
+                add_sections(stream, code, [made.manifest_section(abi.LEVELS_SECTION)])
         data = manifest_bytes(self.manifest)
         section = Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
         paths += [folder / "query.o", folder / "manifest.o"]
@@ -108,7 +122,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
-    """The levels `names`, lowest first, as one model."""
+    """The levels `names`, lowest first, as one model; offsets of weights are in common."""
     if any(made.external is not None for made in built):
         raise UnsupportedError("target: external weights are those of one target, got several")
     digest = hashlib.sha256(":".join(str(made.manifest["hash"]) for made in built).encode()).hexdigest()
@@ -118,7 +132,21 @@ def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
         {"target": name, "features": made.manifest["features"], "calls": len(_list(made.manifest["calls"]))}
         for name, made in zip(names, built, strict=True)
     ]
-    return Levels(tag, tuple(built), base.manifest | {"tag": tag, "hash": digest, "levels": levels})
+    weights = WeightsInfo(base.constant_bytes, digest, weights_hash(_constants(built), base.constant_bytes))
+    whole: Manifest = {"tag": tag, "hash": digest, "levels": levels, "embedded": weights._asdict()}
+    return Levels(tag, tuple(built), base.manifest | whole)
+
+
+def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:
+    """The weights of all levels, in order; InternalError if they do not lie in one place."""
+    found: dict[int, ConstantBlock] = {}
+    for made in built:
+        for block in made.constants:
+            if found.setdefault(block.offset, block).nbytes != block.nbytes:
+                raise InternalError(f"target: levels have their weights in one place, got two at {block.offset}")
+    if len({made.constant_bytes for made in built}) != 1:
+        raise InternalError("target: levels have their weights in one place, got several sizes")
+    return tuple(found[offset] for offset in sorted(found))
 
 
 def dispatch_text(levels: Levels) -> str:

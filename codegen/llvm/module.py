@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from itertools import pairwise
 from string import Template
 from typing import Protocol
 
@@ -199,7 +200,7 @@ def _pool(target: Target) -> str:
 
 
 def _drivers(program: Program, tag: str, scratch: int) -> str:
-    counters = 2 * abi.ARENA_ALIGN * len(program.calls)
+    counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
     return _template("pace.ll").substitute() + _template("drivers.ll").substitute(
         chunks_per_thread=CHUNKS_PER_THREAD,
@@ -215,6 +216,12 @@ def _drivers(program: Program, tag: str, scratch: int) -> str:
         abi_version=abi.ABI_VERSION,
         query=abi.QUERY_PREFIX + tag,
     )
+
+
+def _longest_segment(program: Program) -> int:
+    """Calls that control does not come between, at most."""
+    ends = sorted({0, len(program.calls), *(entry.at for entry in program.control)})
+    return max((b - a for a, b in pairwise(ends)), default=0)
 
 
 def _template(name: str) -> Template:

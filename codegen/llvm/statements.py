@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from codegen.index import Affine, bounds, decide
 from codegen.llvm.address import Access, reads_memory
+from codegen.llvm.blocks import Blocks, vectors
 from codegen.llvm.convert import to_memory
 from codegen.llvm.memory import Stacks
 from codegen.llvm.registers import Cell, Cells, fits_registers, stored
 from codegen.llvm.text import Block, Function, Value, integer, lanes_of
-from codegen.llvm.values import ZERO, Values, cell
+from codegen.llvm.values import ZERO, cell
 from codegen.llvm.address import Addresses
 from codegen.loops import (
     Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
@@ -23,11 +24,11 @@ from runtime.errors import InternalError
 Snapshot = dict[str, dict[Cell, Value]]
 
 
-class Statements(Values):
+class Statements(Blocks):
     """Emits statements at the current place of a function."""
 
-    def __init__(self, function: Function, addresses: Addresses, stacks: Stacks, half: bool) -> None:
-        super().__init__(function, addresses, half)
+    def __init__(self, function: Function, addresses: Addresses, stacks: Stacks, half: bool, masks: bool) -> None:
+        super().__init__(function, addresses, half, masks)
         self.stacks = stacks
         self.units = integer(0)  # of the parallel loops so far
 
@@ -118,26 +119,26 @@ class Statements(Values):
         var = loop.var
         if not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: an unrolled loop has a static extent, got {var.extent}")
+        self.read_blocks(loop)
+        outer, self.kept = self.kept, {} if self.keeps_stores(loop) else None
         saved = self.at.env.get(var)
         for i in range(var.low, var.extent):
             self.at.env[var] = Affine({}, i)
             self.block(loop.body)
         self.restore(var, saved)
+        kept, self.kept = self.kept, outer
+        self.write_kept(kept or {})
 
     def vector(self, loop: For) -> None:
         """Full vectors, then ever shorter ones; no masks."""
         var = loop.var
         if self.at.lane is not None or not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
-        start, lanes, saved = var.low, loop.lanes, self.at.env.get(var)
-        while start < var.extent:
-            if start + lanes > var.extent:
-                lanes //= 2
-                continue
+        saved = self.at.env.get(var)
+        for start, lanes in vectors(loop):
             self.at.lane = Var("lane", lanes) if lanes > 1 else None
             self.at.env[var] = Affine({self.at.lane: 1} if self.at.lane else {}, start)
             self.block(loop.body)
-            start += lanes
         self.at.lane = None
         self.restore(var, saved)
 
@@ -307,6 +308,8 @@ class Statements(Values):
             return self.write(target, self.wide(value, self.width), self.width)
         if target.step == 0:
             return self.write(target, self.f.extract(value, self.width - 1), 1)
+        if self.kept is not None and target.step is not None:
+            return self.keep(target, self.wide(value, self.width))
         parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.width)]
         return self.scatter(parts)
 

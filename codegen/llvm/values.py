@@ -1,45 +1,53 @@
 """Expressions -> values, and what memory and registers hold.
 
 Rules, each in one place:
-  * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else gather    `load`
+  * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else           `load`
+    shuffled vectors where the lanes are near each other, or scalars whose addresses are vectors          `gather`
   * inside `within` no address outside is read: it is replaced by that of some zeros                      `raw`
   * a product with a structural zero, or with one, costs nothing                                         `fma`
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from codegen.index import Affine, decide, depends_on, is_index, normal
+from codegen.index import Affine, decide, is_index, normal
 from codegen.llvm.address import Access, Addresses, fixed, reads_memory
 from codegen.llvm.convert import MEMORY, REGISTER, bits, cast, constant, from_memory
+from codegen.llvm.lanes import NARROW, Lanes, fits
 from codegen.llvm.registers import Cells
 from codegen.llvm.scalar import SCALAR
-from codegen.llvm.text import Function, Value, constants, is_constant, lanes_of, number, vector
+from codegen.llvm.shuffle import near, shuffled
+from codegen.llvm.text import (
+    Function, Value, constants, is_constant, lanes_of, number, suffix, vector,
+)  # fmt: skip
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var
 from codegen.mathlib import MATHLIB, template
 from runtime.abi import DType
 from runtime.errors import InternalError
 
 ZERO, ONE, MINUS_ONE = "0x0000000000000000", "0x3FF0000000000000", "0xBFF0000000000000"
+MASKED = ("float", "double", "i32", "i64")
 Key = tuple[Expr, str]
 
 
-class Values:
-    """Emits expressions at the current place of a function. `inside` is the condition of the `within` around."""
+class Values(Lanes):
+    """Emits expressions at the current place of a function. `masks`: the target reads chosen lanes of a vector."""
 
-    def __init__(self, function: Function, addresses: Addresses, half: bool) -> None:
+    def __init__(self, function: Function, addresses: Addresses, half: bool, masks: bool) -> None:
         self.f = function
         self.at = addresses
         self.half = half
+        self.masks = masks
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[object, Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
         self.memo: dict[Key, Value] = {}  # of one statement
         self.condition: Value | None = None
         self.zeros: Value | None = None
+        self.outer: dict[str, str] = {}  # the condition around that of a `within`
         addresses.evaluate = self.expr
 
     def forget(self) -> None:
@@ -57,12 +65,9 @@ class Values:
         self.at.guard = condition.name if condition is not None else ""
 
     @property
-    def width(self) -> int:
-        if self.at.lane is None:
-            return 1
-        extent = self.at.lane.extent
-        assert isinstance(extent, int)
-        return extent
+    def mixed(self) -> bool:
+        """Is memory read in some lanes only?"""
+        return self.condition is not None and lanes_of(self.condition.type) > 1
 
     # ---- memory
 
@@ -72,14 +77,26 @@ class Values:
             return self.table(a, lanes)
         if a.buffer.name in self.registers:
             return self.registers[a.buffer.name].read(self.f, cell(a), lanes)
-        key = (a.buffer.dtype, a.offset.key, lanes, self.inside.name if self.inside else "")
-        known = self.loaded.setdefault(a.buffer.name, {})
-        if key not in known:
+        key = (a.buffer.dtype, a.offset.key, lanes)
+        value = self.known(a.buffer, key)
+        if value is None:
             # `raw` may read an index from the same buffer.
             value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.half)
-            self.loaded.setdefault(a.buffer.name, {})[key] = value
-            return value
-        return known[key]
+            self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
+        return value
+
+    def known(self, buffer: Buffer, key: object) -> Value | None:
+        """What was read of a buffer before, behind the same guards or fewer."""
+        found = self.loaded.get(buffer.name)
+        return next((found[key, g] for g in self.guards() if (key, g) in found), None) if found else None
+
+    def guards(self) -> Iterator[str]:
+        """The conditions of the `within` around, from the innermost to none."""
+        name = self.at.guard
+        while name:
+            yield name
+            name = self.outer.get(name, "")
+        yield ""
 
     def raw(self, a: Access, lanes: int, inside: Value | None) -> Value:
         type_ = vector(MEMORY[a.buffer.dtype], lanes)
@@ -125,29 +142,80 @@ class Values:
 
     def load(self, load: Load) -> Value:
         a = self.at.access(load.buffer, load.index)
-        mixed = self.inside is not None and lanes_of(self.inside.type) > 1
-        if a.step == 0 and not mixed:
+        if a.step == 0 and not self.mixed:
             return self.read(a, 1)
-        if a.step == 1 and not mixed:
+        if a.step == 1 and not self.mixed:
             return self.read(a, self.width)
         return self.gather(a)
 
     def gather(self, a: Access) -> Value:
-        """One scalar load per lane: correct for any access, fast for none."""
-        key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane, self.inside.name if self.inside else "")
-        known = self.loaded.setdefault(a.buffer.name, {})
-        if key in known:
-            return known[key]
-        in_memory = a.buffer.name not in self.registers and a.buffer.space is not Space.TABLE
-        scalar = MEMORY[a.buffer.dtype] if in_memory else REGISTER[a.buffer.dtype]
-        value = Value(vector(scalar, self.width), "poison")
-        for i, part in enumerate([self.at.in_lane(a, i) for i in range(self.width)]):
-            with self.one_lane(i):
-                one = self.raw(part, 1, self.inside) if in_memory else self.read(part, 1)
-            value = self.f.insert(value, one, i)
-        value = from_memory(self.f, a.buffer.dtype, value, self.half) if in_memory else value
-        self.loaded.setdefault(a.buffer.name, {})[key] = value
+        """A number for each lane, from anywhere."""
+        key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane)
+        value = self.known(a.buffer, key)
+        if value is not None:
+            return value
+        if a.buffer.name in self.registers or a.buffer.space is Space.TABLE:
+            value = Value(vector(REGISTER[a.buffer.dtype], self.width), "poison")
+            for i in range(self.width):
+                part = self.at.in_lane(a, i)
+                with self.one_lane(i):
+                    one = self.read(part, 1)
+                value = self.f.insert(value, one, i)
+        else:
+            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.half)
+        self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
+
+    def elements(self, a: Access) -> Value:
+        """As they lie in memory, one for each lane."""
+        scalar, lane, inside = MEMORY[a.buffer.dtype], self.at.lane, self.inside
+        places = self.places(a.whole)
+        if places is not None and not self.mixed and near(places):
+            first = self.at.in_lane(a, 0)
+
+            def row(start: int, lanes: int) -> Value:
+                offset = first.offset.plus(Affine({}, start))
+                self.at.lane = None
+                found = self.raw(replace(first, offset=offset, whole=offset), lanes, inside)
+                self.at.lane = lane
+                return found
+
+            return shuffled(self.f, places, row)
+        if self.mixed and self.masks and places == list(range(self.width)) and scalar in MASKED:
+            return self.masked(a)
+        value = Value(vector(scalar, self.width), "poison")
+        for i, pointer in enumerate(self.each_pointer(a, places)):
+            one = self.f.load(scalar, pointer, a.buffer.dtype.stored_bytes)
+            value = self.f.insert(value, one, i)
+        return value
+
+    def masked(self, a: Access) -> Value:
+        """Elements in a row, only those that may be read."""
+        assert self.inside is not None
+        type_, lane = vector(MEMORY[a.buffer.dtype], self.width), self.at.lane
+        first, self.at.lane = self.at.in_lane(a, 0), None
+        pointer, self.at.lane = self.at.pointer(first), lane
+        size, rest = Value("i32", str(a.buffer.dtype.stored_bytes)), Value(type_, "zeroinitializer")
+        return self.f.call(f"llvm.masked.load.{suffix(type_)}.p0", type_, pointer, size, self.inside, rest)
+
+    def each_pointer(self, a: Access, places: list[int] | None) -> Iterator[Value]:
+        """The address of each lane; that of zeros where it may not be read."""
+        lane = self.at.lane
+        if places is not None and self.inside is None:
+            parts = [self.at.in_lane(a, i) for i in range(self.width)]
+            self.at.lane = None
+            pointers = [self.at.pointer(part) for part in parts]
+            self.at.lane = lane
+            yield from pointers
+            return
+        base, offsets = self.offsets(a)
+        scalar, inside = MEMORY[a.buffer.dtype], self.inside
+        if inside is None:
+            yield from (self.f.gep(scalar, base, self.f.extract(offsets, i)) for i in range(self.width))
+            return
+        each = self.f.op(vector("ptr", self.width), f"getelementptr {scalar}, {base}, {offsets}")
+        safe = self.f.select(self.wide(inside, self.width), each, self.f.splat(self.nothing(), self.width))
+        yield from (self.f.extract(safe, i) for i in range(self.width))
 
     @contextmanager
     def one_lane(self, i: int) -> Generator[None]:
@@ -163,12 +231,12 @@ class Values:
 
     def expr(self, expr: Expr) -> Value:
         """Equal sub-expressions are emitted once per statement."""
-        key = expr, self.inside.name if self.inside else ""
-        if key not in self.memo:
-            value = self._expr(expr)
-            self.memo[key] = value
-            return value
-        return self.memo[key]
+        for guard in self.guards():
+            if (expr, guard) in self.memo:
+                return self.memo[expr, guard]
+        value = self._expr(expr)
+        self.memo[expr, self.at.guard] = value
+        return value
 
     def _expr(self, expr: Expr) -> Value:
         match expr:
@@ -193,6 +261,8 @@ class Values:
                 return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
             case Prim("select", (condition, yes, no)):
                 return self.select(condition, yes, no)
+            case Prim("cast", (a,), dtype) if self.moves(a) and is_index(a) and fits(self.at.normal(a)):
+                return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
             case Prim("cast", (a,), dtype):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
             case Prim("bits", (a,), dtype):
@@ -208,8 +278,7 @@ class Values:
         """A function of `codegen.mathlib`: its expression, with the arguments in place of its parameters."""
         params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
-        where = self.inside.name if self.inside else ""
-        saved, self.memo = self.memo, {(p, where): v for p, v in zip(params, values, strict=True)}
+        saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
         result = self.expr(body)
         self.memo = saved
         return result
@@ -219,18 +288,15 @@ class Values:
         a, lane = self.at.normal(expr), self.at.lane
         if lane is None:
             return self.at.linear(a)
-        if depends_on(a, lane) or any(map(reads_memory, a.terms)):
-            value = Value(vector("i64", self.width), "poison")
-            for i, part in enumerate([normal(a.expr(), {lane: Affine({}, i)}) for i in range(self.width)]):
-                with self.one_lane(i):
-                    value = self.f.insert(value, self.at.linear(part), i)
-            return value
-        step = a.terms.get(lane, 0)
-        if not step:
-            return self.at.linear(a)
-        ramp = constants([str(step * i) for i in range(self.width)], "i64")
-        rest = Affine({x: c for x, c in a.terms.items() if x != lane}, a.const)
-        return self.f.binary("add", self.wide(self.at.linear(rest), self.width), ramp)
+        places = None if any(map(reads_memory, a.terms)) else self.places(a)
+        if places is None:
+            return self.numbers(a)
+        first = normal(a.expr(), {lane: Affine({})})
+        if not any(places):
+            return self.at.linear(first)
+        ramp = constants([str(first.const + p) for p in places], "i64")
+        rest = self.at.linear(Affine(first.terms))
+        return self.f.binary("add", self.wide(rest, self.width), ramp) if first.terms else ramp
 
     def within(self, index: Expr, bound: Expr, value: Expr, other: Expr) -> Value:
         low = decide(Prim("ge", (index, Const(0)), DType.BOOL), self.at.env)
@@ -242,6 +308,7 @@ class Values:
         inside = self.apply("lt", DType.U64, self.expr(index), self.expr(bound))
         outer = self.inside
         self.inside = self.apply("and", DType.BOOL, outer, inside) if outer else inside
+        self.outer[self.at.guard] = outer.name if outer else ""
         some = self.expr(value)
         self.inside = outer
         return self.choose(inside, some, self.expr(other))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from math import lcm, prod
+
 from codegen.access import Access, known, reads, runs_on, store, varies
 from codegen.define import Definition
 from codegen.loops import Expr, Var
@@ -12,6 +14,10 @@ from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
 
 UNROLL = 4  # vectors in flight
+MOST = 5  # elements apart: there each lane is read by itself
+LEAST = 4  # elements in a row
+MOST_TILE = 4  # vectors
+SHARED = 16  # rows: enough for threads
 
 
 def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
@@ -22,36 +28,95 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     accesses = (store(d), *reads(d))
     axis = _lane_axis(axes, accesses, constants, lanes)
     order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
-    inner = [axis]
-    while order and _contiguous(order[-1], inner, accesses):
-        inner.insert(0, order.pop())
+    inner = _together(axis, order, accesses)
+    across = _across(inner, order, accesses, constants)
+    whole = _interleaved(inner, order, accesses[0], lanes) if across is None else 0
+    if across is not None:
+        order.remove(across)
+    rows = _together(across, order, accesses) if across is not None else []
     outer = order
     fuse: list[tuple[str, tuple[str, ...]]] = []
-    name = axis.name
-    if len(inner) > 1:
-        name = fresh("v", d)
-        fuse.append((name, tuple(a.name for a in inner)))
-    extent = 1
-    for a in inner:
-        extent *= known(a.extent if a.extent is not None else 1)
-    parallel = name
+    name, row = _named("v", inner, d, fuse), _named("r", rows, d, fuse)
+    parallel = name if not rows else row
+    apart = _apart(outer, shared)
     if outer:
-        parallel = outer[0].name
-        if len(outer) > 1 and not shared:
-            parallel = fresh("p", d)
-            fuse.append((parallel, tuple(a.name for a in outer)))
-    names = [a.name for a in outer]
-    head = [parallel] if outer and (len(outer) == 1 or parallel not in names) else names
+        parallel = outer[0].name if shared else _named("p", outer[: len(outer) - len(apart)], d, fuse)
+    head = [a.name for a in outer] if shared else [parallel, *(a.name for a in apart)] if outer else []
+    extent = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     width = min(lanes, _power(extent))
-    wide = width * max(1, min(UNROLL, extent // max(width, 1)))
+    wide = whole or width * max(1, min(1 if rows else UNROLL, extent // max(width, 1)))
     return Schedule(
         fuse=tuple(fuse),
-        order=(*head, name),
-        tile=(Tile(name, wide, Tail.CUT),),
+        order=(*head, *([row] if rows else []), name),
+        tile=(*([Tile(row, lanes, Tail.CUT)] if rows else []), Tile(name, wide, Tail.CUT)),
         lanes=(name, width) if width > 1 else None,
         pack=packs(accesses, axis, constants, lanes) if len(inner) == 1 else (),
         parallel=None if shared else parallel,
     )
+
+
+def _together(axis: Var, order: list[Var], accesses: tuple[Access, ...]) -> list[Var]:
+    """`axis` and what goes on where it ends, taken out of `order`: one axis."""
+    found = [axis]
+    while order and _contiguous(order[-1], found, accesses):
+        found.insert(0, order.pop())
+    return found
+
+
+def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int) -> int:
+    """Few elements, and the store goes on with the next axis: both are one, in tiles after which the lanes repeat.
+
+    The elements of a tile, 0 if there is none. What each lane reads is then known, so that it is shuffled.
+    """
+    count = prod(known(a.extent if a.extent is not None else 1) for a in inner)
+    tile = lcm(count, lanes)
+    if varies(inner) or not 1 < count < lanes or tile > MOST_TILE * lanes or not order:
+        return 0
+    outer = order[-1]
+    if varies((outer,)) or known(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
+        return 0
+    if stored.steps.get(outer) != count:
+        return 0
+    inner.insert(0, order.pop())
+    return tile
+
+
+def _named(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tuple[str, ...]]]) -> str:
+    """The name of some axes as one."""
+    if len(axes) < 2:
+        return axes[0].name if axes else ""
+    name = fresh(letter, d)
+    fuse.append((name, tuple(a.name for a in axes)))
+    return name
+
+
+def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
+    """The innermost loop, where quotients by sizes of run time would be computed for each of its points.
+
+    Not where those around it leave too little to share.
+    """
+    enough = prod(known(a.extent or 1) for a in outer[:-1]) >= SHARED
+    return outer[-1:] if len(outer) > 1 and enough and not shared and varies(outer) else []
+
+
+def _across(
+    inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]
+) -> Var | None:
+    """The axis along which a load runs that is far apart along the lanes: such tiles are transposed in registers."""
+    if prod(known(a.extent if a.extent is not None else 1) for a in inner) < LEAST:
+        return None
+    read = [x for x in accesses if x.load is not None and x.buffer.name not in constants]
+    far = [x for x in read if _far(x.steps.get(inner[-1]))]
+    for a in order:
+        if any(x.steps.get(a) == 1 for x in far) and not varies((a,)):
+            row = _together(a, [other for other in order if other is not a], accesses)
+            if prod(known(b.extent if b.extent is not None else 1) for b in row) >= LEAST:
+                return a
+    return None
+
+
+def _far(step: int | None) -> bool:
+    return step is not None and abs(step) >= MOST
 
 
 def lane_count(d: Definition, target: Target) -> int:
@@ -73,7 +138,10 @@ def _power(n: int) -> int:
 
 
 def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozenset[str], lanes: int) -> Var:
-    """The axis that costs least: an access that moves by 0 or 1 is one instruction, any other is one a lane."""
+    """The axis that costs least: an access that moves by 0 or 1 is one instruction, any other is one a lane.
+
+    Loads that move by a few elements are shuffled out of as many vectors.
+    """
 
     def cost(a: Var) -> tuple[float, float]:
         extent = known(a.extent if a.extent is not None else 1)
@@ -81,8 +149,11 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
         for x in accesses:
             step = x.steps.get(a, 0)
             packable = x.load is not None and x.buffer.name in constants and a in x.load.index
+            vectors = 1 if step in (0, 1) or packable else MOST
+            if step is not None and x.load is not None:
+                vectors = min(vectors, abs(step) + 1)
             scattered = 1.5 if x.load is None else 1.0
-            each += 1 / min(lanes, extent) if step in (0, 1) or packable else scattered
+            each += vectors / min(lanes, extent) if vectors < MOST else scattered
         return each, -axes.index(a)
 
     return min(axes, key=cost)

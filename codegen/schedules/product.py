@@ -19,7 +19,7 @@ from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.loops import Buffer, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.pointwise import fresh, lane_count, packs
+from codegen.schedules.pointwise import MOST, fresh, lane_count, packs
 from codegen.target import Target
 
 HIGHEST = 14  # rows of a register tile: more would only spend loads
@@ -65,6 +65,8 @@ def _form(d: Definition, constants: frozenset[str], shared: frozenset[Var], lane
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
     candidates = [a for a in candidates if any(x.moves(a) for x in body)]
     if not candidates:
+        candidates = [a for a in d.axes if a not in shared and out.steps[a] == 1 and all(_close(x, a) for x in body)]
+    if not candidates:
         return None
 
     def rank(a: Var) -> tuple[bool, bool, int]:
@@ -87,6 +89,12 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
         if x.steps[a] not in (0, 1) and not packable:
             return False
     return True
+
+
+def _close(x: Access, a: Var) -> bool:
+    """Do the lanes lie so near each other that they are shuffled out of a few vectors?"""
+    step = x.steps[a]
+    return step is not None and 0 < step < MOST
 
 
 def _packable(x: Access, a: Var) -> bool:

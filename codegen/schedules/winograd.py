@@ -1,4 +1,4 @@
-"""Convolution 3x3 with stride 1 as F(m x m, 3 x 3): definitions over rows of tiles (Winograd 1980; Lavin, Gray 2015).
+"""Convolution 3x3 with stride 1 as F(m x m, 3 x 3): definitions over blocks of tiles (Winograd 1980; Lavin, Gray 2015).
 
     V = transform(x)      (m+2)^2 products  M = V U      y = end(transform(M))      U = transform(w), at compile time
 
@@ -17,11 +17,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.access import known
+from codegen.access import known, varies, volume
 from codegen.define import Definition, Group
 from codegen.expressions import rewrite, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
 from codegen.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
 from codegen.target import Target
@@ -31,6 +31,8 @@ Matrix = tuple[tuple[float, ...], ...]
 WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
 BLOCK = 64  # input channels that are transformed at a time
 TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
+MOST_TILES = 2 * TILES, 16  # where run time tells their number: weights are read once for each block
+BLOCK_BYTES = 1 << 20  # that a block's transforms take: below that, the larger of both
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,21 @@ class Form:
     ic: Var
     kh: Var
     kw: Var
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Tiles of m x m outputs as a group walks them: `shared` axes of its blocks, `inside` one all others.
+
+    `place`: indices of the temps; `at`: of the picture, row and column of tiles, by what the form calls its axes.
+    """
+
+    m: int
+    shared: tuple[Var, ...]
+    inside: tuple[Var, ...]
+    place: tuple[Var, ...]
+    shape: tuple[Size, ...]
+    at: dict[Var, Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +197,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
     batch = tuple(a for a in plain if a in d.axes)
     if len(lanes) != 1 or {*batch, h, wide, lanes[0]} != set(d.axes) or not {kh, kw, channels[0]} <= set(w.index):
         return None
-    if not all(isinstance(a.extent, int) for a in (*d.axes, *r.axes)):
+    if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
     return Form(x, w, guarded, batch, h, wide, lanes[0], channels[0], kh, kw)
 
@@ -199,44 +216,88 @@ def choose_size(form: Form) -> int:
     return min(costs, key=lambda m: (costs[m], m))
 
 
-def winograd(d: Definition, form: Form, m: int, target: Target) -> Winograd:
-    """`d` over tiles of m x m outputs."""
+def winograd(d: Definition, form: Form, m: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
+    """`d` over tiles of m x m outputs. `named`: a size that run time computes, by a name."""
     into, back = transforms(m)
     n = m + 2
-    height, width = known(form.h.extent or 1), known(form.w_axis.extent or 1)
-    ty, tx = Var("ty", -(-height // m)), Var("tx", -(-width // m))
+    tiles = _blocks(form, m, named) if varies((*form.n, form.h, form.w_axis)) else _rows(form, m)
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
-    tiles_x, channels, outs = known(tx.extent or 1), known(ic.extent or 1), known(oc.extent or 1)
+    channels, outs = known(ic.extent or 1), known(oc.extent or 1)
     u = dense(f"{form.w.buffer.name}.winograd{m}", n * n, channels, outs)
-    v = dense("v", n * n, ty, tiles_x, channels, space=Space.ARENA)
-    mm = dense("m", n * n, ty, tiles_x, outs, space=Space.ARENA)
-
+    v = dense("v", n * n, *tiles.shape, channels, space=Space.ARENA)
+    mm = dense("m", n * n, *tiles.shape, outs, space=Space.ARENA)
+    axes, place = (*tiles.shared, *tiles.inside), tiles.place
     guarded = _inside(form, m)
 
     def read(i: Var, j: Var) -> Expr:
-        return rewrite(guarded, {form.h: ty * m, form.kh: i, form.w_axis: tx * m, form.kw: j, form.ic: ic})
+        return rewrite(guarded, {**_places(form, tiles), form.kh: i, form.kw: j, form.ic: ic})
 
     def write(p: Var, o: Var, total: Expr) -> Definition:
-        at: dict[Expr, Expr] = {form.h: ty * m + p, form.w_axis: tx * m + o, form.oc: oc}
+        at = {**_places(form, tiles, p, o), form.oc: oc}
         assert d.reduction is not None
-        ragged = [(a, b) for a, b in ((at[form.h], height), (at[form.w_axis], width)) if b % m]
+        ragged = [(at[a], a.extent) for a in (form.h, form.w_axis) if a.extent is not None and _ragged(a, m)]
         value = rewrite(d.value, {**at, d.reduction: total})
-        target = tuple(rewrite(i, at) for i in d.target)
-        return Definition(d.out, (*form.n, ty, tx, oc, o, p), value, target, tuple(ragged))
+        index = tuple(rewrite(i, at) for i in d.target)
+        return Definition(d.out, (*axes, oc, o, p), value, index, tuple(ragged))
 
     xn = Var("xn", n * n)
-    products = Definition(mm, (xn, ty, tx, oc), Reduce("add", (ic,), v[xn, ty, tx, ic] * u[xn, ic, oc]))
+    outer = tuple(a for a in tiles.shared if a not in (*place, *form.n))
+    total = Reduce("add", (ic,), v[xn, *place, ic] * u[xn, ic, oc])
+    products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
 
     def fill(i: Var, j: Var, e: Expr) -> Definition:
-        return Definition(v, (*form.n, ty, tx, ic, j, i), e, (i * n + j, ty, tx, ic))
+        return Definition(v, (*axes, ic, j, i), e, (i * n + j, *place, ic))
 
-    forward = _transform("input", (*form.n, ty, tx, ic), into, n, read, fill)
-    backward = _transform("output", (*form.n, ty, tx, oc), back, n, lambda i, j: mm[i * n + j, ty, tx, oc], write)
-    group = Group("winograd", (*form.n, ty), (v, mm), (forward, products, backward))
-    rows = max(1, min(round(TILES / tiles_x), known(ty.extent or 1)))
-    ragged = bool(height % m or width % m)
-    blocks = -(-known(ty.extent or 1) // rows) * prod(known(a.extent or 1) for a in form.n)
-    return Winograd(group, _plan(group, u.name, m, rows, ragged, target), u, blocks)
+    forward = _transform("input", (*axes, ic), into, n, read, fill)
+    backward = _transform("output", (*axes, oc), back, n, lambda i, j: mm[i * n + j, *place, oc], write)
+    group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
+    rows = max(1, min(round(TILES / known(tiles.inside[-1].extent or 1)), known(tiles.shared[-1].extent or 1)))
+    if varies(tiles.inside):
+        return Winograd(group, _plan(group, u.name, m, 1, False, target), u, known(tiles.shared[0].extent or 1))
+    peeled = _ragged(form.h, m) or _ragged(form.w_axis, m)
+    blocks = -(-known(tiles.shared[-1].extent or 1) // rows) * prod(known(a.extent or 1) for a in form.n)
+    return Winograd(group, _plan(group, u.name, m, rows, peeled, target), u, blocks)
+
+
+def _rows(form: Form, m: int) -> Tiles:
+    """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule."""
+    ty, tx = (Var(name, -(-known(a.extent or 1) // m)) for name, a in (("ty", form.h), ("tx", form.w_axis)))
+    at: dict[Var, Expr] = {form.h: ty, form.w_axis: tx}
+    return Tiles(m, (*form.n, ty), (tx,), (ty, tx), (ty, known(tx.extent or 1)), at)
+
+
+def _blocks(form: Form, m: int, named: Callable[[Size], Size]) -> Tiles:
+    """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left."""
+    sizes = [a.extent or 1 for a in form.n]
+    sizes += [named((as_expr(a.extent or 1, DType.I64) + (m - 1)) // m) for a in (form.h, form.w_axis)]
+    held = 4 * (m + 2) ** 2 * (known(form.ic.extent or 1) + known(form.oc.extent or 1))
+    most = next((n for n in MOST_TILES if n * held <= BLOCK_BYTES), MOST_TILES[-1])
+    count = as_expr(named(volume(sizes)), DType.I64)
+    blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
+    size = named((count + blocks - 1) // prim("max", blocks, 1))
+    block = Var("block", blocks)
+    tile = Var("tile", prim("min", prim("min", count - block * size, size), most))
+    rest: Expr = block * size + tile
+    at: dict[Var, Expr] = {}
+    outermost, *others = (*form.n, form.h, form.w_axis)
+    for axis, extent in reversed(list(zip(others, sizes[1:], strict=True))):
+        at[axis] = prim("mod", rest, extent)
+        rest = prim("floordiv", rest, extent)
+    at[outermost] = rest
+    return Tiles(m, (block,), (tile,), (tile,), (most,), at)
+
+
+def _places(form: Form, tiles: Tiles, p: Size = 0, o: Size = 0) -> dict[Expr, Expr]:
+    """The form's output axes at point p, o of a tile."""
+    found: dict[Expr, Expr] = {**tiles.at}
+    found[form.h] = tiles.at[form.h] * tiles.m + p
+    found[form.w_axis] = tiles.at[form.w_axis] * tiles.m + o
+    return found
+
+
+def _ragged(a: Var, m: int) -> bool:
+    """Can the last tile reach over the edge?"""
+    return not isinstance(a.extent, int) or a.extent % m != 0
 
 
 def _inside(form: Form, m: int) -> Expr:
@@ -250,7 +311,7 @@ def _inside(form: Form, m: int) -> Expr:
     for axis in (form.h, form.w_axis):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
-        if known(axis.extent or 1) % m and normal(index, {}).key not in asked:
+        if _ragged(axis, m) and normal(index, {}).key not in asked:
             made = prim("within", index, size, made)
     return made
 
@@ -286,8 +347,8 @@ def _table(name: str, matrix: Matrix) -> Buffer:
 
 
 def _plan(group: Group, weights: str, m: int, rows: int, ragged: bool, target: Target) -> Schedule:
-    """Blocks of `rows` tile rows; transforms written out. `ragged`: the last tiles reach over the edge."""
-    n, k = m + 2, m
+    """Blocks of `rows` tile rows; transforms written out. `ragged`: the last tiles stand apart, for their bounds."""
+    n, k, axes = m + 2, m, group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)
 
@@ -308,13 +369,14 @@ def _plan(group: Group, weights: str, m: int, rows: int, ragged: bool, target: T
             ),
         )
 
-    block = replace(products, axes=tuple(replace(a, extent=rows) if a.name == "ty" else a for a in products.axes))
-    plan = product(block, target, frozenset({weights}), frozenset())
+    sizes = {"ty": rows, "tile": Var("tiles", None, 1, TILES)}
+    block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
+    plan = product(block, target, frozenset({weights}), frozenset(a for a in axes if a.name == "block"))
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
     return Schedule(
-        tile=(Tile("ty", rows, Tail.CUT),),
+        tile=(Tile(axes[-1].name, rows, Tail.CUT),),
         pitch=(("v", 16), ("m", 16)),
-        parallel=group.axes[0].name if len(group.axes) == 1 or known(group.axes[0].extent or 1) > 1 else "ty",
+        parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
             transform(forward.axes[-1], n, False),
             replace(plan, parallel=None),

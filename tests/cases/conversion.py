@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from aot.ir.types import numpy_dtype
-from aot.opset.conversion import BitCast, Convert, ConvertLike, ConvertPromoteTypes
+from aot.opset.conversion import BitCast, Convert, ConvertLike, ConvertPromoteTypes, Rounded
 from runtime.abi import DType
 from tests.cases import EXACT, Case
 
@@ -39,6 +39,7 @@ CASES = [
     Case(BitCast(), [EDGES], EXACT),
     Case(BitCast(destination_type=DType.F64), [(DType.I64, (3, "n=5"))], EXACT),
     Case(BitCast(destination_type=DType.U8), [np.array([True, False])], EXACT),
+    *(Case(Rounded(), [(of, (3, "n=5"))], EXACT) for of in (F16, DType.BF16, F32)),
     Case(ConvertLike(), [(F32, (3, 4)), (I32, ())], EXACT),
     Case(ConvertLike(), [(I32, (3, 4)), (BOOL, (2,))], EXACT),
     Case(ConvertPromoteTypes(), [(DType.I8, (3, 4)), (F32, ())], EXACT),

@@ -25,4 +25,5 @@ CASES = [
     Case(Pad(), [(F32, (2, "n=3")), at(0, 1), at(1, 0), (F32, ())], EXACT),
     Case(Pad(PadMode.REFLECT), [(F32, (5,)), at(4), at(4)], EXACT),
     Case(Pad(PadMode.SYMMETRIC), [(F32, (5,)), at(5), at(5)], EXACT),
+    *(Case(Pad(mode), [(F32, (6, 7)), at(-3, 4), at(4, -3)], EXACT) for mode in (PadMode.REFLECT, PadMode.SYMMETRIC)),
 ]

@@ -50,4 +50,8 @@ CASES = [
     Case(AdaptiveAvgPool(), [RUN_TIME, SPATIAL], CLOSE),
     Case(AdaptiveMaxPool(), [DATA, SPATIAL], EXACT, outputs=2),
     Case(AdaptiveMaxPool(DType.I32), [(F32, (1, 2, 4, 6, 5)), np.array([2, 3, 4], np.int64)], EXACT, outputs=2),
+    Case(MaxPool((3, 2), kernel=ONE, rounding_type=CEIL, auto_pad=UPPER), [(F32, (1, 2, 6, 8))], EXACT),
+    Case(AvgPool((3, 2), kernel=ONE, rounding_type=CEIL, auto_pad=LOWER), [(F32, (1, 2, 6, 8))]),
+    *(Case(MaxPool_8(ONE, kernel=TWO, axis=a), [(U8, (2, 3, 4, 5))], EXACT, low=0, high=1, outputs=2) for a in (-1, 2)),
+    Case(MaxPool_8((2, 2), kernel=ONE, rounding_type=CEIL), [(F32, (1, 2, 6, 8))], EXACT, outputs=2),
 ]

@@ -11,7 +11,8 @@ from aot.opset.resize_weights import Coordinates, Mode, Rounding
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
-F32, F16, U8 = DType.F32, DType.F16, DType.U8
+F32, F16, U8, I32 = DType.F32, DType.F16, DType.U8, DType.I32
+TF = Coordinates.TF_HALF_PIXEL_FOR_NN
 DATA = (F32, (1, 2, 6, 7))
 RUN_TIME = (F32, (1, 2, "h=6", "w=7"))
 BYTES = (U8, (1, 2, 6, 7))
@@ -52,6 +53,15 @@ CASES = [
     Case(Interpolate_4(Mode.CUBIC, shape_calculation_mode=BY_SCALES), [DATA, UP, SCALES, AXES]),
     Case(Interpolate_1(Mode.NEAREST, axes=(2, 3)), [DATA, UP], EXACT),
     Case(Interpolate_1(Mode.LINEAR, axes=(2, 3), align_corners=False), [DATA, ODD], CLOSE),
+    *(
+        Case(Interpolate_11(mode, coordinate_transformation_mode=TF, nearest_mode=Rounding.CEIL), [DATA, sizes, AXES])
+        for mode in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)
+        for sizes in (at(6, 9), at(9, 7))
+    ),
+    *(Case(NearestResize((2, 3), TF, nearest_mode=Rounding.CEIL), [RUN_TIME, at(*n)], EXACT) for n in ((6, 9), (9, 7))),
+    *(Case(WeightedResize((2, 3), kind, (11, 10, 2, 1)), [RUN_TIME]) for kind in Coordinates),
+    Case(Interpolate_11(Mode.LINEAR), [BYTES, at(12, 7), AXES], EXACT, low=0, high=5),
+    Case(Interpolate_11(Mode.BILINEAR_PILLOW), [(I32, (1, 2, 6, 7)), at(12, 14), AXES], EXACT, low=0, high=5),
     Case(NearestResize((2, 3), Coordinates.ASYMMETRIC, (2, 1, 2, 1), Rounding.FLOOR), [RUN_TIME], EXACT),
     Case(NearestResize((3, 2), Coordinates.HALF_PIXEL), [RUN_TIME, at(9, 4)], EXACT),
     Case(NearestResize((2,), Coordinates.ALIGN_CORNERS, (3, 2), Rounding.SIMPLE), [RUN_TIME], EXACT),

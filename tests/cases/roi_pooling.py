@@ -33,4 +33,5 @@ CASES = [
         )
         for parts in (2, 4)
     ),
+    Case(PSROIPooling(2, 1.0, 3), [(F32, (1, 18, 7, 7)), np.array([[0, 4.6, 0.7, 7, 8]], np.float32)], LOOSE),
 ]

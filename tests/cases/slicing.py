@@ -39,4 +39,7 @@ CASES = [
     Case(StridedSlice(shrink_axis_mask=(1, 1, 1)), [DATA, at(2, 1, -1), at(0, 0, 0)], EXACT),
     Case(StridedSlice(), [(U8, ("n=5", 4)), at(1, 0), at(1 << 40, 3)], EXACT),
     Case(StridedSlice(end_mask=(0, 1), shrink_axis_mask=(1,)), [(F32, (3, "n=4")), at(-1, 2), at(0, 0)], EXACT),
+    Case(StridedSlice((0,), (1,)), [(F32, (4,)), at(-9), at(0), at(-1)], EXACT),
+    Case(StridedSlice((0,), (1,)), [(F32, ("n=4",)), at(-9), at(0), at(-1)], EXACT),
+    *(Case(Slice(), [(F32, (n,)), at(-9), at(-20), at(-1)], EXACT) for n in (4, "n=4", 0, "n=0")),
 ]

@@ -18,6 +18,13 @@ CASES = [
         for sort in (Order.VALUE, Order.INDEX)
         for axis, k in ((1, LONG), (1, SHORT))
     ),
+    *(  # rows side by side in vectors
+        Case(TopK(axis, mode, sort), [(dtype, shape), SHORT], EXACT, outputs=2)
+        for mode, sort in ((Mode.MAX, Order.VALUE), (Mode.MIN, Order.INDEX))
+        for dtype in (F32, F16, U8, I64)
+        for axis, shape in ((1, (2, 9, 21)), (0, (3, 4, 7)), (1, ("n=2", "m=15", 16)))
+    ),
+    Case(TopK(1, Mode.MAX, Order.VALUE), [(I64, (2, 9, 5)), SHORT], EXACT, low=0, high=2, outputs=2),  # many are equal
     Case(TopK(-1, Mode.MAX, Order.VALUE, I64, stable=True), [(I32, (3, 40)), LONG], EXACT, outputs=2),
     Case(TopK(0, Mode.MIN, Order.VALUE), [(U8, (30, 2)), LONG], EXACT, outputs=2),
     Case(TopK(0, Mode.MIN, Order.INDEX), [(F16, (30, 2)), LONG], EXACT, outputs=2),

@@ -39,6 +39,7 @@ CASES = [
     Case(IRDFT(), [(F32, (3, 5, 6, 2)), ints(0, 2), ints(-1, 9)], LOOSE),
     Case(IRDFT(), [(F32, (3, 5, 6, 2)), ints(2, 1), ints(8, 4)], LOOSE),
     Case(STFT(transpose_frames=False), [(F32, (2, 60)), HANN, FRAME, np.array(5)], LOOSE),
+    Case(STFT(), [(F32, (2, 60)), (F32, ("w=11",)), FRAME, HOP], LOOSE),
     Case(STFT(transpose_frames=True), [(F32, (60,)), (F32, (11,)), FRAME, HOP], LOOSE),
     *(
         Case(ISTFT(center, normalized), [(F32, (2, 9, 7, 2)), HANN + 1, FRAME, HOP], LOOSE)
@@ -47,6 +48,6 @@ CASES = [
     ),
     *(
         Case(ISTFT(True, False), [(F32, (9, 7, 2)), HANN[:12] + 1, FRAME, HOP, np.array(n)], LOOSE)
-        for n in (20, 40)
+        for n in (20, 26, 40)
     ),
 ]

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import compile_model, stages
+from aot.driver import compile_model, in_memory, stages
 from aot.options import CompileOptions
 from codegen.llvm import levels as module
 from codegen.llvm.build import Built, build
 from codegen.llvm.levels import Levels, dispatch_text, join, names_of
+from codegen.program import ConstantBlock
 from codegen.target import Target
+from runtime.abi import WEIGHTS_SECTION
 from runtime.elf import ElfFile
-from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
-from runtime.library import read_manifest
+from runtime.errors import CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.library import read_manifest, verify
 from runtime.machine import missing_features
 from tests.programs import chain
 
@@ -95,14 +97,37 @@ def test_external_weights_are_of_one_target() -> None:
 
 
 def test_a_network(tmp_path: Path) -> None:
-    """A level in a library of several is the one that is compiled alone."""
+    """A level in a library of several computes what it does alone; what their weights have in common is there once."""
     options = CompileOptions(target="x86-64-v2,v3", level=None)
     made = stages(DIGITS / "model.xml", options).built
     assert isinstance(made, Levels)
-    alone = stages(DIGITS / "model.xml", replace(options, target="x86-64-v3")).built
-    assert alone.manifest["hash"] == made.built[1].manifest["hash"]
+    alone = [stages(DIGITS / "model.xml", replace(options, target=name)).built for name in NAMES[:2]]
     made.write_shared(tmp_path / "m.so")
     image = np.load(DIGITS / "seven.npy")
     found = runtime.load(tmp_path / "m.so")(image)[0]
     assert found.argmax() == 7
     np.testing.assert_array_equal(compile_model(DIGITS / "model.xml", options)(image)[0], found)
+    highest = alone[1] if best() != "x86-64-v2" else alone[0]
+    assert isinstance(highest, Built)
+    np.testing.assert_array_equal(in_memory(highest)(image)[0], found)
+    assert made.built[0].constant_bytes < sum(one.constant_bytes for one in alone if isinstance(one, Built))
+
+
+def test_weights_lie_in_one_place(levels: Levels) -> None:
+    moved = replace(levels.built[1], constants=(ConstantBlock(64, np.zeros(2, np.float32)),))
+    with pytest.raises(InternalError, match="got two at 64"):
+        join(NAMES[:2], [levels.built[0], moved])
+    with pytest.raises(InternalError, match="got several sizes"):
+        join(NAMES[:2], [levels.built[0], replace(levels.built[1], constant_bytes=64)])
+
+
+def test_weights_of_all_levels_are_checked(levels: Levels, tmp_path: Path) -> None:
+    path = tmp_path / "m.so"
+    levels.write_shared(path)
+    verify(path)
+    with path.open("r+b") as stream:
+        place = ElfFile(stream, "m.so").find(WEIGHTS_SECTION).offset
+        stream.seek(place + 64)
+        stream.write(b"\x01")
+    with pytest.raises(CorruptError, match="edited or damaged"):
+        verify(path)

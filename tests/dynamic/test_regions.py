@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -10,6 +13,7 @@ from aot.opset.control_flow import If, Loop, TensorIterator
 from aot.opset.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.state import Assign, ReadValue_3
 from runtime.abi import DType
+from runtime.errors import UnsupportedError, UsageError
 from tests.dynamic.networks import check, compiled, parameter, result
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4) - 3
@@ -118,3 +122,50 @@ def test_state_written_from_permuted_state() -> None:
     data = np.arange(16, dtype=np.float32).reshape(4, 4)
     for kept in (data.T, data, data.T):
         assert np.array_equal(request.infer(data)[0], kept + data)
+
+
+def ranked(then: Graph, other: Graph, follow: Callable[[Builder, OutPort, OutPort], OutPort]) -> Graph:
+    """y = follow(If(c, x) {then} {other}, z)"""
+    graph = Graph("ranks")
+    build = Builder(graph)
+    condition, x = parameter(graph, "c", dtype=DType.BOOL), parameter(graph, "x", 2, 4)
+    z = parameter(graph, "z", 4)
+    maps = (InputMap(1, 0),), (OutputMap(0, 0),)
+    node = graph.add(If(*maps, *maps), condition, x, name="choice")
+    node.regions = {"then": then, "else": other}
+    result(graph, follow(build, node.out_port(0), z))
+    return graph
+
+
+def reduced(*axes: int) -> Graph:
+    """Sums over axes, which vanish."""
+    graph, build, (x,) = body((2, 4))
+    result(graph, build.ReduceSum(x, build.const(list(axes), DType.I64)) if axes else build.Relu(x))
+    return graph
+
+
+Z = np.arange(4, dtype=np.float32)
+
+
+def flat_sum(build: Builder, y: OutPort, z: OutPort) -> OutPort:
+    flat = build.Reshape(build.Multiply(y, z), build.const([-1], DType.I64), special_zero=False)
+    return build.ReduceMax(flat, build.const([0], DType.I64))
+
+
+def test_branches_of_different_rank_are_settled_by_what_follows() -> None:
+    model = compiled(ranked(reduced(0), reduced(), flat_sum))
+    assert model([np.array(True), X, Z])[0] == (X.sum(0) * Z).max()
+    assert model([np.array(False), X, Z])[0] == (np.maximum(X, 0) * Z).max()
+
+
+def test_an_output_has_one_rank() -> None:
+    with pytest.raises(UnsupportedError, match=r"'choice': an output of the network has one rank, got f32\[4\] where"):
+        compiled(ranked(reduced(0), reduced(), lambda build, y, z: build.Add(y, z)))
+
+
+def test_only_one_branch_fits_what_follows() -> None:
+    """A number is no operand of a product of matrices."""
+    model = compiled(ranked(reduced(), reduced(0, 1), lambda build, y, z: build.MatMul(y, z)))
+    np.testing.assert_allclose(model([np.array(True), X, Z])[0], np.maximum(X, 0) @ Z)
+    with pytest.raises(UsageError, match="If 'choice': its branches give different ranks"):
+        model([np.array(False), X, Z])

@@ -13,7 +13,7 @@ from aot.options import CompileOptions, dims_of, shapes_of
 from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import UsageError
-from tests.dynamic.networks import N, check, compiled, conv_net, mlp, parameter, result
+from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, result, weights
 
 
 def noise(*shape: int) -> Array:
@@ -102,3 +102,27 @@ def test_shape_arithmetic_is_solved() -> None:
     model, oracle = compiled(graph()), graph()
     for n, s in ((1, 1), (2, 5), (1, 37)):
         check(model, oracle, [noise(n, s, 12)])
+
+
+def tiles_net(pad: int) -> Graph:
+    """Two 3x3 convolutions, a sum with what came before and a third one with stride 2: Winograd at run-time sizes."""
+    graph = Graph("tiles")
+    build = Builder(graph)
+    x = parameter(graph, "x", N, 16, H, W)
+    around = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (pad, pad), "pads_end": (pad, pad)}
+    first = build.Relu(build.Convolution(x, weights(build, 24, 16, 3, 3), **around))
+    second = build.Convolution(first, weights(build, 24, 24, 3, 3, seed=1), **around)
+    result(graph, second)
+    result(graph, build.MaxPool(build.Relu(second), strides=(2, 2), kernel=(2, 2), pads_begin=(0, 0), pads_end=(0, 0)))
+    return graph
+
+
+@pytest.mark.parametrize("pad", [0, 1, 2])
+def test_winograd_at_any_size(pad: int) -> None:
+    asked = stages(tiles_net(pad), CompileOptions(level=None))
+    assert "winograd" in asked.groups
+    model, oracle, two = in_memory(asked.built, 1), tiles_net(pad), in_memory(asked.built, 2)
+    for shape in ((1, 16, 8, 8), (1, 16, 13, 7), (2, 16, 9, 22), (3, 16, 31, 30), (5, 16, 6, 6)):
+        x = noise(*shape)
+        check(model, oracle, [x])
+        assert all(np.array_equal(model(x)[i], two(x)[i]) for i in range(2))

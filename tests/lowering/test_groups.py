@@ -102,7 +102,14 @@ def test_softmax_along_any_axis(axis: int, shape: tuple[int, ...]) -> None:
 
 def test_norm_over_several_axes() -> None:
     assert calls(compiled(lambda b, x: b.MVN(x, ints(b, 1, 2, 3)), (2, 3, 4, 5))) == 1
-    compiled(lambda b, x: b.GroupNormalization(x, weights(b, 6), weights(b, 6, seed=1), num_groups=3), (2, 6, 4, 5))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_rows_may_be_parts_of_an_axis(groups: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.GroupNormalization(x, weights(b, 6), weights(b, 6, seed=1), num_groups=groups)
+
+    assert calls(compiled(make, (2, 6, 4, 5))) == 1
 
 
 def test_attention_is_two_products_and_a_softmax() -> None:

@@ -11,7 +11,7 @@ from aot.opset.pooling import Rounding
 from codegen.expressions import walk
 from codegen.loops import Buffer, Prim
 from codegen.program import Region
-from codegen.traverse import expressions
+from codegen.traverse import expressions, members
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
 
@@ -101,6 +101,36 @@ def test_a_pitch_is_not_put_where_the_value_is_reshaped() -> None:
         return b.MatMul(y, weights(b, 512, 8))
 
     compiled(make, (3, 4))
+
+
+def test_a_product_of_inputs_reads_both_along_its_lanes() -> None:
+    """The second input lies the other way round; where it is read often, it is copied first."""
+    often = compiled(lambda b, x, y: b.MatMul(x, y, transpose_b=True), (40, 24), (32, 24))
+    assert calls(often) == 2
+    assert [b.strides for b in buffers(often)] == [(1, 32)]
+    assert calls(compiled(lambda b, x, y: b.MatMul(x, y, transpose_b=True), (5, 24), (32, 24))) == 1
+
+
+def test_a_pool_between_input_and_output_keeps_their_layout() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MaxPool(x, strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1), kernel=(3, 3))
+
+    made = compiled(make, (2, 3, 9, 21))
+    assert all(b.strides[3] == 1 for b in buffers(made))
+
+
+@pytest.mark.parametrize(("kernel", "pad"), [(4, 1), (2, 0), (4, 0), (6, 2)])
+def test_a_transposed_convolution_is_a_product_for_each_remainder(kernel: int, pad: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w, pads = weights(b, 12, 16, kernel, kernel), (pad, pad)
+        return b.ConvolutionBackpropData(
+            x, w, strides=(2, 2), pads_begin=pads, pads_end=pads, dilations=(1, 1), output_padding=(0, 0)
+        )
+
+    made = compiled(make, (1, 12, 5, 7))
+    (axes,) = (d.axes for s in made.steps.steps for d in members(s.works[-1]) if d.reduction is not None)
+    rows, columns = ((n - 1) * 2 + kernel - 2 * pad for n in (5, 7))
+    assert {rows // 2, columns // 2} <= {a.extent for a in axes}
 
 
 def test_tokens_of_a_picture_need_no_copy() -> None:

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.softmax import weights
+from aot.frontends.onnx.tensors import dtype_named
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
@@ -65,26 +67,25 @@ def attention(
 def _attended(
     node: Call, q: OutPort, k: OutPort, v: OutPort, bias: OutPort | None, kind: int
 ) -> tuple[OutPort, OutPort]:
-    """The result, and the scores at the stage that is asked for."""
+    """The result, and the scores at the stage that is asked for; each step is rounded to the type of the inputs."""
     build, dtype = node.build, q.type.dtype
     depth = q.shape[3]
     node.refuse(not isinstance(depth, int), "the size of heads must be known at compile time")
     scale = node.number("scale", 0.0) or 1 / math.sqrt(int(str(depth)))
-    wide = dtype if dtype is DType.F64 else DType.F32
-    q, k = (node.cast(build.Multiply(p, math.sqrt(scale)), wide) for p in (q, k))
+    q, k = (node.rounded(build.Multiply(p, node.like(math.sqrt(scale), p))) for p in (q, k))
     cap = node.number("softcap", 0.0)
-    scores = capped = build.MatMul(q, k, transpose_b=True)
+    scores = capped = node.rounded(build.MatMul(q, k, transpose_b=True))
     if cap > 0:
-        capped = build.Multiply(build.Tanh(build.Divide(scores, cap)), cap)
-    biased = capped if bias is None else build.Add(capped, node.cast(bias, wide))
-    weights = build.Softmax(biased, axis=-1)
+        capped = node.rounded(build.Divide(scores, cap))
+        capped = node.rounded(build.Multiply(node.rounded(build.Tanh(capped)), cap))
+    biased = capped if bias is None else node.rounded(build.Add(capped, node.cast(bias, dtype)))
+    precision = dtype_named(node.integer("softmax_precision")) if node.has("softmax_precision") else dtype
+    found = weights(node, node.cast(biased, precision), 3)
     if bias is not None:  # a row without any key gives zeros
         top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
-        weights = build.Select(build.Equal(top, -math.inf), node.like(0, weights), weights)
-    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: weights}.get(kind, scores)
-    # scores stay wide; what meets the values is rounded to their type, as the specification has it
-    found = build.MatMul(node.cast(node.cast(weights, dtype), wide), node.cast(v, wide))
-    return node.cast(found, dtype), node.cast(shown, dtype)
+        found = build.Select(build.Equal(top, -math.inf), node.like(0, found), found)
+    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: found}.get(kind, scores)
+    return build.MatMul(node.cast(found, dtype), v), node.cast(shown, dtype)
 
 
 def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:

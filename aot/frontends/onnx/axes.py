@@ -28,6 +28,21 @@ def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
     return build.ReduceLogicalOr(build.Equal(places, node.list(range(rank))), node.list([0]))
 
 
+def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
+    """A number for each of `rank` axes: that of `values` for those in `axes`, else that of `rest`."""
+    build = node.build
+    if axes.value is not None:  # sizes stay the expressions that they are
+        known = [node.axis(a, rank) for a in node.ints(axes, "axes")]
+        places = [known.index(a) if a in known else len(known) + a for a in range(rank)]
+        return build.Gather(build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(places), node.scalar(0))
+    column = node.list([-1, 1])
+    places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
+    here = build.Equal(places, node.list(range(rank)))
+    found = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
+    chosen = build.ReduceLogicalOr(here, node.list([0]))
+    return build.Select(chosen, build.ReduceSum(found, node.list([0])), rest)
+
+
 def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
     """The sizes of the `count` axes that are not chosen."""
     build, rank = node.build, x.type.rank

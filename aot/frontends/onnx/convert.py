@@ -26,6 +26,8 @@ from aot.frontends.onnx import (
     machine_learning,
     matmul,
     microsoft,
+    microsoft_attention,
+    microsoft_quantization,
     movement,
     normalization,
     pooling,
@@ -36,8 +38,9 @@ from aot.frontends.onnx import (
     sampling,
     scatter,
     shape,
+    softmax,
 )
-from aot.frontends.onnx.registry import CONVERSIONS, Call, Outputs, Value
+from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
@@ -46,9 +49,11 @@ from runtime.errors import AotError, ModelError, UnsupportedError
 
 FAMILIES = (
     attention, control_flow, convolution, elementwise, fourier, gather, generators, logical, losses,
-    machine_learning, matmul, microsoft, movement, normalization, pooling, quantization, recurrent, reduction, resize,
-    sampling, scatter, shape,
+    machine_learning, matmul, microsoft, microsoft_attention, microsoft_quantization, movement, normalization, pooling,
+    quantization, recurrent, reduction, resize, sampling, scatter, shape, softmax,
 )  # fmt: skip
+# What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
+BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +201,11 @@ class _Work:
         given = inputs[:count]
         while given and given[-1] is None:
             given.pop()
+        _check_inputs(op.kind, function, call, given)
         try:
-            inspect.signature(function).bind(call, *given)
-        except TypeError as error:
-            raise ModelError(f"{op.kind}: {len(given)} inputs do not fit it ({error})") from error
-        found = function(call, *given)
+            found = function(call, *given)
+        except BROKEN as error:
+            raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
         parts = found.values if isinstance(found, Outputs) else found
         values: list[Value] = [parts] if parts is None or isinstance(parts, OutPort) else list(parts)
         values += [None] * (len(read) - len(values))
@@ -237,6 +242,19 @@ class _Work:
                 raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
             inner.graph.add(Result(), value, name=node.name)
         return inner.graph
+
+
+def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:
+    """ModelError for too few or too many inputs, or one left out that the operation needs."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(call, *given)
+    except TypeError as error:
+        raise ModelError(f"{kind}: {len(given)} inputs do not fit it ({error})") from error
+    for name, value in bound.arguments.items():
+        annotation = str(signature.parameters[name].annotation)
+        if value is None and "None" not in annotation and "Value" not in annotation:
+            raise ModelError(f"{kind}: input {name} must be given, got none")
 
 
 def _whole(values: list[Any]) -> list[Value]:

@@ -197,7 +197,9 @@ def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
 def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     """Floats of 8 bits saturate if `saturate` says so, infinities too; integers of few bits wrap."""
     own, build = x.type.dtype, node.build
-    node.refuse(DType.STRING in (own, to) and own is not to, "strings cannot be converted")
+    if own is to:
+        return node.rounded(x)
+    node.refuse(DType.STRING in (own, to), "strings cannot be converted")
     if to is DType.F8E8M0:
         return _power_of_two(node, x)
     if to in SMALL and node.flag("saturate", True):

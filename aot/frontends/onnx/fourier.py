@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.frontends.onnx.axes import bounded
+from aot.frontends.onnx.generators import single
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from runtime.errors import ModelError, UnsupportedError
 
 SMALL = 256  # up to here a transform is a product with a matrix, in f64: then what cancels out is nearly zero
 
@@ -17,6 +19,10 @@ SMALL = 256  # up to here a transform is a product with a matrix, in f64: then w
 def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | None = None) -> OutPort:
     """The axis is an attribute before opset 20."""
     rank = x.type.rank
+    if (axis is not None and axis.value is None) or (length is not None and length.value is None):
+        given = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
+        along = node.build.FloorMod(given, rank)
+        return _by_sums(node, x, along, None if length is None else single(node, length))
     given = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
     along = node.axis(given, rank)
     onesided, inverse, extent = node.flag("onesided"), node.flag("inverse"), x.shape[along]
@@ -30,6 +36,66 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
     if size is not None and size <= SMALL and isinstance(extent, int):
         return _by_matrix(node, x, along, size)
     return _by_transform(node, x, along, real, None if length is None else node.list([size or 0]))
+
+
+def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> OutPort:
+    """Axis and sizes that only run time knows: [before, n, after] times a matrix that is made then."""
+    build, rank = node.build, x.type.rank
+    sizes, numbers = node.dims(x, range(rank)), node.list(range(rank))
+    onesided, inverse = node.flag("onesided"), node.flag("inverse")
+
+    def volume(chosen: OutPort) -> OutPort:
+        return build.ReduceProd(build.Select(chosen, sizes, node.scalar(1)), node.list([0]), keep_dims=True)
+
+    behind = build.LogicalAnd(build.Greater(numbers, along), build.Less(numbers, rank - 1))
+    extent = build.Gather(sizes, along, node.scalar(0))
+    flat = build.Concat(
+        volume(build.Less(numbers, along)), build.Reshape(extent, node.list([1])), volume(behind),
+        node.dims(x, [rank - 1]), axis=0,
+    )  # fmt: skip
+    total = length
+    if total is None:
+        total = build.Multiply(build.Subtract(extent, 1), 2) if onesided and inverse else extent
+    found = _transformed(node, build.Reshape(x, bounded(node, x, flat)), total, onesided, inverse)
+    shape = build.Select(build.Equal(numbers, along), node.dims(found, [1]), sizes)
+    last = node.list([int(str(found.shape[-1]))])
+    shape = build.Concat(build.Slice(shape, *(node.list([v]) for v in (0, rank - 1, 1, 0))), last, axis=0)
+    return node.cast(build.Reshape(found, build.Maximum(shape, 0)), x.type.dtype)
+
+
+def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse: bool) -> OutPort:
+    """[before, n, after, parts] in f64 -> [before, frequencies, after, parts]; what is behind `size` does not count."""
+    build, zero, one = node.build, node.scalar(0), node.scalar(1)
+    half = build.Add(build.Divide(size, 2), 1)
+    extent = build.Squeeze(node.dims(x, [1]), node.list([0]))
+    used = build.Minimum(extent, half if onesided and inverse else size)
+    ends = build.Reshape(used, node.list([1]))
+    kept = build.Slice(node.cast(x, DType.F64), node.list([0]), ends, node.list([1]), node.list([1]))
+    rows = build.Range(zero, half if onesided and not inverse else size, one, output_type=DType.I64)
+    columns = build.Range(zero, used, one, output_type=DType.I64)
+    turns = build.FloorMod(build.Multiply(build.Unsqueeze(rows, node.list([1])), columns), size)
+    wide = node.cast(size, DType.F64)
+    angle = build.Divide(build.Multiply(node.cast(turns, DType.F64), 2 * np.pi), wide)
+    cosine, sine = build.Cos(angle), build.Multiply(build.Sin(angle), 1.0 if inverse else -1.0)
+    if inverse:
+        alone = build.LogicalOr(build.Equal(columns, 0), build.Equal(build.Multiply(columns, 2), size))
+        twice = build.Select(alone, node.like(1, wide), node.like(2 if onesided else 1, wide))
+        cosine, sine = (build.Multiply(p, build.Divide(twice, wide)) for p in (cosine, sine))
+    parts = [build.Squeeze(p, node.list([3])) for p in _halves(node, kept)]
+    real, imaginary = build.MatMul(cosine, parts[0]), build.MatMul(sine, parts[0])
+    if len(parts) > 1:
+        real = build.Subtract(real, build.MatMul(sine, parts[1]))
+        imaginary = build.Add(imaginary, build.MatMul(cosine, parts[1]))
+    shown = (real,) if onesided and inverse else (real, imaginary)
+    found = [build.Unsqueeze(p, node.list([3])) for p in shown]
+    return found[0] if len(found) == 1 else build.Concat(*found, axis=3)
+
+
+def _halves(node: Call, x: OutPort) -> list[OutPort]:
+    """The real and, where there is one, the imaginary part."""
+    if x.shape[3] == 1:
+        return [x]
+    return list(node.build.Split(x, node.scalar(3), num_splits=2, outputs=2).node.out_ports().values())
 
 
 def _by_transform(node: Call, x: OutPort, along: int, real: bool, length: OutPort | None) -> OutPort:
@@ -81,22 +147,30 @@ def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -
 
 
 @onnx("STFT")
-def stft(node: Call, *inputs: OutPort | None) -> OutPort:
-    """Inputs: signal, step, window, frame length."""
-    signal, step, window, length = (*inputs, None, None)[:4]
-    build = node.build
-    if signal is None or step is None:
-        raise UnsupportedError("STFT: signal and step must be given")
-    node.refuse(signal.type.rank == 3 and signal.shape[-1] != 1, "complex signals are not supported")
-    node.refuse(not node.flag("onesided", True), "two-sided spectra are not supported")
-    flat = build.Squeeze(signal, node.list([2])) if signal.type.rank == 3 else signal
-    if length is not None:
-        frame = node.ints(length, "frame_length")[0]
-    elif window is not None:
-        frame = window.type.static_shape[0]
-    else:
-        raise UnsupportedError("STFT: the window or the frame's length must be given")
-    if window is None:
-        window = build.Broadcast(node.like(1, signal), node.list([frame]))
-    hop = node.scalar(node.ints(step, "frame_step")[0])
-    return build.STFT(flat, window, node.scalar(frame), hop)
+def stft(
+    node: Call, signal: OutPort, step: OutPort, window: OutPort | None = None, length: OutPort | None = None
+) -> OutPort:
+    """Spectra of windows `step` apart; sizes may be known at run time only."""
+    build, onesided = node.build, node.flag("onesided", True)
+    sized = length if length is not None else None if window is None else node.dims(window, [0])
+    if sized is None:
+        raise ModelError("STFT: the window or the frame's length must be given, got neither")
+    whole = signal.type.rank == 3 and signal.shape[-1] != 1
+    frame = single(node, sized)
+    if not whole and onesided and frame.value is not None and step.value is not None:
+        flat = build.Squeeze(signal, node.list([2])) if signal.type.rank == 3 else signal
+        if window is None:
+            window = build.Broadcast(node.like(1, signal), node.list([int(frame.value)]))
+        return build.STFT(flat, window, frame, single(node, step))
+    parts = signal if signal.type.rank == 3 else build.Unsqueeze(signal, node.list([2]))
+    hop, extent = single(node, step), build.Squeeze(node.dims(parts, [1]), node.list([0]))
+    count = build.Add(build.Divide(build.Subtract(extent, frame), hop), 1)
+    zero, one = node.scalar(0), node.scalar(1)
+    firsts = build.Multiply(build.Range(zero, count, one, output_type=DType.I64), hop)
+    places = build.Add(build.Unsqueeze(firsts, node.list([1])), build.Range(zero, frame, one, output_type=DType.I64))
+    frames = build.Gather(parts, places, one)  # [batch, frames, frame, parts]
+    if window is not None:
+        frames = build.Multiply(frames, build.Unsqueeze(window, node.list([1])))
+    turned = build.Transpose(frames, node.list([0, 2, 1, 3]))
+    found = _transformed(node, turned, frame, onesided, inverse=False)
+    return node.cast(build.Transpose(found, node.list([0, 2, 1, 3])), signal.type.dtype)

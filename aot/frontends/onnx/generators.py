@@ -7,6 +7,7 @@ import numpy as np
 from aot.frontends.onnx.elementwise import CODES
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
+from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 
@@ -30,33 +31,71 @@ WINDOWS = {
 
 @onnx(*WINDOWS)
 def window(node: Call, size: OutPort) -> OutPort:
-    """Of a size that is known at compile time."""
-    count = node.ints(size, "size")[0]
-    dtype, periodic = CODES[node.integer("output_datatype", 1)], node.flag("periodic", True)
-    angle = 2 * np.pi * np.arange(count) / (count if periodic else count - 1)
+    """a - b cos(t) + c cos(2 t), t from 0 to 2 pi, which is the last element or would be the next one."""
+    build, periodic = node.build, node.flag("periodic", True)
+    count = single(node, size)
+    span = node.cast(count, DType.F64)
+    around = span if periodic else build.Subtract(span, 1.0)
+    angle = build.Divide(build.Multiply(counted(node, count), 2 * np.pi), around)
     a, b, c = WINDOWS[node.kind]
-    return node.build.const(a - b * np.cos(angle) + c * np.cos(2 * angle), dtype)
+    waves = build.Add(build.Multiply(build.Cos(angle), -b), build.Multiply(build.Cos(build.Multiply(angle, 2.0)), c))
+    return node.cast(build.Add(waves, a), CODES[node.integer("output_datatype", 1)])
+
+
+def single(node: Call, x: OutPort) -> OutPort:
+    """A number as an i64 scalar."""
+    x = node.cast(x, DType.I64)
+    return node.build.Squeeze(x) if x.type.rank else x
+
+
+def counted(node: Call, count: OutPort) -> OutPort:
+    """0, 1, 2, .. below an i64 scalar, as f64."""
+    places = node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+    return node.cast(places, DType.F64)
 
 
 @onnx("MelWeightMatrix")
 def mel_weight_matrix(
     node: Call, bins: OutPort, length: OutPort, rate: OutPort, low: OutPort, high: OutPort
 ) -> OutPort:
-    """Triangles that are equally wide in mel."""
-    count, size, hertz = (int(node.known(p, "input").reshape(-1)[0]) for p in (bins, length, rate))
-    edges = [2595 * np.log10(1 + float(node.known(p, "input").reshape(-1)[0]) / 700) for p in (low, high)]
-    mels = np.arange(count + 2) * ((edges[1] - edges[0]) / (count + 2)) + edges[0]
-    places = ((size + 1) * (700 * (10 ** (mels / 2595) - 1)) // hertz).astype(int)
-    out = np.zeros((size // 2 + 1, count))
-    for i in range(count):
-        left, centre, right = places[i : i + 3]
-        if centre == left:
-            out[centre, i] = 1
-        else:
-            out[left : centre + 1, i] = (np.arange(left, centre + 1) - left) / (centre - left)
-        if right > centre:
-            out[centre:right, i] = (right - np.arange(centre, right)) / (right - centre)
-    return node.build.const(out, CODES[node.integer("output_datatype", 1)])
+    """Triangles equally wide in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
+    build = node.build
+    count, size, hertz = (single(node, p) for p in (bins, length, rate))
+    first, last = (_mel(node, p) for p in (low, high))
+    steps = build.Add(count, 2)
+    width = build.Divide(build.Subtract(last, first), node.cast(steps, DType.F64))
+    mels = build.Add(build.Multiply(counted(node, steps), width), first)
+    powers = build.Power(build.const(10.0, DType.F64), build.Divide(mels, 2595.0))
+    whole = node.cast(build.Add(size, 1), DType.F64)
+    places = build.Multiply(build.Multiply(build.Subtract(powers, 1.0), 700.0), whole)
+    edges = build.Floor(build.Divide(places, node.cast(hertz, DType.F64)))
+    ends = build.Subtract(steps, 2)
+    left, centre, right = (
+        build.Slice(edges, node.list([k]), build.Unsqueeze(build.Add(ends, k), node.list([0])), node.list([1]))
+        for k in range(3)
+    )
+    rows = build.Unsqueeze(counted(node, build.Add(build.Divide(size, 2), 1)), node.list([1]))
+    rise, fall = _share(node, left, rows, centre), _share(node, right, rows, centre)
+    rising = build.LogicalAnd(build.GreaterEqual(rows, left), build.LessEqual(rows, centre))
+    falling = build.LogicalAnd(build.GreaterEqual(rows, centre), build.Less(rows, right))
+    zero = build.const(0.0, DType.F64)
+    found = build.Select(falling, fall, build.Select(rising, rise, zero))
+    return node.cast(found, CODES[node.integer("output_datatype", 1)])
+
+
+def _mel(node: Call, hertz: OutPort) -> OutPort:
+    """2595 log10(1 + f / 700), a scalar."""
+    build = node.build
+    wide = node.cast(build.Squeeze(hertz) if hertz.type.rank else hertz, DType.F64)
+    return build.Multiply(build.Log(build.Add(build.Divide(wide, 700.0), 1.0)), 2595 / np.log(10))
+
+
+def _share(node: Call, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
+    """1 at the top, 0 at the end; 1 where both are one place."""
+    build = node.build
+    span = build.Subtract(top, end)
+    share = build.Divide(build.Subtract(place, end), span)
+    return build.Select(build.Equal(span, 0.0), build.const(1.0, DType.F64), share)
 
 
 RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 
-import numpy as np
-
-from aot.frontends.onnx.attention import heads_first, heads_last
+from aot.frontends.onnx.convolution import conv
 from aot.frontends.onnx.matmul import gemm
 from aot.frontends.onnx.normalization import layer_normalized, rms_normalized
-from aot.frontends.onnx.quantization import dynamic_quantize_linear, quantized, shifted
+from aot.frontends.onnx.quantization import dynamic_quantize_linear, shifted
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.activation import Approximation
@@ -114,11 +112,17 @@ def fused_gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> 
 
 
 def _activated(node: Call, y: OutPort) -> OutPort:
-    name = node.text("activation", "")
-    table = {"": None, "Relu": node.build.Relu, "Tanh": node.build.Tanh, "Sigmoid": node.build.Sigmoid}
+    build, name = node.build, node.text("activation", "")
+    given = node.numbers("activation_params", ())
+    slope = node.number("activation_alpha", given[0] if given else 0.01)
+    table: dict[str, Callable[[OutPort], OutPort]] = {
+        "": lambda p: p, "Relu": build.Relu, "Tanh": build.Tanh, "Sigmoid": build.Sigmoid,
+        "LeakyRelu": lambda p: build.PRelu(p, node.like(slope, p)),
+        "Clip": lambda p: build.Clamp(p, min=given[0], max=given[1]),
+        "HardSigmoid": lambda p: build.HardSigmoid(p, node.like(given[0], p), node.like(given[1], p)),
+    }  # fmt: skip
     node.refuse(name not in table, f"activation {name} is not supported")
-    function = table[name]
-    return y if function is None else function(y)
+    return table[name](y)
 
 
 @onnx("MatMulIntegerToFloat", domain=MS)
@@ -141,58 +145,9 @@ def dynamic_quantize_matmul(
     return matmul_integer_to_float(node, quantised, b, scale, b_scale, zero, b_zero, bias)
 
 
-@onnx("QLinearAdd", "QLinearMul", domain=MS)
-def qlinear_two(
-    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort | None, b: OutPort, b_scale: OutPort,
-    b_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None,
-) -> OutPort:  # fmt: skip
-    """Both as numbers, added or multiplied, and quantised again."""
-    build = node.build
-    numbers = [
-        build.Multiply(node.cast(shifted(node, x, zero), DType.F32), scale)
-        for x, zero, scale in ((a, a_zero, a_scale), (b, b_zero, b_scale))
-    ]
-    found = (build.Add if node.kind == "QLinearAdd" else build.Multiply)(*numbers)
-    return quantized(node, build.Divide(found, y_scale), y_zero, a.type.dtype)
-
-
-@onnx("Attention", domain=MS)
-def attention(
-    node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None, mask: OutPort | None = None,
-    past: OutPort | None = None, score_bias: OutPort | None = None,
-) -> OutPort:  # fmt: skip
-    """Queries, keys and values from one product; `mask` is [batch, keys], or the number of keys of each sequence."""
-    build, heads = node.build, node.integer("num_heads")
-    node.refuse(past is not None, "past states are not supported")
-    total = build.MatMul(x, w)
-    total = total if bias is None else build.Add(total, bias)
-    sizes = node.integers("qkv_hidden_sizes", ()) or (int(str(total.shape[2])) // 3,) * 3
-    parts = build.VariadicSplit(total, node.scalar(2), node.list(sizes), outputs=3)
-    q, k, v = (heads_first(node, p, heads) for p in parts.node.out_ports().values())
-    scale = node.number("scale", 0.0) or 1 / math.sqrt(sizes[0] // heads)
-    scores = build.Multiply(build.MatMul(q, k, transpose_b=True), scale)
-    scores = scores if score_bias is None else build.Add(scores, score_bias)
-    low = node.number("mask_filter_value", -10000.0)
-    if mask is not None:
-        scores = build.Add(scores, _key_mask(node, mask, k, low, x.type.dtype))
-    if node.flag("unidirectional"):
-        rows, columns = (np.arange(int(str(p.shape[2]))) for p in (q, k))
-        seen = build.const(columns[None] <= rows[:, None], DType.BOOL)
-        scores = build.Select(seen, scores, node.like(low, scores))
-    return heads_last(node, build.MatMul(build.Softmax(scores, axis=-1), v))
-
-
-def _key_mask(node: Call, mask: OutPort, k: OutPort, low: float, dtype: DType) -> OutPort:
-    """What is added to scores [batch, heads, queries, keys]: `low` for keys that do not count."""
-    build = node.build
-    if mask.type.rank == 1:
-        node.refuse(mask.shape != k.shape[:1], "masks of starts and ends are not supported")
-        size = build.Squeeze(node.dims(k, [2]), node.list([0]))
-        keys = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
-        ends = build.Unsqueeze(node.cast(mask, DType.I64), node.list([1, 2, 3]))
-        valid = node.cast(build.Less(keys, ends), dtype)
-    else:
-        node.refuse(mask.type.rank > 3, "masks of rank 4 are not supported")
-        axes = [1, 2] if mask.type.rank == 2 else [1]
-        valid = build.Unsqueeze(node.cast(mask, dtype), node.list(axes))
-    return build.Multiply(build.Subtract(node.like(1, valid), valid), low)
+@onnx("FusedConv", domain=MS)
+def fused_conv(
+    node: Call, x: OutPort, w: OutPort, b: OutPort | None = None, added: OutPort | None = None
+) -> OutPort:
+    y = conv(node, x, w, b)
+    return _activated(node, y if added is None else node.build.Add(y, added))

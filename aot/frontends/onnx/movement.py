@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from aot.frontends.onnx.axes import spread
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.blocks import DepthMode
@@ -56,9 +55,16 @@ def slice(
         axes = node.list(range(count))
     if steps is None:
         steps = node.list([1] * count)
+    if axes.value is None:
+        rank = x.type.rank
+        defaults = (node.list([v] * rank) for v in (0, ENDLESS, 1))
+        given = zip((starts, ends, steps), defaults, strict=True)
+        starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in given)
+        axes = node.list(range(rank))
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
 
+ENDLESS = 2**63 - 1  # a bound behind any size
 PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadMode.REFLECT}
 
 
@@ -80,30 +86,28 @@ def pad(
 
 
 def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[OutPort, OutPort]:
-    if axes is None and pads.value is None:
-        half = (node.list([v]) for v in (0, rank, 1, 0))
-        rest = (node.list([v]) for v in (rank, 2 * rank, 1, 0))
-        return node.build.Slice(pads, *half), node.build.Slice(pads, *rest)
-    chosen = range(rank) if axes is None else [node.axis(a, rank) for a in node.ints(axes, "axes")]
-    given = node.known(pads, "pads").reshape(-1).tolist()
-    if len(given) != 2 * len(chosen):
-        raise ModelError(f"Pad: two pads for each axis, got {len(given)} for {len(chosen)} axes")
-    both = np.zeros((2, rank), object)
-    for i, a in enumerate(chosen):
-        both[:, a] = given[i], given[i + len(chosen)]
-    return node.list(both[0]), node.list(both[1])
+    axes = node.list(range(rank)) if axes is None else axes
+    halves = node.build.Split(node.cast(pads, DType.I64), node.scalar(0), num_splits=2, outputs=2)
+    if pads.type.is_static and axes.type.is_static and pads.type.static_shape[0] != 2 * axes.type.static_shape[0]:
+        given = f"{pads.type.static_shape[0]} for {axes.type.static_shape[0]} axes"
+        raise ModelError(f"Pad: two pads for each axis, got {given}")
+    begins, ends = (spread(node, p, axes, node.list([0] * rank), rank) for p in halves.node.out_ports().values())
+    return begins, ends
 
 
 def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None) -> OutPort:
     """Each axis is gathered modulo its size."""
-    rank = x.type.rank
-    given = node.integers("pads") if pads is None else node.ints(pads, "pads")
-    chosen = range(rank) if axes is None else [node.axis(a, rank) for a in node.ints(axes, "axes")]
-    for i, a in enumerate(chosen):
-        n = x.type.static_shape[a]
-        places = np.arange(-given[i], n + given[i + len(chosen)]) % n
-        x = node.build.Gather(x, node.list(places.tolist()), node.scalar(a))
+    build, rank = node.build, x.type.rank
+    begins, ends = _pads(node, node.list(node.integers("pads")) if pads is None else pads, axes, rank)
+    for a in range(rank):
+        size, low, high = (_element(node, p, k) for p, k in ((node.dims(x, [a]), 0), (begins, a), (ends, a)))
+        places = build.Range(build.Negative(low), build.Add(size, high), node.scalar(1), output_type=DType.I64)
+        x = build.Gather(x, build.FloorMod(places, size), node.scalar(a))
     return x
+
+
+def _element(node: Call, values: OutPort, place: int) -> OutPort:
+    return node.build.Gather(values, node.scalar(place), node.scalar(0))
 
 
 @onnx("Tile")
@@ -153,12 +157,11 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
 @onnx("CenterCropPad")
 def center_crop_pad(node: Call, x: OutPort, size: OutPort) -> OutPort:
     """The middle of `x`, or `x` in the middle of zeros."""
-    rank, wanted = x.type.rank, node.ints(size, "shape")
-    axes = [node.axis(a, rank) for a in node.integers("axes", range(rank))]
-    begins, ends, starts, stops = ([0] * rank for _ in range(4))
-    for a, n in enumerate(x.type.static_shape):
-        m = wanted[axes.index(a)] if a in axes else n
-        starts[a], begins[a] = max((n - m) // 2, 0), max((m - n) // 2, 0)
-        stops[a], ends[a] = starts[a] + min(m, n), max(m - n, 0) - begins[a]
-    bounds = (node.list(v) for v in (starts, stops, [1] * rank, range(rank)))
-    return node.build.Pad(node.build.Slice(x, *bounds), node.list(begins), node.list(ends), node.like(0, x))
+    build, rank = node.build, x.type.rank
+    sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))
+    wanted = spread(node, size, axes, sizes, rank)
+    less, more = (build.Maximum(build.Subtract(*p), 0) for p in ((sizes, wanted), (wanted, sizes)))
+    starts, begins = (build.Divide(p, 2) for p in (less, more))
+    stops = build.Add(starts, build.Minimum(wanted, sizes))
+    middle = build.Slice(x, starts, stops, node.list([1] * rank), node.list(range(rank)))
+    return build.Pad(middle, begins, build.Subtract(more, begins), node.like(0, x))

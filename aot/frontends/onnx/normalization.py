@@ -1,12 +1,9 @@
-"""Normalisation and softmax."""
+"""Normalisation."""
 
 from __future__ import annotations
 
-from math import prod
-
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from aot.opset.sorting import Mode
 from runtime.abi import DType
 
 
@@ -122,27 +119,3 @@ def lp_normalization(node: Call, x: OutPort) -> OutPort:
 def mean_variance_normalization(node: Call, x: OutPort) -> OutPort:
     """(x - mean) / (sqrt(variance) + 1e-9)"""
     return node.build.MVN(x, node.list(node.integers("axes", (0, 2, 3))), eps=1e-9)
-
-
-@onnx("Softmax", "LogSoftmax", "Hardmax")
-def softmax(node: Call, x: OutPort) -> OutPort:
-    """Along one axis; before opset 13 along all axes from `axis` on, taken as one."""
-    axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), x.type.rank)
-    if node.opset >= 13 or axis == x.type.rank - 1:
-        return _soft(node, x, axis)
-    tail = x.shape[axis:]
-    numbers = [d for d in tail if isinstance(d, int)]
-    size = prod(numbers) if len(numbers) == len(tail) else -1
-    head = [0] * axis
-    flat = node.build.Reshape(x, node.list([*head, size]), special_zero=True)
-    return node.build.Reshape(_soft(node, flat, axis), node.dims(x, range(x.type.rank)))
-
-
-def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
-    build = node.build
-    if node.kind != "Hardmax":
-        return (build.Softmax if node.kind == "Softmax" else build.LogSoftmax)(x, axis=axis)
-    best = build.TopK(x, node.scalar(1), axis=axis, mode=Mode.MAX, stable=True, index_element_type=DType.I64, outputs=2)
-    place = build.Squeeze(best.node.out_port(1), node.list([axis]))
-    depth = build.Squeeze(node.dims(x, [axis]), node.list([0]))
-    return build.OneHot(place, depth, node.like(1, x), node.like(0, x), axis=axis)

@@ -10,6 +10,7 @@ from aot.ir.graph import OutPort
 from aot.opset.roi_align import Aligned, Pooling
 from aot.opset.windows import Rounding
 from runtime.abi import DType
+from runtime.errors import ModelError
 
 
 def _rounding(node: Call) -> Rounding:
@@ -88,6 +89,8 @@ def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = 
     build, rank = node.build, x.type.rank - 2
     made, kernel = windowing(node, rank), node.integers("kernel_shape")
     small = x.type.static_shape
+    if len(kernel) != rank:
+        raise ModelError(f"MaxUnpool: {rank} spatial axes need as many kernel sizes, got {len(kernel)}")
     counts = zip(small[2:], made.strides, kernel, made.begins, made.ends, strict=True)
     natural = (*small[:2], *((n - 1) * s + k - b - e for n, s, k, b, e in counts))
     shape = natural if size is None else node.ints(size, "output_shape")

@@ -29,6 +29,7 @@ Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 C = TypeVar("C", bound=Callable[..., Any])
 
+SHORT = (DType.F16, DType.BF16)  # floats that are computed with in f32
 CONVERSIONS: dict[tuple[str, str], Conversion] = {}
 
 
@@ -146,6 +147,8 @@ class Call:
 
     def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
         """Some dimensions of `x` as an i64 vector."""
+        if any(not -x.type.rank <= a < x.type.rank for a in axes):
+            raise ModelError(f"{self.kind}: axes {list(axes)} are out of range for rank {x.type.rank}")
         found = [x.shape[a] for a in axes]
         numbers = [d for d in found if isinstance(d, int)]
         if len(numbers) == len(found):
@@ -166,6 +169,10 @@ class Call:
 
     def cast(self, x: OutPort, dtype: DType) -> OutPort:
         return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
+
+    def rounded(self, x: OutPort) -> OutPort:
+        """`x`, rounded to its short float type here, also where it is fused."""
+        return self.build.Rounded(x) if x.type.dtype in SHORT else x
 
     def like(self, value: float, x: OutPort) -> OutPort:
         """A scalar of `x`'s type."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 
+from aot.frontends.onnx.generators import counted
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.grid import Outside, SampleMode
@@ -92,13 +92,27 @@ def _corners(
 @onnx("AffineGrid")
 def affine_grid(node: Call, theta: OutPort, size: OutPort) -> OutPort:
     """Places in -1..1 of each output element, times the matrices."""
-    build, (batch, _, *extents) = node.build, node.ints(size, "size")
-    aligned = node.flag("align_corners")
+    build, rank = node.build, size.type.static_shape[0]
+    axes = rank - 2
+    total: OutPort | None = None
+    for k in range(axes + 1):  # the last axis comes first
+        part = build.Unsqueeze(build.Gather(theta, node.list([k]), node.scalar(2)), node.list(range(1, axes)))
+        turned = build.Transpose(part, node.list([*range(axes), axes + 1, axes]))
+        if k < axes:
+            places = build.Unsqueeze(_steps(node, size, rank - 1 - k, theta), node.list(range(1, k + 2)))
+            turned = build.Multiply(turned, places)
+        total = turned if total is None else build.Add(total, turned)
+    assert total is not None
+    return total
 
-    def steps(n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.linspace(-1, 1, n) if aligned else (np.arange(n) * 2 + 1) / n - 1
 
-    places = np.meshgrid(*map(steps, extents), indexing="ij")
-    flat = np.stack([*(p.reshape(-1) for p in reversed(places)), np.ones(int(np.prod(extents)))], 1)
-    found = build.MatMul(build.const(flat, theta.type.dtype), theta, transpose_b=True)
-    return node.reshape(found, (batch, *extents, len(extents)))
+def _steps(node: Call, size: OutPort, axis: int, like: OutPort) -> OutPort:
+    """Places in -1..1 along an axis: from the first element to the last, or their middles."""
+    build = node.build
+    count = build.Gather(node.cast(size, DType.I64), node.scalar(axis), node.scalar(0))
+    span, places = node.cast(count, DType.F64), counted(node, count)
+    if node.flag("align_corners"):
+        places, span = build.Multiply(places, 2.0), build.Maximum(build.Subtract(span, 1.0), 1.0)
+    else:
+        places = build.Add(build.Multiply(places, 2.0), 1.0)
+    return node.cast(build.Subtract(build.Divide(places, span), 1.0), like.type.dtype)

@@ -21,7 +21,8 @@ class InputShapes:
     """`shapes`: an input and a number, a name or `?` for each dimension. `dims`: a name, its least and greatest value.
 
     The same name is the same size. A name that no shape has is the name of a symbol of the file, as `x.d0`; those left
-    name the dimensions of each input that varies, in their order. UsageError for what does not fit the model.
+    name the dimensions of each input that varies, in their order. A size with one value left is a number. UsageError
+    for what does not fit the model.
     """
 
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
@@ -59,7 +60,7 @@ class InputShapes:
         for node in graph.parameters:
             if isinstance(node.op, Parameter) and node.op.shape is not None:
                 taken |= {d.name for d in node.op.shape if isinstance(d, Var)}
-        return [n for n, *_ in self.dims if n not in taken]
+        return [n for n in dict.fromkeys(n for n, *_ in self.dims) if n not in taken]
 
     def _ranged(self, dim: Dim, k: int, rank: int, symbols: dict[str, Var]) -> Dim:
         """`dim` with the range that was given for its name, and a size to choose schedules by."""
@@ -74,7 +75,8 @@ class InputShapes:
                 raise UsageError(f"--dim {dim.name}: the file allows {dim.low} to {dim.extent}, got {low} to {high}")
             typical = BATCH if k == 0 and rank > 1 else PIXELS if rank > 3 and k > 1 else ELEMENTS
             symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
-        return symbols[dim.name]
+        found = symbols[dim.name]
+        return found.low if found.extent == found.low + 1 else found
 
 
 def _typical(dim: Dim) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.copies import copy_node
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import numpy_dtype
 from aot.opset.control_flow import If, Iterating, Loop, known_truth
@@ -63,26 +64,8 @@ def copied(body: Graph, given: Mapping[int, OutPort], build: Builder) -> list[Ou
             continue
         if node.type in ("ReadValue", "Assign"):
             raise UnsupportedError(f"{node.type}: a variable inside of a body is not supported, got {node.name!r}")
-        _copy(node, build.graph, ports)
+        copy_node(node, build.graph, ports)
     return [ports[r.source(0)] for r in body.results]
-
-
-def _copy(node: Node, graph: Graph, ports: dict[OutPort, OutPort]) -> None:
-    """A copy of a node in `graph`; `ports` knows what its sources are there, and learns its outputs."""
-    sources = [None if p is None else ports[p] for p in node.sources()]
-    count = len(node.out_ports())
-    made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.data)
-    made.regions = {key: _whole(body) for key, body in node.regions.items()}
-    ports |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
-
-
-def _whole(body: Graph) -> Graph:
-    """A copy of a body."""
-    made = Graph(body.name, body.file)
-    ports: dict[OutPort, OutPort] = {}
-    for node in [*body.parameters, *(n for n in body.order() if n.type not in ("Parameter", "Result")), *body.results]:
-        _copy(node, made, ports)
-    return made
 
 
 def _if(node: Node, op: If) -> list[OutPort] | None:

@@ -1,0 +1,83 @@
+"""Where constants lie in the weights of a library; its programs, versions and levels of one model, share them.
+
+    program 0    fc1 packed for 16 lanes | bias | fc2 packed       ->   blocks 0, 1, 2
+    program 1    fc1 packed for 8 lanes  | bias                    ->   blocks 3, 1
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from aot.ir.types import Array, numpy_dtype
+from aot.lowering.memory import ALIGN
+from aot.lowering.steps import Value
+from codegen.loops import Buffer
+from codegen.pack import pack_array, pack_buffer
+from codegen.program import ConstantBlock
+from codegen.schedule import Pack
+
+
+@dataclass(slots=True)
+class Weights:
+    """Blocks of one library. With `several` programs, blocks that are equal in all bytes are one."""
+
+    several: bool = False
+    size: int = 0
+    _known: dict[bytes, ConstantBlock] = field(default_factory=dict[bytes, ConstantBlock])
+
+    def place(self, block: ConstantBlock) -> ConstantBlock:
+        """The block at its offset, or one that holds the same."""
+        if not self.several:
+            return self._append(block)
+        digest = hashlib.sha256(np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data).digest()
+        if digest not in self._known:
+            self._known[digest] = self._append(block)
+        return self._known[digest]
+
+    def _append(self, block: ConstantBlock) -> ConstantBlock:
+        made = replace(block, offset=self.size)
+        self.size += -(-max(made.nbytes, 1) // ALIGN) * ALIGN
+        return made
+
+
+class Constants:
+    """Constants of one program: a value lies in its weights once for each packing."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self._known: dict[tuple[str, Pack | None], ConstantBlock] = {}
+
+    def add(self, value: Value, plan: Pack | None) -> int:
+        """Its offset."""
+        key = (value.name, plan)
+        if key not in self._known:
+            assert value.data is not None
+            self._known[key] = self.weights.place(_block(value, _stored(value.data, value.buffer), plan))
+        return self._known[key].offset
+
+    @property
+    def blocks(self) -> tuple[ConstantBlock, ...]:
+        """In the order in which they were added, each once."""
+        return tuple({block.offset: block for block in self._known.values()}.values())
+
+
+def _block(value: Value, data: Array, plan: Pack | None) -> ConstantBlock:
+    if plan is None and value.arrange is None:
+        return ConstantBlock(0, data)
+    shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
+    count = prod(n for n in shape if isinstance(n, int))
+
+    def arrange(source: Array) -> Array:
+        made = source if value.arrange is None else value.arrange(source)
+        return made if plan is None else pack_array(made, plan)
+
+    return ConstantBlock(0, data, arrange, count * data.itemsize)
+
+
+def _stored(data: Array, buffer: Buffer) -> Array:
+    """The data as it lies in memory: packed types one element a byte."""
+    return data.astype(numpy_dtype(buffer.dtype), copy=False)

@@ -1,0 +1,70 @@
+"""What a model file holds, in words and as JSON: tensors, operations, control flow, variables; nothing is compiled.
+
+    m: 9 nodes
+      input   x: f32[n,4]
+      control Loop 'repeat': body of 5 nodes
+                If 'small': then of 3 nodes, else of 2 nodes
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from aot.ir.graph import Graph
+
+Facts = dict[str, object]
+
+
+def facts(graph: Graph, operations: Counter[str]) -> Facts:
+    """`operations`: types as the file has them."""
+    return {
+        "name": graph.name,
+        "inputs": {node.name: str(node.out_port().type) for node in graph.parameters},
+        "outputs": {node.name: str(node.source().type) for node in graph.results},
+        "operations": dict(operations.most_common()),
+        "control": _control(graph),
+        "variables": sorted(set(_variables(graph))),
+    }
+
+
+def operations_of(graph: Graph) -> Counter[str]:
+    """How many nodes there are of each type, bodies not counted."""
+    return Counter(node.type for node in graph.order())
+
+
+def text(graph: Graph, operations: Counter[str]) -> str:
+    """As `facts`, for people."""
+    lines = [f"{graph.name}: {operations.total()} nodes"]
+    lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]
+    lines += [f"  output  {node.name}: {node.source().type}" for node in graph.results]
+    lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
+    lines += [f"  state   {name}" for name in sorted(set(_variables(graph)))]
+    counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())
+    return "\n".join([*lines, f"  nodes   {counts}"])
+
+
+def _control(graph: Graph) -> list[Facts]:
+    nodes = [node for node in graph.order() if node.regions]
+    return [{"layer": n.name, "type": n.type, "bodies": {k: _body(b) for k, b in n.regions.items()}} for n in nodes]
+
+
+def _body(body: Graph) -> Facts:
+    return {"nodes": len(body.nodes), "control": _control(body)}
+
+
+def _control_lines(graph: Graph, depth: int) -> Iterator[tuple[int, str]]:
+    for node in graph.order():
+        if node.regions:
+            bodies = ", ".join(f"{key} of {len(body.nodes)} nodes" for key, body in node.regions.items())
+            yield depth, f"{node.type} {node.name!r}: {bodies}"
+            for body in node.regions.values():
+                yield from _control_lines(body, depth + 1)
+
+
+def _variables(graph: Graph) -> Iterator[str]:
+    for node in graph.order():
+        if node.type in ("ReadValue", "Assign"):
+            yield str(getattr(node.op, "variable_id", ""))
+        for body in node.regions.values():
+            yield from _variables(body)

@@ -1,0 +1,153 @@
+"""What follows an If whose branches give different ranks goes into them, so that each value has one rank.
+
+    z = h(If(c) {f} {g})      ->      z = If(c) {h(f)} {h(g)}
+
+Where what follows does not fit `else`, the condition must hold, which a rule checks at run time. An output of the
+network has one rank, whichever branch runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from aot.ir.copies import copy_graph, copy_node
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.types import TensorType
+from aot.opset.control_flow import If, enter, known_truth
+from aot.opset.infrastructure import Parameter, Result
+from aot.opset.port_maps import InputMap, OutputMap
+from aot.passes.front.name_bodies import name_bodies
+from runtime.errors import ModelError, UnsupportedError
+
+
+def settle_ranks(graph: Graph) -> bool:
+    """Replace such nodes; those inside of bodies, too."""
+    changed = False
+    for node in list(graph.nodes.values()):
+        for body in node.regions.values():
+            if settle_ranks(body):
+                node.forget_types()
+                changed = True
+    left: set[int] = set()
+    while (node := next((n for n in graph.order() if n.id not in left and _differs(n)), None)) is not None:
+        left.add(node.id)
+        changed = _settle(node) or changed
+    return changed
+
+
+def _differs(node: Node) -> bool:
+    return isinstance(node.op, If) and known_truth(node.input(0)) is None and node.op.must_hold(node.regions)
+
+
+def _settle(node: Node) -> bool:
+    graph, op = node.graph, node.op
+    assert isinstance(op, If)
+    behind = _behind(node)
+    if any(n.type == "Assign" for n in behind):
+        return False
+    then, other = (_Branch(node, op, name, behind) for name in ("then", "else"))
+    if then.wrong is not None:
+        raise then.wrong
+    if other.wrong is not None:
+        return False
+    one, two = then.types(), other.types()
+    pair = next(((a, b) for a, b in zip(one, two, strict=True) if a.rank != b.rank), None)
+    if pair is None:
+        _replace(node, op, behind, then, other)
+        return True
+    if graph.scope:
+        return False
+    layer = node.origin.layers[0] if node.origin.layers else node.name
+    raise UnsupportedError(
+        f"If {layer!r}: an output of the network has one rank, got {pair[0]} where its condition holds, else {pair[1]}"
+    )
+
+
+def _behind(node: Node) -> list[Node]:
+    """All that depends on the node, in order."""
+    found, known = list[Node](), {node.id}
+    for n in node.graph.order():
+        if any(p is not None and p.node.id in known for p in n.sources()):
+            known.add(n.id)
+            found.append(n)
+    return found
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """What a node reads, and what it is to read besides."""
+
+    ports: list[OutPort]
+
+    def index(self, port: OutPort) -> int:
+        if port not in self.ports:
+            self.ports.append(port)
+        return self.ports.index(port)
+
+
+class _Branch:
+    """A copy of one branch with all that follows in it; `wrong`: why that does not fit."""
+
+    def __init__(self, node: Node, op: If, name: str, behind: list[Node]) -> None:
+        inputs, outputs = op.maps(name)
+        self.body, self.inputs, self.outer = copy_graph(node.regions[name]), list(inputs), _Inputs(_sources(node))
+        self.ports = {node.out_port(m.external): self.body.results[m.result].source(0) for m in outputs}
+        for n in behind:
+            if n.type != "Result":
+                for port in n.sources():
+                    if port is not None and port not in self.ports:
+                        self._bring_in(port)
+                copy_node(n, self.body, self.ports)
+        for result in list(self.body.results):
+            self.body.remove(result)
+        for port in _read(behind):
+            self.body.add(Result(), self.ports[port])
+        self.wrong: ModelError | None = None
+        try:
+            operands = {m.parameter: self.outer.ports[m.external] for m in self.inputs}
+            enter("If", self.body, {i: p.node.operands()[p.idx] for i, p in operands.items()})
+            self.types()
+        except ModelError as error:
+            self.wrong = error
+
+    def _bring_in(self, port: OutPort) -> None:
+        """A constant as a copy, anything else as one more input."""
+        if port.node.data is not None:
+            copy_node(port.node, self.body, self.ports)
+            return
+        parameter = self.body.add(Parameter(port.type.dtype, None), name=port.node.name)
+        self.inputs.append(InputMap(self.outer.index(port), len(self.body.parameters) - 1))
+        self.ports[port] = parameter.out_port(0)
+
+    def types(self) -> list[TensorType]:
+        return [r.out_port(0).type for r in self.body.results]
+
+
+def _sources(node: Node) -> list[OutPort]:
+    return [node.source(i) for i in range(len(node.in_ports()))]
+
+
+def _read(behind: list[Node]) -> list[OutPort]:
+    """What results of the graph read, each once."""
+    return list(dict.fromkeys(n.source(0) for n in behind if n.type == "Result"))
+
+
+def _replace(node: Node, op: If, behind: list[Node], then: _Branch, other: _Branch) -> None:
+    graph, sources = node.graph, _Inputs(list(then.outer.ports))
+    moved = tuple(replace(m, external=sources.index(other.outer.ports[m.external])) for m in other.inputs)
+    needed = _read(behind)
+    outs = tuple(OutputMap(k, k) for k in range(len(needed)))
+    made = graph.add(
+        If(tuple(then.inputs), outs, moved, outs), *sources.ports, name=node.name, origin=node.origin,
+        outputs=len(outs),
+    )  # fmt: skip
+    made.regions = {"then": then.body, "else": other.body}
+    for old, new in zip(needed, made.out_ports().values(), strict=True):
+        new.add_tensor_names(old.names)
+    for result in [n for n in behind if n.type == "Result"]:
+        result.in_port(0).connect(made.out_port(needed.index(result.source(0))))
+    for n in reversed([node, *behind]):
+        if n.type != "Result":
+            graph.remove(n)
+    made.name = node.name
+    name_bodies(graph)

@@ -1,0 +1,71 @@
+"""For which sizes a library holds versions of the model of their own.
+
+    batch=1,8  seq=128     ->     batch = 1 and seq = 128     batch = 8 and seq = 128     and the general version
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from aot.ir.graph import Graph
+from codegen.expressions import variables
+from codegen.loops import Expr, Var
+from runtime.errors import UsageError
+
+MOST = 32  # versions: each is as much code as the model
+
+Asked = Sequence[tuple[str, tuple[int, ...]]]
+SizesByName = tuple[tuple[str, int], ...]
+
+
+def combinations(graph: Graph, asked: Asked, fixed: Sequence[tuple[str, int, int | None]] = ()) -> list[SizesByName]:
+    """Every combination of the sizes that are asked for; `fixed`: dims as the user gave them, for messages.
+
+    UsageError for names and sizes that inputs of the graph cannot have, twice the same, and too many versions.
+    """
+    symbols = _symbols(graph)
+    for n, (name, sizes) in enumerate(asked):
+        if any(name == other for other, _ in asked[:n]):
+            raise UsageError(f"--specialise {name}: one option takes all sizes, as {name}=1,8, got two options")
+        if name not in symbols:
+            raise UsageError(_unknown(graph, name, list(symbols), fixed))
+        _check(symbols[name], sizes)
+    count = prod(len(sizes) for _, sizes in asked)
+    if count > MOST:
+        raise UsageError(f"--specialise: at most {MOST} versions, one for each combination, got {count}")
+    names = [name for name, _ in asked]
+    return [tuple(zip(names, sizes, strict=True)) for sizes in product(*(sizes for _, sizes in asked))] if asked else []
+
+
+def text_of(sizes: SizesByName) -> str:
+    """`batch=1, seq=128`."""
+    return ", ".join(f"{name}={size}" for name, size in sizes)
+
+
+def _symbols(graph: Graph) -> dict[str, Var]:
+    dims = [n for node in graph.parameters for n in node.out_port(0).shape if isinstance(n, Expr)]
+    return {v.name: v for v in sorted(variables(*dims), key=lambda v: v.name)}
+
+
+def _unknown(graph: Graph, name: str, known: list[str], fixed: Sequence[tuple[str, int, int | None]]) -> str:
+    size = next((low for n, low, high in fixed if n == name and low == high), None)
+    if size is None:
+        for node in graph.parameters:
+            for k, n in enumerate(node.out_port(0).shape):
+                if name == f"{node.name}.d{k}" and isinstance(n, int):
+                    size = n
+    if size is not None:
+        return f"--specialise {name}: a dimension that varies, got one that is always {size}"
+    return f"--specialise: no dimension that varies is called {name!r}, there are {', '.join(known) or 'none'}"
+
+
+def _check(symbol: Var, sizes: tuple[int, ...]) -> None:
+    high = symbol.extent - 1 if isinstance(symbol.extent, int) else None
+    for n, size in enumerate(sizes):
+        if size < symbol.low or (high is not None and size > high):
+            most = "or more" if high is None else f"to {high}"
+            raise UsageError(f"--specialise {symbol.name}: the dimension is {symbol.low} {most}, got {size}")
+        if size in sizes[:n]:
+            raise UsageError(f"--specialise {symbol.name}: each size once, got {size} twice")

@@ -1,0 +1,196 @@
+"""Tiles that lie along one axis in memory and along another in vectors: whole rows, transposed in registers.
+
+    unrolled u in 16:
+      vector v in 16 by 16:
+        y[u, v] = x[v, u]      16 loads of 16 elements each, instead of 256 loads
+        y[v, u] = x[u, v]      stores likewise
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from codegen.expressions import loads
+from codegen.index import Affine
+from codegen.llvm.address import Access, reads_memory
+from codegen.llvm.convert import MEMORY, from_memory
+from codegen.llvm.shuffle import transposed
+from codegen.llvm.text import Value, lanes_of, vector
+from codegen.llvm.values import Values
+from codegen.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
+
+APART = 5  # elements: those that lie nearer are shuffled out of whole vectors
+LEAST = 4  # rows or lanes: with fewer, single loads cost no more
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """What lies around a store: the names bound outside and inside of the vector loop."""
+
+    outside: tuple[Let, ...]
+    loop: For
+    inside: tuple[Let, ...]
+    store: Store
+
+
+@dataclass(slots=True)
+class _Column:
+    """Vectors to store whose elements of each lane lie in a row."""
+
+    lane: Var
+    first: Access
+    values: list[Value]
+
+
+class Blocks(Values):
+    """Loads for the iterations of an unrolled loop in advance, and its stores afterwards.
+
+    `kept`: the stores of the tile around, by where the next vector of each column goes; None outside of tiles.
+    """
+
+    kept: dict[object, _Column] | None = None
+
+    def keeps_stores(self, loop: For) -> bool:
+        """Are the stores of an unrolled loop over vectors kept until its end?"""
+        tile = _tile(loop)
+        return tile is not None and tile.store.accumulate is None and not _rereads(tile.store)
+
+    def keep(self, target: Access, value: Value) -> None:
+        """A vector whose elements lie far from each other."""
+        assert self.kept is not None and self.at.lane is not None
+        column = self.kept.pop(target.whole.key, None) or _Column(self.at.lane, target, [])
+        column.values.append(value)
+        self.kept[target.whole.plus(Affine({}, 1)).key] = column
+
+    def write_kept(self, kept: dict[object, _Column]) -> None:
+        """Each lane's elements in a row."""
+        saved = self.at.lane
+        for column in kept.values():
+            self.at.lane = column.lane
+            parts = [self.at.in_lane(column.first, i) for i in range(self.width)]
+            self.at.lane = None
+            count, poison = len(column.values), Value(column.values[0].type, "poison")
+            rows = [*column.values, *[poison] * ((1 << (count - 1).bit_length()) - count)]
+            for part, row in zip(parts, transposed(self.f, rows), strict=True):
+                self._write_row(part, row, count)
+        self.at.lane = saved
+
+    @abstractmethod
+    def write(self, a: Access, value: Value, lanes: int) -> None:
+        """Stores `lanes` numbers in a row."""
+
+    def _write_row(self, a: Access, row: Value, count: int) -> None:
+        start, size = 0, lanes_of(row.type)
+        while start < count:
+            while size > count - start:
+                size //= 2
+            offset = a.offset.plus(Affine({}, start))
+            part = row if size == lanes_of(row.type) else self.f.part(row, start, size)
+            self.write(Access(a.buffer, offset, 0, offset), part, size)
+            start += size
+
+    def read_blocks(self, loop: For) -> None:
+        """Reads, for all iterations of an unrolled loop over vectors, what lies in rows along the unrolled axis."""
+        tile = _tile(loop)
+        if tile is None or not isinstance(loop.var.extent, int) or loop.var.extent < LEAST or self.inside is not None:
+            return
+        saved = self.at.env.get(loop.var), self.at.env.get(tile.loop.var)
+        for start, lanes in vectors(tile.loop):
+            if lanes >= LEAST:
+                self.at.lane = Var("lane", lanes)
+                self.at.env[tile.loop.var] = Affine({self.at.lane: 1}, start)
+                for load in _unguarded(tile.store.value):
+                    self._read_block(load, loop.var, tile)
+        self.at.lane = None
+        for var, known in zip((loop.var, tile.loop.var), saved, strict=True):
+            self.at.env.pop(var, None)
+            if known is not None:
+                self.at.env[var] = known
+
+    def _read_block(self, load: Load, var: Var, tile: _Tile) -> None:
+        assert isinstance(var.extent, int)
+        if load.buffer.space is Space.TABLE or load.buffer.name in self.registers:
+            return
+        accesses: list[Access] = []
+        for k in range(var.low, var.extent):
+            self.at.env[var] = Affine({}, k)
+            with self._bound((*tile.outside, *tile.inside)):
+                a = self.at.access(load.buffer, load.index)
+            step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
+            if a.step is None or abs(a.step) < APART or step.terms or step.const != len(accesses):
+                return
+            accesses.append(a)
+        while len(accesses) >= LEAST:
+            count = 1 << min(len(accesses), self.width).bit_length() - 1
+            self._transpose(accesses[:count])
+            accesses = accesses[count:]
+
+    def _transpose(self, accesses: list[Access]) -> None:
+        """Keeps what each access reads as known."""
+        first, lane = accesses[0], self.at.lane
+        type_ = vector(MEMORY[first.buffer.dtype], len(accesses))
+        parts = [self.at.in_lane(first, i) for i in range(self.width)]
+        self.at.lane = None
+        rows = [self.f.load(type_, self.at.pointer(p), self.at.align(p)) for p in parts]
+        self.at.lane = lane
+        known = self.loaded.setdefault(first.buffer.name, {})
+        for a, column in zip(accesses, transposed(self.f, rows), strict=True):
+            value = from_memory(self.f, a.buffer.dtype, column, self.half)
+            known[("gather", a.buffer.dtype, a.whole.key, lane), ""] = value
+
+    @contextmanager
+    def _bound(self, lets: tuple[Let, ...]) -> Generator[None]:
+        saved = [(let.var, self.at.env.get(let.var)) for let in lets]
+        for let in lets:
+            self.at.env[let.var] = self.at.normal(let.value)
+        yield
+        for var, known in reversed(saved):
+            self.at.env.pop(var, None)
+            if known is not None:
+                self.at.env[var] = known
+
+
+def _tile(loop: For) -> _Tile | None:
+    outside, inner = _lets(loop.body)
+    if not isinstance(inner, For) or inner.kind is not LoopKind.VECTOR:
+        return None
+    inside, store = _lets(inner.body)
+    return _Tile(outside, inner, inside, store) if isinstance(store, Store) else None
+
+
+def _lets(body: tuple[Stmt, ...]) -> tuple[tuple[Let, ...], Stmt | None]:
+    """Names of indices, and the one statement below them."""
+    found: list[Let] = []
+    while len(body) == 1 and isinstance(body[0], Let) and not reads_memory(body[0].value):
+        found.append(body[0])
+        body = body[0].body
+    return tuple(found), body[0] if len(body) == 1 else None
+
+
+def vectors(loop: For) -> Iterator[tuple[int, int]]:
+    """First element and lanes of each vector."""
+    start, lanes = loop.var.low, loop.lanes
+    assert isinstance(loop.var.extent, int)
+    while start < loop.var.extent:
+        if start + lanes <= loop.var.extent:
+            yield start, lanes
+            start += lanes
+        else:
+            lanes //= 2
+
+
+def _rereads(store: Store) -> bool:
+    """Is something read that is stored to?"""
+    return any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
+
+
+def _unguarded(e: Expr) -> Iterator[Load]:
+    """Loads that are made whatever the values are."""
+    if isinstance(e, Load):
+        yield e
+    elif isinstance(e, Prim) and e.fn != "within":
+        for x in e.args:
+            yield from _unguarded(x)

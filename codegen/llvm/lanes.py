@@ -1,0 +1,143 @@
+"""Index arithmetic that moves with the lane: as vectors, in 32 bits where all that is told apart fits into them.
+
+A sum wraps, so that of an address whose buffer has fewer than 2^31 elements is right in 32 bits whatever its terms are;
+what does not wrap (quotients, choices) is computed in 32 bits only where its range is known.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from codegen.expressions import variables
+from codegen.index import Affine, bounds, normal
+from codegen.llvm.address import Access, Addresses, reads_memory
+from codegen.llvm.convert import cast
+from codegen.llvm.text import Function, Value, constants, integer, is_constant
+from codegen.loops import Buffer, Expr, Prim, Var
+from runtime.abi import DType
+
+NARROW, WIDE = DType.I32, DType.I64
+_LIMIT = 1 << 31
+
+
+class Lanes(ABC):
+    """Indices and offsets, a number for each lane."""
+
+    f: Function
+    at: Addresses
+    memo: dict[tuple[Expr, str], Value]
+
+    @abstractmethod
+    def expr(self, expr: Expr) -> Value:
+        """The value of an expression, a vector where it moves with the lane."""
+
+    @abstractmethod
+    def apply(self, fn: str, dtype: DType, *args: Value) -> Value:
+        """A scalar primitive on operands of type `dtype`."""
+
+    @abstractmethod
+    def wide(self, v: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+
+    @property
+    def width(self) -> int:
+        if self.at.lane is None:
+            return 1
+        extent = self.at.lane.extent
+        assert isinstance(extent, int)
+        return extent
+
+    def places(self, a: Affine) -> list[int] | None:
+        """How far each lane is from the first one, where that is a number."""
+        lane = self.at.lane
+        assert lane is not None
+        if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
+            return None
+        parts = [normal(a.expr(), {lane: Affine({}, i)}) for i in range(self.width)]
+        steps = [p.plus(parts[0], -1) for p in parts]
+        return None if any(s.terms for s in steps) else [s.const for s in steps]
+
+    def numbers(self, a: Affine, dtype: DType = WIDE) -> Value:
+        """A sum whose terms may move with the lane, modulo 2^32 where `dtype` is i32."""
+        fixed = [atom for atom in a.terms if not self.moves(atom)]
+        rest = Affine({x: c for x, c in a.terms.items() if x in fixed}, a.const)
+        total = None if rest.is_const and not rest.const else self._narrowed(self.at.linear(rest), dtype)
+        for atom, c in a.terms.items():
+            if atom not in fixed:
+                term = self._term(atom, dtype)
+                if c != 1:
+                    term = self.apply("mul", dtype, term, self._narrowed(integer(c), dtype))
+                total = term if total is None else self.apply("add", dtype, total, term)
+        return self._narrowed(integer(0), dtype) if total is None else total
+
+    def moves(self, atom: Expr) -> bool:
+        """May an atom differ from lane to lane? One that reads memory may where the guard around does."""
+        return self.at.lane in variables(atom) or (self.mixed and reads_memory(atom))
+
+    @property
+    @abstractmethod
+    def mixed(self) -> bool:
+        """Is memory read in some lanes only?"""
+
+    def _term(self, atom: Expr, dtype: DType) -> Value:
+        key = atom, f"{dtype.value} {self.at.guard}"
+        if key not in self.memo:
+            self.memo[key] = self._computed(atom, dtype)
+        return self.memo[key]
+
+    def _computed(self, atom: Expr, dtype: DType) -> Value:
+        match atom:
+            case Var():
+                return constants([str(i) for i in range(self.width)], "i32" if dtype is NARROW else "i64")
+            case Prim("cast", (x,)) if x.dtype.is_integer or x.dtype is DType.BOOL:
+                return cast(self.f, x.dtype, dtype, self.expr(x))
+            case Prim("mul", args, DType.I64):
+                return self.apply("mul", dtype, *(self.numbers(normal(x, {}), dtype) for x in args))
+            case Prim("floordiv" | "min" | "max" as fn, args, DType.I64):
+                parts = [normal(x, {}) for x in args]
+                narrow = all(map(fits, parts))
+                inner = NARROW if narrow else WIDE
+                values = [self.numbers(p, inner) for p in parts]
+                unsigned = {NARROW: DType.U32, WIDE: DType.U64}[inner]
+                positive = all(bounds(p)[0] >= 0 for p in parts)
+                found = self.apply(fn, unsigned if positive and fn == "floordiv" else inner, *values)
+                return cast(self.f, inner, dtype, found)
+            case _:
+                return self._narrowed(self.expr(atom), dtype)
+
+    def _narrowed(self, v: Value, dtype: DType) -> Value:
+        if dtype is WIDE:
+            return v
+        if is_constant(v):
+            return integer((int(v.name) + _LIMIT) % (2 * _LIMIT) - _LIMIT, "i32")
+        return cast(self.f, WIDE, NARROW, v)
+
+    def base(self, a: Access) -> tuple[Access, Affine]:
+        """What is equal in all lanes, and what is added to it in each."""
+        moving = {atom: c for atom, c in a.whole.terms.items() if self.moves(atom)}
+        rest = Affine({x: c for x, c in a.whole.terms.items() if x not in moving}, a.whole.const)
+        return Access(a.buffer, rest, 0, rest), Affine(moving)
+
+    def offsets(self, a: Access) -> tuple[Value, Value]:
+        """A pointer and, for each lane, how many elements behind it."""
+        common, moving = self.base(a)
+        low, high = bounds(common.offset)
+        small = _span(a.buffer) < _LIMIT // 2 and low > -_LIMIT // 2 and high < _LIMIT // 2
+        found = self.numbers(moving, NARROW if small else WIDE)
+        return self.at.pointer(common), self.wide(found, self.width)
+
+
+def fits(a: Affine) -> bool:
+    """Is every value a signed number of 32 bits?"""
+    low, high = bounds(a)
+    return low >= -_LIMIT and high < _LIMIT
+
+
+def _span(buffer: Buffer) -> float:
+    """Elements from the first to the last, and before the first one."""
+    parts = (*buffer.shape, *buffer.strides, buffer.origin)
+    if not all(isinstance(n, int) for n in parts):
+        return float("inf")
+    sizes: Sequence[tuple[int, int]] = list(zip(buffer.shape, buffer.strides, strict=True))  # type: ignore[arg-type]
+    return sum(n * abs(s) for n, s in sizes)

@@ -1,0 +1,201 @@
+"""One program from several of the same model: the sizes of a request choose which of them runs.
+
+    jump to other1 unless batch == 1
+      call 0, call 1                    made for batch 1
+    jump to end
+    other1
+      call 2, call 3                    for all other sizes
+    end
+
+This is control flow like any other: a choice costs a comparison, kernels that are equal are there once, and the arena
+is as large as what runs needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from codegen.expressions import rewrite
+from codegen.index import normal
+from codegen.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
+from codegen.program import Bind, Call, Check, Control, Jump, Label, Late, Let, Place, Program, Rule, Tensor, Version
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+SizesByName = tuple[tuple[str, int], ...]
+
+_END = "versions end"
+
+
+def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Program]]) -> Program:
+    """`general`, but where a request has the sizes of one of `versions`: the first that fits runs instead.
+
+    All have the same inputs and outputs, names of kernels and offsets of weights in common, and no symbols that
+    `general` lacks.
+    """
+    if not versions:
+        return general
+    made = _Joined(general)
+    for number, (sizes, program) in enumerate(versions, 1):
+        if (len(program.inputs), len(program.outputs)) != (len(general.inputs), len(general.outputs)):
+            raise InternalError(f"{general.name}: versions have inputs and outputs in common, got another number")
+        if program.state_bytes != general.state_bytes:
+            raise InternalError(f"{general.name}: versions keep the same state, got {program.state_bytes} bytes")
+        made.version(sizes, _Version(general, number, sizes).of(program))
+    made.add(general)
+    made.control.append(Label(len(made.calls), _END))
+    return made.program()
+
+
+class _Version:
+    """Renames what belongs to one version; its rules hold where it does not run."""
+
+    def __init__(self, general: Program, number: int, sizes: SizesByName) -> None:
+        self.symbols = {s.name: s for s in general.symbols}
+        self.prefix = f"version{number}."
+        self.condition = _condition(general, sizes)
+        self.names: dict[str, Var] = {}
+
+    def of(self, program: Program) -> Program:
+        self.names = {s.name: replace(s, name=self.prefix + s.name) for s in program.stored} | self.symbols
+        return replace(
+            program,
+            calls=tuple(map(self._call, program.calls)),
+            arena_bytes=self._size(program.arena_bytes),
+            outputs=tuple(map(self._tensor, program.outputs)),
+            computed=tuple((self._named(s), self._expr(meaning)) for s, meaning in program.computed),
+            rules=tuple(map(self._rule, program.rules)),
+            late=tuple(map(self._late, program.late)),
+            control=tuple(map(self._control, program.control)),
+        )
+
+    def _expr(self, e: Expr) -> Expr:
+        return rewrite(e, lambda part: self._named(part) if isinstance(part, Var) else None)
+
+    def _named(self, symbol: Var) -> Var:
+        return self.names[symbol.name]
+
+    def _late(self, late: Late) -> Late:
+        return Late(self._named(late.symbol), late.capacity and self._named(late.capacity), late.initial)
+
+    def _size(self, size: Size) -> Size:
+        return self._expr(size) if isinstance(size, Expr) else size
+
+    def _place(self, place: Place) -> Place:
+        return replace(place, offset=self._size(place.offset))
+
+    def _call(self, call: Call) -> Call:
+        args, sizes = tuple(map(self._place, call.args)), tuple(map(self._size, call.sizes))
+        units, work, traffic = map(self._size, (call.units, call.work, call.traffic))
+        return replace(call, args=args, sizes=sizes, units=units, work=work, traffic=traffic)
+
+    def _tensor(self, tensor: Tensor) -> Tensor:
+        most = None if tensor.most is None else self._size(tensor.most)
+        return replace(tensor, shape=tuple(map(self._size, tensor.shape)), most=most)
+
+    def _rule(self, rule: Rule) -> Rule:
+        one, other = (select(self.condition, _expr(self._size(size)), 0) for size in (rule.one, rule.other))
+        return Rule(one, other, rule.text)
+
+    def _control(self, entry: Control) -> Control:
+        match entry:
+            case Bind(at, symbol, place, dtype):
+                return Bind(at, self._named(symbol), self._place(place), dtype)
+            case Let(at, symbol, value):
+                return Let(at, self._named(symbol), self._size(value))
+            case Check(at, rule):
+                return Check(at, self._rule(rule))
+            case Label(at, name):
+                return Label(at, self.prefix + name)
+            case Jump(at, to, when):
+                return Jump(at, self.prefix + to, self._size(when))
+
+
+class _Joined:
+    """What has been put together; the general program's part is added last."""
+
+    def __init__(self, general: Program) -> None:
+        self.general = general
+        self.calls: list[Call] = []
+        self.control: list[Control] = []
+        self.versions: list[Version] = []
+        self.parts: list[Program] = []
+
+    def version(self, sizes: SizesByName, program: Program) -> None:
+        """Calls that run where the symbols have these sizes, and nothing that comes after them."""
+        first, otherwise = len(self.calls), f"version{len(self.versions) + 1} else"
+        fits = select(_condition(self.general, sizes), 1, 0)
+        self.control.append(Jump(first, otherwise, prim("eq", fits, 0)))
+        self.add(program)
+        self.versions.append(Version(sizes, first, len(self.calls)))
+        self.control += [Jump(len(self.calls), _END), Label(len(self.calls), otherwise)]
+
+    def add(self, program: Program) -> None:
+        """The calls of a program and what stands between them."""
+        first = len(self.calls)
+        self.calls += program.calls
+        self.control += [replace(entry, at=entry.at + first) for entry in program.control]
+        self.parts.append(program)
+
+    def program(self) -> Program:
+        *special, general = self.parts
+        blocks = {block.offset: block for part in self.parts for block in part.constants}
+        rows = [(version.sizes, part) for version, part in zip(self.versions, special, strict=True)]
+        arena: Size = general.arena_bytes
+        for sizes, part in reversed(rows):
+            arena = select(_condition(general, sizes), _expr(part.arena_bytes), arena)
+        return replace(
+            general,
+            kernels=tuple({kernel.name: kernel for part in self.parts for kernel in part.kernels}.values()),
+            calls=tuple(self.calls),
+            constants=tuple(blocks.values()),
+            arena_bytes=arena,
+            scratch_bytes=max(part.scratch_bytes for part in self.parts),
+            outputs=tuple(self._output(i, tensor, rows) for i, tensor in enumerate(general.outputs)),
+            computed=tuple(entry for part in self.parts for entry in part.computed),
+            rules=tuple(dict.fromkeys(rule for part in (general, *special) for rule in part.rules)),
+            late=tuple(entry for part in self.parts for entry in part.late),
+            control=tuple(self.control),
+            versions=tuple(self.versions),
+        )
+
+    def _output(self, index: int, tensor: Tensor, rows: Sequence[tuple[SizesByName, Program]]) -> Tensor:
+        """The shape of what runs; an inference decides both, or the general program's shape says it."""
+        shape, most = list(tensor.shape), tensor.most
+        for sizes, part in reversed(rows):
+            other, condition = part.outputs[index], _condition(self.general, sizes)
+            for k, (mine, its) in enumerate(zip(tensor.shape, other.shape, strict=True)):
+                if not self._equal(mine, its, sizes):
+                    shape[k] = select(condition, _expr(its), shape[k])
+            if most is not None or other.most is not None:
+                most = select(condition, _expr(_most(other)), _most(tensor) if most is None else most)
+        return replace(tensor, shape=tuple(shape), most=most)
+
+    def _equal(self, general: Size, special: Size, sizes: SizesByName) -> bool:
+        """Does one say the same as the other where symbols have these sizes?"""
+        values = dict(sizes)
+        fixed = rewrite(_expr(general), lambda e: _known(e, values))
+        return normal(fixed, {}).key == normal(_expr(special), {}).key
+
+
+def _most(tensor: Tensor) -> Size:
+    """Elements at most."""
+    if tensor.most is not None:
+        return tensor.most
+    return reduce(lambda total, n: n * total, tensor.shape, Const(1))
+
+
+def _condition(general: Program, sizes: SizesByName) -> Expr:
+    """Has a request these sizes?"""
+    symbols = {s.name: s for s in general.symbols}
+    return reduce(lambda a, b: Prim("and", (a, b), DType.BOOL), [prim("eq", symbols[name], n) for name, n in sizes])
+
+
+def _expr(size: Size) -> Expr:
+    return as_expr(size, DType.I64)
+
+
+def _known(e: Expr, values: Mapping[str, int]) -> Expr | None:
+    return Const(values[e.name]) if isinstance(e, Var) and e.name in values else None

@@ -1,0 +1,34 @@
+"""What is equal for all channels of a picture is computed once."""
+
+from __future__ import annotations
+
+import pytest
+
+from aot.driver import Compilation
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.opset.grid import Outside, SampleMode
+from codegen.define import Group
+from tests.lowering.check import compiled
+
+
+def shared(made: Compilation) -> bool:
+    works = [w for s in made.steps.steps for w in s.works]
+    return any(isinstance(w, Group) and w.name == "shared" for w in works)
+
+
+@pytest.mark.parametrize("mode", SampleMode)
+@pytest.mark.parametrize("outside", Outside)
+def test_places_in_a_picture(mode: SampleMode, outside: Outside) -> None:
+    def make(b: Builder, x: OutPort, grid: OutPort) -> OutPort:
+        return b.GridSample(x, b.Multiply(grid, 0.4), mode=mode, padding_mode=outside)
+
+    assert shared(compiled(make, (2, 5, 6, 7), (2, 3, 11, 2)))
+
+
+def test_few_channels_share_nothing() -> None:
+    assert not shared(compiled(lambda b, x, grid: b.GridSample(x, grid), (2, 3, 6, 7), (2, 3, 11, 2)))
+
+
+def test_what_costs_little_stays() -> None:
+    assert not shared(compiled(lambda b, x, mask: b.Multiply(x, b.Add(mask, 1.0)), (2, 5, 6, 16), (1, 1, 6, 16)))

@@ -1,0 +1,87 @@
+"""The lines of docs/numerics.md, compiled: what integers, roundings and NaN give."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aot.driver import compile_model
+from aot.ir.op import Op
+from aot.ir.types import Array
+from aot.opset.activation import Relu
+from aot.opset.comparison import Equal, Less, NotEqual
+from aot.opset.conversion import Convert
+from aot.opset.elementwise_binary import Add, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, Subtract
+from aot.opset.elementwise_unary import Round, Rounding, Sign, Sqrt
+from aot.opset.pooling import AvgPool
+from aot.opset.reduction import ReduceMean, ReduceSum
+from aot.opset.rotated_suppression import NMSRotated
+from aot.opset.suppression import NonMaxSuppression
+from aot.options import CompileOptions
+from runtime.abi import DType
+from tests.properties.compiled import network
+from tests.properties.drawing import Trial
+
+ROOT = Path(__file__).parent.parent.parent
+NAN, INF = np.nan, np.inf
+AWAY = Rounding.HALF_AWAY_FROM_ZERO
+Line = tuple[Op, list[Array], Any]
+
+
+def array(kind: str, *values: float) -> Array:
+    return np.array(values, kind)
+
+
+LINES: list[Line] = [
+    (Add(), [array("i1", 127), array("i1", 1)], [-128]),
+    (Subtract(), [array("u2", 0), array("u2", 1)], [65535]),
+    (Multiply(), [array("i4", 65536), array("i4", 65536)], [0]),
+    (Divide(), [array("i4", -7, 7, 7), array("i4", 2, -2, 2)], [-4, -4, 3]),
+    (Divide(m_pythondiv=False), [array("i4", -7, 7, 7), array("i4", 2, -2, 2)], [-3, -3, 3]),
+    (FloorMod(), [array("i4", -7, 7), array("i4", 3, -3)], [2, -2]),
+    (Mod(), [array("i4", -7, 7), array("i4", 3, -3)], [-1, 1]),
+    *((op, [array("i4", 5, -5), array("i4", 0, 0)], [0, 0]) for op in (Divide(), Mod(), FloorMod())),
+    (Power(), [array("i4", 2, -1, 1), array("i4", -1, -3, -5)], [0, -1, 1]),
+    (ReduceMean(), [array("i4", -1, -2), np.array([0])], -1),
+    (AvgPool(kernel=(2,)), [np.array([[[2, 3, 4]]], "i4")], [[[2, 4]]]),
+    (Convert(DType.U8), [array("f4", 300.7, -3, 2.9, NAN)], [255, 0, 2, 0]),
+    (Convert(DType.I32), [array("f4", 1e20, -1e20, -2.9, NAN)], [2**31 - 1, -(2**31), -2, 0]),
+    (Convert(DType.U8), [array("i4", 300, -1)], [44, 255]),
+    (Round(), [array("f4", 2.5, 3.5, -2.5)], [2, 4, -2]),
+    (Round(AWAY), [array("f4", 2.5, 3.5, -2.5)], [3, 4, -3]),
+    (ReduceSum(), [array("f2", 2048, 1, 1), np.array([0])], 2050),
+    (Relu(), [array("f4", NAN, -INF, INF)], [NAN, 0, INF]),
+    *((op, [array("f4", NAN, 1), array("f4", 1, NAN)], [NAN, NAN]) for op in (Maximum(), Minimum())),
+    (Equal(), [array("f4", NAN), array("f4", NAN)], [False]),
+    (Less(), [array("f4", NAN), array("f4", 1)], [False]),
+    (NotEqual(), [array("f4", NAN), array("f4", NAN)], [True]),
+    (Sign(), [array("f4", NAN, -2, 0)], [NAN, -1, 0]),
+    (Sqrt(), [array("f4", -1, 4)], [NAN, 2]),
+]
+FIXED = {ReduceMean: frozenset({1}), ReduceSum: frozenset({1})}
+
+
+def test_numbers() -> None:
+    trials = [Trial(op, arrays, FIXED.get(type(op), frozenset())) for op, arrays, _ in LINES]
+    graph, fed = network(trials)
+    results = compile_model(graph, CompileOptions(level=None), threads=1)(*fed)
+    for n, (op, arrays, expected) in enumerate(LINES):
+        np.testing.assert_array_equal(np.asarray(results[n]), expected, f"{op} of {arrays}")
+
+
+@pytest.mark.parametrize(("op", "boxes"), [(NonMaxSuppression(), 4), (NMSRotated(), 5)])
+def test_scores_equal_to_the_threshold(op: Op, boxes: int) -> None:
+    places = np.arange(2, dtype=np.float32)[None, :, None] * 50 + np.array([0, 0, 5, 5, 0], np.float32)[:boxes]
+    limits = [np.array(5), np.array(0.5, np.float32), np.array(0.25, np.float32)]
+    inputs = [places.astype(np.float32), np.array([[[0.25, 0.5]]], np.float32), *limits]
+    graph, fed = network([Trial(op, inputs, frozenset({2, 3, 4}))])
+    assert np.asarray(compile_model(graph, CompileOptions(level=None), threads=1)(*fed)[0]).tolist() == [[0, 0, 1]]
+
+
+def test_page_names_tests_that_are_there() -> None:
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "numerics.md").read_text()))
+    assert named and all((ROOT / name).is_file() for name in named)
