@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from aot.frontends.onnx.elementwise import CODES
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.softmax import weights
-from aot.frontends.onnx.tensors import dtype_named
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
@@ -79,7 +79,7 @@ def _attended(
         capped = node.rounded(build.Divide(scores, cap))
         capped = node.rounded(build.Multiply(node.rounded(build.Tanh(capped)), cap))
     biased = capped if bias is None else node.rounded(build.Add(capped, node.cast(bias, dtype)))
-    precision = dtype_named(node.integer("softmax_precision")) if node.has("softmax_precision") else dtype
+    precision = CODES[node.integer("softmax_precision")] if node.has("softmax_precision") else dtype
     found = weights(node, node.cast(biased, precision), 3)
     if bias is not None:  # a row without any key gives zeros
         top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
