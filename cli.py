@@ -64,8 +64,7 @@ class Weights(StrEnum):
 
 
 class Stage(StrEnum):
-    IMPORTED, OPTIMIZED, GROUPS = "imported", "optimized", "groups"
-    LOOPS, LLVM, ASM = "loops", "llvm", "asm"
+    IMPORTED, OPTIMIZED, GROUPS, LOOPS, LLVM, ASM = "imported", "optimized", "groups", "loops", "llvm", "asm"
 
 
 Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it, or ONNX")]
@@ -176,6 +175,7 @@ def compile(
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     small_weights: Annotated[bool, typer.Option("--small-weights", help="No Winograd: weights stay small")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")] = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
     as_json: Json = False,
@@ -186,7 +186,7 @@ def compile(
     with Watch() as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
-            values=values_of(value or ()), specialise=specialise_of(specialise or ()), save_temps=save_temps,
+            values=values_of(value or ()), specialise=specialise_of(specialise or ()), seed=seed, save_temps=save_temps,
             on_event=watch, print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
             external_weights=weights is Weights.EXTERNAL, small_weights=small_weights, tune=tune,
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),

@@ -33,7 +33,7 @@ ADVICE = (  # what a reason says, and what to do then
     ("there is no conversion", "export the model without it, or write an extension: docs/add-an-op.md"),
     ("random numbers", "make the numbers outside and give them as an input"),
     ("training mode", "export the model for inference"),
-    ("string", "give numbers instead: look strings up outside of the model"),
+    ("string", "do outside of the model what is more than to move strings"),
     ("got sequence", "give the tensors one by one, or stacked"),
     ("got optional", "export the model with or without that input"),
     ("opset", "convert the model: onnx.version_converter.convert_version"),

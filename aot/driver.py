@@ -96,7 +96,7 @@ class Compilation:
         self._untouched = copy_graph(graph) if self.options.specialise else graph
         self._save("00-imported.txt", lambda: graph_text(graph))
         given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
-        front: tuple[Pass, ...] = (*given, *front_passes())
+        front: tuple[Pass, ...] = (*given, *front_passes(self.options.seed))
         passes = pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 
         def observe(done: PassReport, graph: Graph) -> None:
@@ -152,7 +152,7 @@ class Compilation:
             if not self.options.small_weights:
                 use_winograd(block, self.target)
             lay_out(block)
-            spread(block)
+            spread(block, self.target)
             reuse(block)
         return steps
 

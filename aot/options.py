@@ -24,7 +24,8 @@ class CompileOptions:
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
     `specialise`: names of dims and sizes that there are versions for, besides the general one. `layouts`: pairs of an
-    input's name and the layout its data comes in, `NHWC`; `level`: None leaves LLVM's passes out, which run over
+    input's name and the layout its data comes in, `NHWC`; `seed`: of the numbers that ONNX's random operations draw,
+    which are refused without one; `level`: None leaves LLVM's passes out, which run over
     drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
     `small_weights`: none are transformed for Winograd, which makes them 1.8 or 4 times as large; `tune`: seconds to
     measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from; `print_after`:
@@ -38,6 +39,7 @@ class CompileOptions:
     dims: tuple[tuple[str, int, int | None], ...] = ()
     values: tuple[tuple[str, Nested], ...] = ()
     specialise: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    seed: int | None = None
     level: int | None = 1
     external_weights: bool = False
     small_weights: bool = False

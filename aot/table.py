@@ -18,7 +18,8 @@ Every definition of OpenVINO's operation sets that can be compiled; made by `aot
 - **Opsets**: the sets that first registered a definition with this meaning. IR files have all of them.
 - **Form**: how it runs, see [Add an operation](add-an-op.md). `graph`: it only holds a graph together.
 - **Elements**: element types of the first input. `float`: f64, f32, f16, bf16; `integer`: i8 to i64, u8 to u64;
-  `number`: both; `any`: boolean too. Packed and f8 types are storage: Convert reads them.
+  `number`: both; `any`: boolean too, and strings where elements are only moved. Packed and f8 types are storage:
+  Convert reads them.
 - **ONNX**: conversions of the ONNX front end use it.
 """
 

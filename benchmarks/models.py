@@ -5,6 +5,10 @@
     transformer  four encoder layers, 8 heads                        [1, 128, 512]
     mlp          three layers                                        [1, 784]
     lstm         two layers over time                                [1, 100, 80]
+    alexnet      two groups, norms over channels                     [1, 3, 224, 224]
+    shufflenet   grouped convolutions, shuffled channels             [1, 3, 224, 224]
+    generator    padding by reflection, instance norms, enlarged     [1, 3, 128, 128]
+    unet         down, and up again by transposed convolutions       [1, 3, 128, 128]
 """
 
 from __future__ import annotations
@@ -43,6 +47,12 @@ class Net:
         w = self.weights(channels, 1, 1, 3, 3, fan=9)
         y = ops.group_convolution(x, w, [stride, stride], [1, 1], [1, 1], [1, 1])
         return ops.clamp(ops.add(y, self.weights(1, channels, 1, 1, fan=100)), 0.0, 6.0)
+
+    def grouped(self, x: ov.Node, channels: int, size: int, groups: int) -> ov.Node:
+        depth, pad = x.get_output_shape(0)[1] // groups, size // 2
+        w = self.weights(groups, channels // groups, depth, size, size, fan=depth * size * size)
+        y = ops.group_convolution(x, w, [1, 1], [pad, pad], [pad, pad], [1, 1])
+        return ops.add(y, self.weights(1, channels, 1, 1, fan=100))
 
     def linear(self, x: ov.Node, width: int) -> ov.Node:
         depth = x.get_output_shape(0)[-1]
@@ -130,8 +140,96 @@ def lstm(hidden: int = 512, length: int = 100) -> ov.Model:
     return ov.Model([net.linear(y, 40)], [x], "lstm")
 
 
+def alexnet() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 224, 224], np.float32, "x")
+
+    def pooled(y: ov.Node) -> ov.Node:
+        return opset1.max_pool(y, [2, 2], [0, 0], [0, 0], [3, 3])
+
+    def normed(y: ov.Node) -> ov.Node:
+        return ops.lrn(y, ops.constant(np.array([1], np.int64)), 1e-4, 0.75, 1.0, 5)
+
+    y = pooled(normed(ops.relu(net.conv(x, 96, 11, 4))))
+    y = pooled(normed(ops.relu(net.grouped(y, 256, 5, 2))))
+    y = ops.relu(net.grouped(ops.relu(net.conv(y, 384, 3)), 384, 3, 2))
+    y = pooled(ops.relu(net.grouped(y, 256, 3, 2)))
+    flat = ops.reshape(y, ops.constant(np.array([1, -1], np.int64)), False)
+    return ov.Model([net.linear(ops.relu(net.linear(flat, 512)), 1000)], [x], "alexnet")
+
+
+def shufflenet(groups: int = 4) -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 224, 224], np.float32, "x")
+    y = opset1.max_pool(ops.relu(net.conv(x, 32, 3, 2)), [2, 2], [1, 1], [1, 1], [3, 3])
+    for width, blocks in ((128, 3), (256, 4), (512, 3)):
+        for block in range(blocks):
+            inner = ops.relu(net.grouped(y, width // 2, 1, groups))
+            inner = net.depthwise(_shuffled(inner, groups), 1 if block else 2)
+            inner = net.grouped(inner, width, 1, groups)
+            shortcut = y if block else net.conv(y, width, 1, 2)
+            y = ops.relu(ops.add(inner, shortcut))
+    return ov.Model([net.head(y, 1000)], [x], "shufflenet")
+
+
+def _shuffled(x: ov.Node, groups: int) -> ov.Node:
+    n, channels, height, width = x.get_output_shape(0)
+    split = ops.constant(np.array([n, groups, channels // groups, height, width], np.int64))
+    parts = ops.transpose(ops.reshape(x, split, False), ops.constant(np.array([0, 2, 1, 3, 4], np.int64)))
+    return ops.reshape(parts, ops.constant(np.array([n, channels, height, width], np.int64)), False)
+
+
+def generator() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 128, 128], np.float32, "x")
+
+    def layer(y: ov.Node, channels: int, size: int, stride: int = 1) -> ov.Node:
+        beside = ops.constant(np.array([0, 0, size // 2, size // 2], np.int64))
+        depth = y.get_output_shape(0)[1]
+        w = net.weights(channels, depth, size, size, fan=depth * size * size)
+        return ops.convolution(ops.pad(y, beside, beside, "reflect"), w, [stride] * 2, [0, 0], [0, 0], [1, 1])
+
+    def normed(y: ov.Node) -> ov.Node:
+        return ops.mvn(y, ops.constant(np.array([2, 3], np.int64)), True, 1e-5, "inside_sqrt")
+
+    def enlarged(y: ov.Node) -> ov.Node:
+        n, c, h, w = y.get_output_shape(0)
+        apart = ops.reshape(y, ops.constant(np.array([n, c, h, 1, w, 1], np.int64)), False)
+        wide = ops.broadcast(apart, ops.constant(np.array([n, c, h, 2, w, 2], np.int64)))
+        return ops.reshape(wide, ops.constant(np.array([n, c, 2 * h, 2 * w], np.int64)), False)
+
+    y = ops.relu(normed(layer(x, 32, 9)))
+    for channels in (64, 128):
+        y = ops.relu(normed(layer(y, channels, 3, 2)))
+    for _ in range(2):
+        y = ops.add(y, normed(layer(ops.relu(normed(layer(y, 128, 3))), 128, 3)))
+    for channels in (64, 32):
+        y = ops.relu(normed(layer(enlarged(y), channels, 3)))
+    return ov.Model([ops.tanh(layer(y, 3, 9))], [x], "generator")
+
+
+def unet() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 128, 128], np.float32, "x")
+
+    def double(y: ov.Node, channels: int) -> ov.Node:
+        return ops.relu(net.conv(ops.relu(net.conv(y, channels, 3)), channels, 3))
+
+    y, kept = x, []
+    for channels in (16, 32, 64):
+        kept.append(double(y, channels))
+        y = opset1.max_pool(kept[-1], [2, 2], [0, 0], [0, 0], [2, 2])
+    y = double(y, 128)
+    for channels, beside in zip((64, 32, 16), reversed(kept), strict=True):
+        depth = y.get_output_shape(0)[1]
+        up = ops.convolution_backprop_data(y, net.weights(depth, channels, 2, 2, fan=depth), [2, 2])
+        y = double(ops.concat([up, beside], 1), channels)
+    return ov.Model([ops.sigmoid(net.conv(y, 1))], [x], "unet")
+
+
 MODELS: dict[str, Callable[[], ov.Model]] = {
     "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
+    "alexnet": alexnet, "shufflenet": shufflenet, "generator": generator, "unet": unet,
 }
 
 

@@ -271,7 +271,8 @@ def sequences() -> Iterator[Case]:
     yield Case("CTCGreedyDecoder", 1, [x(64, 64, 64), Given(masks)])
     labels, logits = [Given(np.full(64, n, np.int32)) for n in (64, 16)], x(64, 64, 64)
     kinds = Given(RNG.integers(0, 63, (64, 64)).astype(np.int32))
-    yield Case("CTCLoss", 4, [logits, labels[0], kinds, labels[1], np.array(63, np.int32)], {"ctc_merge_repeated": True})
+    given = [logits, labels[0], kinds, labels[1], np.array(63, np.int32)]
+    yield Case("CTCLoss", 4, given, {"ctc_merge_repeated": True})
     starts = Given(np.arange(0, 2048, 8))
     bags = Given(numbers((2048,), 4096))
     yield Case("EmbeddingBagOffsetsSum", 3, [noise(4096, 128), bags, starts])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.define import Definition
@@ -19,6 +19,16 @@ def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
         step = normal(i, {})
         total = total.plus(step.times(stride) if isinstance(stride, int) else normal(step.expr() * stride, {}))
     return total
+
+
+def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
+    """With its dimensions dense in this order, the outermost first; those left out have one element."""
+    strides: list[Size] = [0] * len(buffer.shape)
+    step: Size = 1
+    for k in reversed(order):
+        strides[k] = step
+        step = step * buffer.shape[k]
+    return replace(buffer, strides=tuple(strides))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +162,9 @@ _ESTIMATES: dict[str, Callable[[int, int], int]] = {
 }
 
 
-COST = {"exp": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos": 15, "sqrt": 4, "div": 4}
+COST = {
+    "exp": 10, "exp_normal": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos": 15, "sqrt": 4, "div": 4,
+}  # fmt: skip
 
 
 def work(d: Definition) -> Size:

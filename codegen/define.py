@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from codegen.expressions import walk
 from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
@@ -31,7 +32,12 @@ class Definition:
     @property
     def reduction(self) -> Reduce | None:
         """The reduction inside the value, if there is one."""
-        return next((e for e in walk(self.value) if isinstance(e, Reduce)), None)
+        return _reduction(self.value)
+
+
+@lru_cache(maxsize=1 << 12)
+def _reduction(value: Expr) -> Reduce | None:
+    return next((e for e in walk(value) if isinstance(e, Reduce)), None)
 
 
 @dataclass(frozen=True, slots=True)

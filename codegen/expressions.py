@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
 from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
-    match node:
-        case Const() | Var():
-            return ()
-        case Load(_, index):
-            return index
-        case Prim(_, args):
-            return args
-        case Reduce(_, _, body, init):
-            return (body,) if init is None else (body, init)
+    if isinstance(node, Prim):
+        return node.args
+    if isinstance(node, Load):
+        return node.index
+    if isinstance(node, Reduce):
+        return (node.body,) if node.init is None else (node.body, node.init)
+    return ()
 
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
@@ -25,10 +24,11 @@ def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | No
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
-        if e not in memo:
+        made = memo.get(e)
+        if made is None:
             found = look(e)
-            memo[e] = found if found is not None else _with_children(e, go)
-        return memo[e]
+            made = memo[e] = found if found is not None else _with_children(e, go)
+        return made
 
     return go(node)
 
@@ -38,7 +38,8 @@ def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
         case Const() | Var():
             return node
         case Load(buffer, index):
-            return Load(buffer, tuple(map(go, index)))
+            new = tuple(map(go, index))
+            return node if new == index else Load(buffer, new)
         case Prim(fn, args, dtype):
             new = tuple(map(go, args))
             return node if new == args else prim(fn, *new, dtype=dtype)
@@ -59,10 +60,34 @@ def walk(*roots: Expr) -> Iterable[Expr]:
         stack.extend(reversed(children(node)))
 
 
+# Passes ask for these again and again. An expression never changes, so it keeps what was found in it; but not itself,
+# since what refers to itself is freed late.
+
+
 def variables(*nodes: Expr) -> frozenset[Var]:
-    return frozenset(e for e in walk(*nodes) if isinstance(e, Var))
+    return _variables(nodes[0]) if len(nodes) == 1 else frozenset[Var]().union(*map(_variables, nodes))
+
+
+def _variables(node: Expr) -> frozenset[Var]:
+    if isinstance(node, Var):
+        return frozenset((node,))
+    try:
+        return node.known_variables
+    except AttributeError:
+        found = frozenset[Var]().union(*map(_variables, children(node)))
+        object.__setattr__(node, "known_variables", found)
+        return found
 
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Distinct loads, in the order they appear."""
-    return tuple(dict.fromkeys(e for e in walk(*nodes) if isinstance(e, Load)))
+    return _loads(nodes[0]) if len(nodes) == 1 else tuple(dict.fromkeys(chain.from_iterable(map(_loads, nodes))))
+
+
+def _loads(node: Expr) -> tuple[Load, ...]:
+    try:
+        found = node.known_loads
+    except AttributeError:
+        found = tuple(dict.fromkeys(chain.from_iterable(map(_loads, children(node)))))
+        object.__setattr__(node, "known_loads", found)
+    return (node, *found) if isinstance(node, Load) else found

@@ -8,8 +8,8 @@ Atoms are loop variables, quotients that do not simplify, and whatever is not ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd, inf
 
@@ -18,24 +18,29 @@ from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "floordiv", "mod", "min", "max"})
+Key = tuple[frozenset[tuple[Expr, int]], int]
 
 
 @dataclass(slots=True)
 class Affine:
-    """Never changed once made: sums share their terms."""
+    """Never changed once made: sums share their terms, and one object may stand for a sum in many places."""
 
     terms: dict[Expr, int]
     const: int = 0
+    _key: Key = field(init=False, repr=False, compare=False)
 
     @property
     def is_const(self) -> bool:
         return not self.terms
 
     @property
-    def key(self) -> tuple[object, int]:
+    def key(self) -> Key:
         """Equal for equal sums."""
-        return frozenset(self.terms.items()), self.const
+        try:
+            return self._key
+        except AttributeError:
+            self._key = frozenset(self.terms.items()), self.const
+            return self._key
 
     def plus(self, other: Affine, scale: int = 1) -> Affine:
         const = self.const + scale * other.const
@@ -73,6 +78,12 @@ class Affine:
 Env = Mapping[Var, Affine]
 
 
+@lru_cache(maxsize=1 << 10)
+def exactly(value: int) -> Affine:
+    """A constant; equal ones are one object."""
+    return Affine({}, value)
+
+
 def weighted(parts: Iterable[tuple[Affine, int]], const: int = 0) -> Affine:
     """`const` + the sum of part * weight; as one step, since addresses are most of what is computed here."""
     terms: dict[Expr, int] = {}
@@ -89,34 +100,26 @@ def weighted(parts: Iterable[tuple[Affine, int]], const: int = 0) -> Affine:
 
 def normal(expr: Expr, env: Env) -> Affine:
     """`expr`, an integer of type i64, over the variables that `env` does not define."""
+    return _sum(expr, env) if env else _plain(expr)
+
+
+@lru_cache(maxsize=1 << 14)
+def _plain(expr: Expr) -> Affine:
+    return _sum(expr, {})
+
+
+def _sum(expr: Expr, env: Env) -> Affine:
     if isinstance(expr, Var):
         known = env.get(expr)
         return known if known is not None else Affine({expr: 1})
     if isinstance(expr, Const):
         return Affine({}, int(expr.value))
+    if isinstance(expr, Prim) and expr.dtype is DType.I64 and expr.fn in ARITHMETIC:
+        first, *rest = [normal(a, env) for a in expr.args]
+        return _BINARY[expr.fn](first, *rest) if rest else first.times(-1)
     if isinstance(expr, Reduce):
         raise InternalError(f"index: a reduction is not arithmetic, got {expr}")
-    if isinstance(expr, Prim) and expr.fn in ARITHMETIC and expr.dtype is DType.I64:
-        return _arithmetic(expr.fn, [normal(a, env) for a in expr.args])
     return Affine({_closed(expr, env): 1})
-
-
-def _arithmetic(fn: str, parts: list[Affine]) -> Affine:
-    match fn:
-        case "add":
-            return parts[0].plus(parts[1])
-        case "sub":
-            return parts[0].plus(parts[1], -1)
-        case "neg":
-            return parts[0].times(-1)
-        case "mul":
-            return _product(*parts)
-        case "floordiv":
-            return _quotient(*parts)
-        case "mod":
-            return parts[0].plus(_product(_quotient(*parts), parts[1]), -1)
-        case _:
-            return _extreme(fn, *parts)
 
 
 def _closed(expr: Expr, env: Env) -> Expr:
@@ -231,6 +234,18 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
             return atom
 
 
+_BINARY: dict[str, Callable[[Affine, Affine], Affine]] = {
+    "add": lambda a, b: a.plus(b),
+    "sub": lambda a, b: a.plus(b, -1),
+    "mul": _product,
+    "floordiv": _quotient,
+    "mod": lambda a, b: a.plus(_product(_quotient(a, b), b), -1),
+    "min": lambda a, b: _extreme("min", a, b),
+    "max": lambda a, b: _extreme("max", a, b),
+}
+ARITHMETIC = frozenset((*_BINARY, "neg"))
+
+
 def _coarse(a: Affine, n: int) -> tuple[Affine, int]:
     """(8 i + lane) // 16 = i // 2 when lane < 8: drop what cannot change the quotient, divide by the common step."""
     for step in sorted({gcd(n, c) for c in a.terms.values()} - {1}):
@@ -254,16 +269,12 @@ def bounds(a: Affine) -> tuple[float, float]:
 
 def atom_bounds(atom: Expr) -> tuple[float, float]:
     """Least and greatest value of one atom."""
-    match atom:
-        case Var(_, int(extent), low):
-            return low, extent - 1
-        case Var(_, None, low):
-            return low, inf
-        case Var(_, extent, low):
-            assert extent is not None and not isinstance(extent, int)
-            return low, bounds(normal(extent, {}))[1] - 1
-        case _:
-            return _compound_bounds(atom)
+    if not isinstance(atom, Var):
+        return _compound_bounds(atom)
+    extent = atom.extent
+    if extent is None:
+        return atom.low, inf
+    return atom.low, (extent if isinstance(extent, int) else bounds(normal(extent, {}))[1]) - 1
 
 
 @lru_cache(maxsize=8192)
@@ -291,14 +302,9 @@ def _compound_bounds(atom: Expr) -> tuple[float, float]:
             return -inf, inf
 
 
-@lru_cache(maxsize=8192)
-def _moves(atom: Expr) -> frozenset[Var]:
-    return variables(atom)
-
-
 def depends_on(a: Affine, var: Var) -> bool:
     """Does some atom, not just a plain term, move with `var`?"""
-    return any(not isinstance(atom, Var) and var in _moves(atom) for atom in a.terms)
+    return any(not isinstance(atom, Var) and var in variables(atom) for atom in a.terms)
 
 
 def is_index(expr: Expr) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from runtime.abi import DType
@@ -37,32 +38,43 @@ class Node:
 
     __slots__ = ("_hash",)
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    _fields: ClassVar[attrgetter[tuple[Any, ...]]]
 
-    def _key(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+    def __init_subclass__(cls) -> None:
+        if "__dataclass_fields__" in vars(cls):  # the class with slots, made of the one that was written
+            cls._fields = attrgetter(*cls.__dataclass_fields__)
+
+    def parts(self) -> tuple[Any, ...]:
+        """The fields, in order."""
+        return self._fields(self)
+
+    _key = parts
 
     def __hash__(self) -> int:
         try:
-            return self._hash  # type: ignore[no-any-return]
+            return self._hash
         except AttributeError:
-            value = hash((type(self).__name__, *self._key()))
+            value = hash((type(self), self._key()))
             object.__setattr__(self, "_hash", value)
             return value
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other) or hash(self) != hash(other):
+        if not isinstance(other, Node) or type(self) is not type(other) or hash(self) != hash(other):
             return False
-        return all(
-            a is b or (type(a) is type(b) and a == b) for a, b in zip(self._key(), other._key(), strict=True)  # type: ignore[attr-defined]
-        )
+        for a, b in zip(self._key(), other._key(), strict=True):
+            if a is not b and (type(a) is not type(b) or a != b):
+                return False
+        return True
 
 
 class Arith(Node):
     """Operator sugar shared by all expressions."""
 
-    __slots__ = ()
+    __slots__ = ("known_loads", "known_variables")
+    known_loads: tuple[Load, ...]  # what `codegen.expressions` has found inside
+    known_variables: frozenset[Var]
 
     def __add__(self, other: Operand) -> Expr:
         return prim("add", self, other)
@@ -195,13 +207,14 @@ Operand = Arith | float | int
 #   select(c, a, b)                             a where c, else b
 #   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
 #   bits(x)                                     the same bits as another type of equal size
+#   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from 2^127 on
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
-    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp log sin cos tan asin acos atan sinh cosh "
-    "tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor not shl shr select "
-    "cast bits fma within exact_add exact_sub exact_mul exact_fma".split()
+    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
+    "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
+    "not shl shr select cast bits fma within exact_add exact_sub exact_mul exact_fma".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
@@ -306,13 +319,9 @@ class Kernel(Node):
 
 
 def dense(
-    name: str,
-    *shape: Size,
-    space: Space = Space.ARG,
-    dtype: DType = DType.F32,
-    pitch: int = 0,
+    name: str, *shape: Size, space: Space = Space.ARG, dtype: DType = DType.F32, pitch: int = 0,
     values: tuple[float, ...] = (),
-) -> Buffer:
+) -> Buffer:  # fmt: skip
     """Row-major; `pitch` elements are added to the outermost stride."""
     strides: list[Size] = []
     step: Size = 1

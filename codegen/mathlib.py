@@ -23,15 +23,14 @@ LOG32 = (
     0.11798454428828607, -0.12751633259309, 0.10807637772637543, -0.12216260873165125, 0.14299901149345548,
     -0.1667829028895547, 0.19999741060748877, -0.2499983517012872, 0.3333333456793734, -0.5000000037173249,
 )  # fmt: skip
+ERF32_MOST = 3.92  # erf is 1 in f32 from here on
+ERF32 = (  # x p(x^2) / q(x^2)
+    2.0501050063821294e-06, 0.00028488281275577547, 0.0037655818852319746, 0.05274861419118827, 0.19040552503123762,
+    1.1283791461540502,
+), (
+    3.809190586328104e-05, 0.00116252873476549, 0.014969144321548151, 0.11410873688706108, 0.5020752440146103, 1.0,
+)  # fmt: skip
 # erf(x) = x p(x^2) below 1, and 1 - exp(q(x)) above.
-ERF32_NEAR = (
-    7.85385922289415e-05, -0.0008010192980196867, 0.005188327612332633, -0.026853811896671517, 0.11283585147690783,
-    -0.37612625824151646, 1.128379165726698,
-)  # fmt: skip
-ERF32_FAR = (
-    1.6022367904447502e-06, -4.534922954879557e-05, 0.0005906667596607735, -0.004730036631226002, 0.026334782602392973,
-    -0.10992372639950841, -0.6319970320948401, -1.1301303912829765, 0.00029397118619705915,
-)  # fmt: skip
 ERF64_NEAR = (
     6.422637200488557e-11, -1.160008223610729e-09, 1.4708154772483517e-08, -1.6356255884459633e-07,
     1.6461465878561696e-06, -1.492561865590209e-05, 0.00012055331750613938, -0.0008548326979442969,
@@ -90,11 +89,11 @@ def _with_sign(magnitude: Expr, sign: Expr) -> Expr:
     return _float(prim("or", _bits(magnitude), prim("and", _bits(sign), top)))
 
 
-def _reduced(x: Expr) -> tuple[Expr, Expr]:
-    """(t, r): x = n ln 2 + r, |r| <= ln 2 / 2; the low bits of t hold n + 2 * bias."""
+def _reduced(x: Expr, biases: int) -> tuple[Expr, Expr]:
+    """(t, r): x = n ln 2 + r, |r| <= ln 2 / 2; the low bits of t hold n and so many times the exponent's bias."""
     single = x.dtype is F32
     # Adding it leaves the rounded integer in the low bits.
-    magic = 12582912.0 + 254 if single else 6755399441055744.0 + 2046
+    magic = 12582912.0 + 127 * biases if single else 6755399441055744.0 + 1023 * biases
     high, low = (0.693145751953125, 1.428606765330187e-06) if single else (0.6931471803691238, 1.9082149292705877e-10)
     t = prim("exact_fma", x, LOG2_E, magic)
     n = prim("exact_sub", t, magic)
@@ -110,7 +109,7 @@ def exp(x: Expr) -> Expr:
     single = x.dtype is F32
     low, high = (-104.0, 89.0) if single else (-746.0, 710.0)
     lost, x = prim("lt", x, low), _clamp(x, low, high)
-    t, r = _reduced(x)
+    t, r = _reduced(x, 2)
     p = poly(r, EXP32 if single else EXP64)
     place = 23 if single else 52
     half = prim("shr", t, 1)
@@ -118,13 +117,22 @@ def exp(x: Expr) -> Expr:
     return prim("exact_mul", prim("exact_mul", p, first), select(lost, 0.0, second))
 
 
+def exp_normal(x: Expr) -> Expr:
+    """e^x where that is a normal number; 0 below, infinite above 2^127. For sums in which the rest does not count."""
+    if x.dtype is not F32:
+        return exp(x)
+    lost = prim("lt", x, -87.33)
+    t, r = _reduced(prim("min", x, 89.0), 1)
+    scale = _float(prim("shl", t, 23))
+    return select(lost, 0.0, prim("exact_mul", poly(r, EXP32), scale))
+
+
 def _expm1(x: Expr) -> Expr:
     """e^x - 1 for |x| < 80, without cancellation near 0."""
     single = x.dtype is F32
-    t, r = _reduced(x)
+    t, r = _reduced(x, 1)
     p = prim("exact_mul", poly(r, (EXP32 if single else EXP64)[:-1]), r)
-    bias, place = (127, 23) if single else (1023, 52)
-    scale = _float(prim("shl", prim("sub", t, bias), place))
+    scale = _float(prim("shl", t, 23 if single else 52))
     return prim("exact_fma", p, scale, prim("exact_sub", scale, 1.0))
 
 
@@ -173,12 +181,15 @@ def tanh(x: Expr) -> Expr:
 
 
 def erf(x: Expr) -> Expr:
-    """Odd polynomial below 1, 1 - exp(polynomial) above."""
-    single = x.dtype is F32
-    near, far, most, middle = (ERF32_NEAR, ERF32_FAR, 4.0, 0.0) if single else (ERF64_NEAR, ERF64_FAR, 6.0, 3.5)
-    a = prim("min", _abs(x), most)
-    small = prim("exact_mul", x, poly(prim("exact_mul", x, x), near))
-    large = prim("exact_sub", 1.0, exp(poly(prim("exact_sub", a, middle) if middle else a, far)))
+    """f32: a quotient of polynomials. f64: an odd polynomial below 1, 1 - exp(polynomial) above."""
+    if x.dtype is F32:
+        x = _clamp(x, -ERF32_MOST, ERF32_MOST)
+        z = prim("exact_mul", x, x)
+        above, below = (poly(z, c) for c in ERF32)
+        return _clamp(prim("div", prim("exact_mul", x, above), below), -1.0, 1.0)
+    a = prim("min", _abs(x), 6.0)
+    small = prim("exact_mul", x, poly(prim("exact_mul", x, x), ERF64_NEAR))
+    large = prim("exact_sub", 1.0, exp(poly(prim("exact_sub", a, 3.5), ERF64_FAR)))
     return select(prim("lt", a, 1.0), small, _with_sign(large, x))
 
 
@@ -348,7 +359,7 @@ def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:
     return lambda *args: cast(f(*(cast(a, F64) for a in args)), F32)
 
 
-_BOTH: dict[str, Callable[..., Expr]] = {"exp": exp, "log": log, "tanh": tanh, "erf": erf}
+_BOTH: dict[str, Callable[..., Expr]] = {"exp": exp, "exp_normal": exp_normal, "log": log, "tanh": tanh, "erf": erf}
 _DOUBLE: dict[str, Callable[..., Expr]] = {
     "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos, "atan": atan, "sinh": sinh, "cosh": cosh,
     "asinh": asinh, "acosh": acosh, "atanh": atanh, "atan2": atan2, "pow": power,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from codegen.access import volume
 from codegen.define import Definition, Group, Window
@@ -53,6 +54,14 @@ def apply(
     """
     works = work if isinstance(work, tuple) else (work,)
     schedules = schedule if isinstance(schedule, tuple) else (schedule,)
+    return _kernel(name, works, schedules, params, sizes)
+
+
+@lru_cache(maxsize=1 << 8)  # layers that repeat have equal kernels
+def _kernel(
+    name: str, works: tuple[Definition | Group, ...], schedules: tuple[Schedule, ...], params: tuple[Buffer, ...],
+    sizes: tuple[Var, ...],
+) -> Kernel:
     if len(works) != len(schedules):
         raise ScheduleError(f"{name}: {len(works)} definitions, {len(schedules)} schedules")
     bodies: list[Stmts] = []

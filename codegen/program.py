@@ -83,7 +83,8 @@ class ConstantBlock:
 class Tensor:
     """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
 
-    `most`: elements that an output with late sizes has at most, over symbols and capacities.
+    `most`: elements that an output with late sizes has at most, over symbols and capacities. `string`: the tensor of
+    strings that it is a part of.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Tensor:
     dtype: DType
     shape: tuple[Size, ...]
     most: Size | None = None
+    string: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,21 @@ class Check:
     rule: Rule
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A variable in the state of a request: byte `flag` begins a number, not 0 once it is set; its elements follow.
+
+    `data`: the byte where they do; None if a dimension varies, -1 in `shape`: then behind the flag stand the byte
+    where they are now, and the dimensions that vary.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    flag: int
+    data: int | None = None
+
+
 Control = Bind | Let | Check | Label | Jump
 
 
@@ -188,7 +205,8 @@ class Program:
     scratch_bytes: int  # for each thread
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    state_bytes: int = 0
+    state_bytes: Size = 0
+    variables: tuple[Kept, ...] = ()
     computed: tuple[tuple[Var, Expr], ...] = ()  # sizes by name, from the symbols and those before; kept behind them
     rules: tuple[Rule, ...] = ()
     late: tuple[Late, ...] = ()

@@ -21,6 +21,8 @@ from codegen.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule
 from runtime.abi import DType
 
+SHARES = 4  # tiles of rows that fetch a block, about, where run time tells their number
+
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
 
@@ -85,7 +87,7 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, i
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = 64 // read.buffer.dtype.compute.bytes
     height = volume(s.extent for s in rows.values())
-    each = line  # elements for each step of this tile
+    each = line // SHARES  # elements for each step of this tile
     if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):
         each = -(-height * share // steps)
     at = _linear([(s.start, a.extent) for a, s in rows.items()]) * share
@@ -129,7 +131,7 @@ def _early(definition: Definition, reduction: Reduce, points: Points, part: Span
         dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
         if not dense_lane or moving.isdisjoint(variables(*index)):
             continue
-        line = 64 // buffer.dtype.bytes
+        line = 64 // buffer.dtype.stored_bytes
         across = -(-points.extent(lane) // line)
         count = across * points.extent(rows[0])
         each = -(-count * step // steps)

@@ -64,6 +64,11 @@ class Target:
         return tuple(f for f in self.features if not f.startswith(_TUNING))
 
     @property
+    def near_l3(self) -> bool:
+        """Is the L3 of a few cores, at their clock and nearly as fast to read from as L2? So it is in AMD's Zen."""
+        return self.cpu.startswith("znver")
+
+    @property
     def llvm_features(self) -> tuple[str, ...]:
         """As LLVM takes them."""
         return tuple(f"+{f}" for f in self.features)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite
@@ -89,6 +90,7 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
             return local(stmt.body)
 
 
+@lru_cache(maxsize=1 << 12)
 def reads(work: Work) -> tuple[Load, ...]:
     """Loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
@@ -96,6 +98,7 @@ def reads(work: Work) -> tuple[Load, ...]:
     return tuple(x for x in found if x.buffer.name not in inner)
 
 
+@lru_cache(maxsize=1 << 12)
 def writes(work: Work) -> tuple[Buffer, ...]:
     """Buffers outside of the work that it writes, each once."""
     inner = {b.name for b in local(work)}

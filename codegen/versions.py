@@ -22,7 +22,7 @@ from codegen.index import normal
 from codegen.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
 from codegen.program import Bind, Call, Check, Control, Jump, Label, Late, Let, Place, Program, Rule, Tensor, Version
 from runtime.abi import DType
-from runtime.errors import InternalError
+from runtime.errors import InternalError, UnsupportedError
 
 SizesByName = tuple[tuple[str, int], ...]
 
@@ -41,8 +41,9 @@ def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Progra
     for number, (sizes, program) in enumerate(versions, 1):
         if (len(program.inputs), len(program.outputs)) != (len(general.inputs), len(general.outputs)):
             raise InternalError(f"{general.name}: versions have inputs and outputs in common, got another number")
-        if program.state_bytes != general.state_bytes:
-            raise InternalError(f"{general.name}: versions keep the same state, got {program.state_bytes} bytes")
+        if program.variables != general.variables:
+            at = ", ".join(f"{name}={size}" for name, size in sizes)
+            raise UnsupportedError(f"--specialise: versions keep variables alike, got other ones for {at}")
         made.version(sizes, _Version(general, number, sizes).of(program))
     made.add(general)
     made.control.append(Label(len(made.calls), _END))
@@ -64,6 +65,7 @@ class _Version:
             program,
             calls=tuple(map(self._call, program.calls)),
             arena_bytes=self._size(program.arena_bytes),
+            state_bytes=self._size(program.state_bytes),
             outputs=tuple(map(self._tensor, program.outputs)),
             computed=tuple((self._named(s), self._expr(meaning)) for s, meaning in program.computed),
             rules=tuple(map(self._rule, program.rules)),
@@ -143,15 +145,17 @@ class _Joined:
         *special, general = self.parts
         blocks = {block.offset: block for part in self.parts for block in part.constants}
         rows = [(version.sizes, part) for version, part in zip(self.versions, special, strict=True)]
-        arena: Size = general.arena_bytes
+        arena, state = general.arena_bytes, general.state_bytes
         for sizes, part in reversed(rows):
             arena = select(_condition(general, sizes), _expr(part.arena_bytes), arena)
+            state = state if state == part.state_bytes else prim("max", _expr(state), _expr(part.state_bytes))
         return replace(
             general,
             kernels=tuple({kernel.name: kernel for part in self.parts for kernel in part.kernels}.values()),
             calls=tuple(self.calls),
             constants=tuple(blocks.values()),
             arena_bytes=arena,
+            state_bytes=state,
             scratch_bytes=max(part.scratch_bytes for part in self.parts),
             outputs=tuple(self._output(i, tensor, rows) for i, tensor in enumerate(general.outputs)),
             computed=tuple(entry for part in self.parts for entry in part.computed),

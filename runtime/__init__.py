@@ -6,6 +6,7 @@ from runtime.manifest import Dim, TensorInfo
 from runtime.model import CompiledModel, import_model, load
 from runtime.queue import AsyncInferQueue
 from runtime.request import InferRequest, Outputs
+from runtime.variables import VariableState
 from runtime.weights import update_weights
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "InferRequest",
     "Outputs",
     "TensorInfo",
+    "VariableState",
     "import_model",
     "load",
     "update_weights",

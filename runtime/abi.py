@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from enum import StrEnum
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 
 class DType(StrEnum):
@@ -43,10 +43,13 @@ class DType(StrEnum):
     F8E5M2FNUZ = "f8e5m2fnuz"
     STRING = "string"
 
-    @property
-    def bits(self) -> int:
-        """Bits of one element in storage; 0 for strings."""
-        return _BITS[self]
+    # Attributes, and no properties: the compiler asks for them with every instruction.
+    bits: int  # of one element in storage; 0 for strings
+    stored_bytes: int  # of one element in the memory of a model: packed types lie one element a byte
+    is_float: bool
+    is_integer: bool
+    is_signed: bool
+    compute: DType  # what values of it are computed in: f32 for short floats, i8 or u8 for packed integers
 
     @property
     def bytes(self) -> int:
@@ -55,32 +58,6 @@ class DType(StrEnum):
             raise ValueError(f"{self.value}: elements are not whole bytes")
         return self.bits // 8
 
-    @property
-    def stored_bytes(self) -> int:
-        """Bytes of one element in the memory of a model: packed types lie one element a byte."""
-        return max(self.bits // 8, 1)
-
-    @property
-    def is_float(self) -> bool:
-        return self.value[0] in "fbn" and self not in (DType.BOOL,)
-
-    @property
-    def is_integer(self) -> bool:
-        return self.value[0] in "iu"
-
-    @property
-    def is_signed(self) -> bool:
-        return self.is_float or self.value[0] == "i"
-
-    @property
-    def compute(self) -> DType:
-        """The type values of this storage type are computed in: f32 for short floats, i8 or u8 for packed integers."""
-        if self.is_float and self.bits < 32:
-            return DType.F32
-        if self.is_integer and self.bits < 8:
-            return DType.I8 if self.is_signed else DType.U8
-        return self
-
 
 _FLOATS8 = (DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ)
 _BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, *_FLOATS8), 8) | {
@@ -88,6 +65,23 @@ _BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, *_FLOATS8), 8) | {
     DType.U64: 64, DType.U32: 32, DType.U16: 16, DType.U1: 1, DType.U2: 2, DType.U3: 3, DType.U4: 4, DType.U6: 6,
     DType.I4: 4, DType.I2: 2, DType.NF4: 4, DType.F4E2M1: 4, DType.STRING: 0,
 }
+
+
+def _compute(t: DType) -> DType:
+    if t.is_float and t.bits < 32:
+        return DType.F32
+    if t.is_integer and t.bits < 8:
+        return DType.I8 if t.is_signed else DType.U8
+    return t
+
+
+for _type in DType:
+    _type.bits = _BITS[_type]
+    _type.stored_bytes = max(_type.bits // 8, 1)
+    _type.is_float = _type.value[0] in "fbn" and _type is not DType.BOOL
+    _type.is_integer = _type.value[0] in "iu"
+    _type.is_signed = _type.is_float or _type.value[0] == "i"
+    _type.compute = _compute(_type)
 
 
 # --- the shared library -----------------------------------------------------------------------------------------------
@@ -126,12 +120,15 @@ SEAL_BYTES = 32
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
 #   versions                  [{"sizes", "first", "end"}]: calls that run where symbols have these sizes, the first that
 #                             fits; those after them run for all other sizes; only if there are several versions
-#   weights, scratch, state   bytes; scratch is for each thread
+#   variables                 [{"name", "dtype", "shape", "flag", "data"}]: where each is in the state, in bytes. At
+#                             flag lies an i64, not 0 once it is set. Where a dimension varies (-1), data is null:
+#                             the place and the dimensions that vary follow the flag, as i64
+#   weights, scratch          bytes; scratch is for each thread
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
 #   options, toolchain        how it was made
-MANIFEST_VERSION = 2
+MANIFEST_VERSION = 3
 
 ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates
 MAX_BYTES = 1 << 47  # of an arena or an output
@@ -145,7 +142,8 @@ class Request(ctypes.Structure):
     inputs, outputs  addresses of the tensors, in the order of the manifest; dense, row-major
     symbols          values of the symbols: zero before the first call of `shapes`; `infer` writes the late ones
     arena            `arena_size(symbols, threads)` bytes at a multiple of 64; contents need not be kept
-    state            `state` bytes at a multiple of 64, kept between inferences, zero before the first one
+    state            `state_size(symbols)` bytes at a multiple of 64, kept between inferences, zero before the first
+                     one; should more be needed, the first ones stay
     pool             from `pool_create` of any model with this ABI version; null: the caller works alone
     threads          as given to `arena_size`; at most this many work on the request, fewer if the pool is smaller
     profile          null, or two u64 for each call: nanoseconds (CLOCK_MONOTONIC) at its begin and end
@@ -169,6 +167,7 @@ class Table(ctypes.Structure):
     i32  infer(const Request *)                           0 or an error code; may run in many threads at once
     i32  shapes(const i64 *input_dims, i64 *symbols, i64 *output_dims)
                                                           dims of all tensors, one after the other; -1: late
+    i64  state_size(const i64 *symbols)                   bytes
     i64  arena_size(const i64 *symbols, i64 threads)      bytes
     ptr  pool_create(i64 threads)                         null when out of memory; starts no thread
     void pool_destroy(ptr pool)                           no request may be running on it
@@ -178,7 +177,7 @@ class Table(ctypes.Structure):
     void output_dims(const i64 *symbols, i64 *dims)       of all outputs, after `infer`
 
     When a late size exceeds its capacity, `infer` raises that in `symbols` and returns ERROR_CAPACITY: with `shapes`,
-    `arena_size` and `output_sizes` asked again, it can be called again.
+    `arena_size`, `state_size` and `output_sizes` asked again, it can be called again.
 
     weights is where they are, or where external ones are to be mapped: weights_bytes, whole pages.
     """
@@ -194,7 +193,7 @@ class Table(ctypes.Structure):
         ("outputs", ctypes.c_void_p),
         ("symbol_count", ctypes.c_int64),
         ("call_count", ctypes.c_int64),
-        ("state_bytes", ctypes.c_int64),
+        ("state_size", ctypes.c_void_p),
         ("infer", ctypes.c_void_p),
         ("shapes", ctypes.c_void_p),
         ("arena_size", ctypes.c_void_p),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from runtime.errors import BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
 from runtime.machine import missing_features
 from runtime.manifest import Manifest
+from runtime.strings import joined
 
 
 def hint(error: Exception) -> str:
@@ -34,7 +35,8 @@ def hint(error: Exception) -> str:
 
 def summary(array: NDArray[Any]) -> dict[str, object]:
     """Element type and shape; range and mean of numbers; where the largest element of a vector is."""
-    facts: dict[str, object] = {"type": f"{array.dtype}{list(array.shape)}"}
+    kind = "string" if array.dtype == object else array.dtype
+    facts: dict[str, object] = {"type": f"{kind}{list(array.shape)}"}
     if array.size and array.dtype.kind in "fiub":
         wide = array.astype(np.float64)
         facts |= {"min": float(wide.min()), "max": float(wide.max()), "mean": float(wide.mean())}
@@ -44,7 +46,7 @@ def summary(array: NDArray[Any]) -> dict[str, object]:
 
 
 def manifest_text(manifest: Manifest, path: Path) -> str:
-    tensors = [("input", manifest.inputs), ("output", manifest.outputs)]
+    tensors = [("input", joined(manifest.inputs)), ("output", joined(manifest.outputs))]
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
     lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
     lines += [f"  size     {line}" for line in size_lines(manifest)]

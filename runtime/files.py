@@ -41,7 +41,8 @@ def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
 
 
 def write_outputs(path: Path, results: Arrays) -> None:
-    """All results into an .npz, or a single one into an .npy; UsageError for another name."""
+    """All results into an .npz, or a single one into an .npy, strings as arrays of str; UsageError for another name."""
+    results = {name: a.astype(str) if a.dtype == object else a for name, a in results.items()}
     if path.suffix == ".npy" and len(results) == 1:
         np.save(path, next(iter(results.values())))
     elif path.suffix == ".npz":

@@ -25,13 +25,17 @@ class Dim(NamedTuple):
 
 
 class TensorInfo(NamedTuple):
-    """An input or output. `align` is what its address must be a multiple of."""
+    """An input or output. `align` is what its address must be a multiple of.
+
+    `string`: it is one of three, side by side, that hold the tensor of strings of that name; see `runtime.strings`.
+    """
 
     name: str
     names: tuple[str, ...]
     dtype: DType
     shape: tuple[int | Dim, ...]
     align: int
+    string: str = ""
 
     @property
     def late(self) -> bool:
@@ -40,6 +44,24 @@ class TensorInfo(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype.value}[{','.join(map(str, self.shape))}]"
+
+
+class VariableInfo(NamedTuple):
+    """A variable, and where it is in the state of a request: see `variables` in `runtime.abi`."""
+
+    tensor: TensorInfo
+    flag: int
+    data: int | None
+
+    @property
+    def varying(self) -> tuple[int, ...]:
+        """The dimensions that vary."""
+        return tuple(k for k, n in enumerate(self.tensor.shape) if isinstance(n, Dim))
+
+    @property
+    def entries(self) -> int:
+        """Numbers from the flag on."""
+        return 1 if self.data is not None else 2 + len(self.varying)
 
 
 class CallInfo(NamedTuple):
@@ -69,7 +91,7 @@ class Manifest(NamedTuple):
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     calls: tuple[CallInfo, ...]
-    state_bytes: int
+    variables: tuple[VariableInfo, ...]
     options: Json
     json: Json
 
@@ -104,13 +126,25 @@ def from_json(tree: object, where: str) -> Manifest:
         late=late,
         stored=len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed"),
         rules=tuple(RuleInfo(r.text("one"), r.text("other"), r.text("text")) for r in root.objects("rules")),
-        inputs=tuple(_tensor(t) for t in root.objects("inputs")),
-        outputs=tuple(_tensor(t) for t in root.objects("outputs")),
+        inputs=_tensors(root, "inputs"),
+        outputs=_tensors(root, "outputs"),
         calls=tuple(CallInfo(c.text("kernel"), c.texts("layers")) for c in root.objects("calls")),
-        state_bytes=root.natural("state"),
+        variables=tuple(_variable(v) for v in root.objects("variables")),
         options=root.object(root.json.get("options")).json,
         json=root.json,
     )
+
+
+def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
+    """Inputs or outputs; those of strings come in threes: begins and ends of one shape, then bytes."""
+    found = tuple(_tensor(t) for t in root.objects(key))
+    parts = [info for info in found if info.string]
+    for group in (parts[k : k + 3] for k in range(0, len(parts), 3)):
+        at = found.index(group[0])
+        whole = [info.dtype for info in group] == [DType.I32, DType.I32, DType.U8] and len(group[2].shape) == 1
+        if not whole or list(found[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
+            raise root.wrong(key, f"with begins, ends and symbols of the strings {group[0].string!r}")
+    return found
 
 
 def _tensor(reader: _Reader) -> TensorInfo:
@@ -124,7 +158,21 @@ def _tensor(reader: _Reader) -> TensorInfo:
     if align not in (1, 2, 4, 8, 16, 32, 64):
         raise reader.wrong("align", "a power of two up to 64")
     dims = tuple(_dim(reader, d) for d in shape)
-    return TensorInfo(reader.text("name"), reader.texts("names"), DType(dtype), dims, align)
+    string = reader.text("string") if "string" in reader.json else ""
+    return TensorInfo(reader.text("name"), reader.texts("names"), DType(dtype), dims, align, string)
+
+
+def _variable(reader: _Reader) -> VariableInfo:
+    shape, dtype, name = reader.items("shape"), reader.text("dtype"), reader.text("name")
+    if dtype not in DType._value2member_map_ or not DType(dtype).bits:
+        raise reader.wrong("dtype", "an element type")
+    if not all(isinstance(n, int) and -1 <= n < 1 << 48 for n in shape) or len(shape) > _MAX_RANK:
+        raise reader.wrong("shape", f"of rank {_MAX_RANK} at most, with -1 where it varies")
+    data = None if reader.json.get("data") is None else reader.natural("data")
+    if (data is None) is not (-1 in shape):
+        raise reader.wrong("data", "known where no dimension varies")
+    dims = tuple(Dim("?") if n == -1 else cast(int, n) for n in shape)
+    return VariableInfo(TensorInfo(name, (name,), DType(dtype), dims, 1), reader.natural("flag"), data)
 
 
 def _dim(reader: _Reader, item: object) -> int | Dim:

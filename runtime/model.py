@@ -18,6 +18,8 @@ from runtime.machine import default_threads
 from runtime.manifest import Manifest, TensorInfo
 from runtime.properties import SUPPORTED, change, property_of
 from runtime.request import InferRequest, Outputs, find
+from runtime.string_request import StringRequest
+from runtime.strings import joined
 
 class CompiledModel:
     """Code and weights of a model, with the threads that run it; may be called from any number of threads."""
@@ -63,11 +65,11 @@ class CompiledModel:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        return self._library.manifest.inputs
+        return joined(self._library.manifest.inputs)
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
-        return self._library.manifest.outputs
+        return joined(self._library.manifest.outputs)
 
     def input(self, key: int | str = 0) -> TensorInfo:
         return self.inputs[key if isinstance(key, int) else find("input", self.inputs, key)]
@@ -94,7 +96,8 @@ class CompiledModel:
 
         `executor` runs what `start_async` starts; None: one that all requests of the model share.
         """
-        request = InferRequest(self._library, self._pool, executor if executor is not None else self._executor)
+        kind = StringRequest if any(t.string for t in (*self.manifest.inputs, *self.manifest.outputs)) else InferRequest
+        request = kind(self._library, self._pool, executor if executor is not None else self._executor)
         self._requests.add(request)
         return request
 

@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
+from runtime.abi import DType
 from runtime.manifest import Dim, Manifest, TensorInfo
 from runtime.model import CompiledModel
 from runtime.roofline import Roofline
@@ -56,11 +57,14 @@ class ModelProfile:
 
 
 def example_inputs(infos: tuple[TensorInfo, ...], seed: int = 0) -> dict[str, Array]:
-    """Noise for floats, zeros for everything else; dimensions that vary are as small as they may be."""
+    """Noise for floats, zeros or empty strings for everything else; what varies is as small as it may be."""
     noise = np.random.default_rng(seed)
     made: dict[str, Array] = {}
     for info in infos:
         shape = tuple(max(1, d.low) if isinstance(d, Dim) else d for d in info.shape)
+        if info.dtype is DType.STRING:
+            made[info.name] = np.full(shape, "", object)
+            continue
         dtype = numpy_dtype(info)
         made[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
     return made

@@ -21,7 +21,6 @@ from runtime.started import Started
 from runtime.tensors import (
     Array,
     address,
-    aligned_bytes,
     aligned_empty,
     as_array,
     fits,
@@ -29,6 +28,7 @@ from runtime.tensors import (
     numpy_dtype,
     static_shape,
 )
+from runtime.variables import Variables, VariableState
 from runtime.workspace import Workspace
 
 Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None
@@ -46,6 +46,7 @@ class InferRequest:
         self._started: Started | None = None
         self._callback: Callable[[], object] | None = None
         self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
+        self._seen_inputs, self._seen_outputs = manifest.inputs, manifest.outputs  # by the user
         self._busy = threading.Lock()
         inputs, outputs = len(manifest.inputs), len(manifest.outputs)
         self._input_types = tuple(map(numpy_dtype, manifest.inputs))
@@ -60,16 +61,14 @@ class InferRequest:
 
         self._input_addresses = (ctypes.c_void_p * inputs)()
         self._output_addresses = (ctypes.c_void_p * outputs)()
-        self._state = aligned_bytes(manifest.state_bytes)
-        self._state[:] = 0
         self._profile = np.zeros((len(manifest.calls), 2), np.uint64)
         self._request = Request(
             inputs=ctypes.addressof(self._input_addresses),
             outputs=ctypes.addressof(self._output_addresses),
             symbols=ctypes.addressof(self._space.symbols),
-            state=address(self._state),
             pool=pool.address,
         )
+        self._variables = Variables(library, self._request)
         self._pointer = ctypes.addressof(self._request)
 
     def infer(self, inputs: Inputs = None) -> Outputs:
@@ -139,17 +138,18 @@ class InferRequest:
         """Bind an input, or an array that an output is written to, which must be dense and aligned."""
         if isinstance(name, int):
             return self.set_input_tensor(name, value)
-        if any(name == info.name or name in info.names for info in self._inputs_info):
-            return self.set_input_tensor(find("input", self._inputs_info, name), value)
-        return self.set_output_tensor(find("output", self._outputs_info, name), value)
+        if any(name == info.name or name in info.names for info in self._seen_inputs):
+            return self.set_input_tensor(find("input", self._seen_inputs, name), value)
+        return self.set_output_tensor(find("output", self._seen_outputs, name), value)
 
     def set_input_tensor(self, index: int, value: object) -> None:
         self._refuse_if_busy()
+        check_index("input", index, self._seen_inputs)
         self._set_input(index, value)
 
     def get_input_tensor(self, index: int = 0) -> Array:
         """The array that input `index` is read from; of an input of fixed size that was not set, a new one of zeros."""
-        _check_index("input", index, self._inputs_info)
+        check_index("input", index, self._inputs_info)
         info = self._inputs_info[index]
         if self._bound[index] is None and (shape := static_shape([info])) is not None:
             array, _ = aligned_empty(shape[0], self._input_types[index], ARENA_ALIGN)
@@ -159,14 +159,14 @@ class InferRequest:
 
     def get_output_tensor(self, index: int = 0) -> Array:
         """The array that was set for output `index`, else the one of the last inference."""
-        _check_index("output", index, self._outputs_info)
+        check_index("output", index, self._outputs_info)
         given = self._given[index]
         return given if given is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
         """Let output `index` be written into the array `value`; None: into new arrays again."""
         self._refuse_if_busy()
-        _check_index("output", index, self._outputs_info)
+        check_index("output", index, self._outputs_info)
         if value is None:
             self._given[index] = None
             return
@@ -179,8 +179,8 @@ class InferRequest:
 
     def get_tensor(self, name: str) -> Array:
         """The input or, after an inference, the output called `name`."""
-        if any(name == info.name or name in info.names for info in self._inputs_info):
-            return self._input(find("input", self._inputs_info, name))
+        if any(name == info.name or name in info.names for info in self._seen_inputs):
+            return self._input(find("input", self._seen_inputs, name))
         return self.results[name]
 
     @property
@@ -193,7 +193,11 @@ class InferRequest:
     def reset_state(self) -> None:
         """Forget what earlier inferences left: the state is zero again."""
         self._refuse_if_busy()
-        self._state[:] = 0
+        self._variables.reset()
+
+    def query_state(self) -> list[VariableState]:
+        """The variables of the model, as this request has them."""
+        return [VariableState(self._variables, info, self._refuse_if_busy) for info in self._variables.infos]
 
     def release_memory(self) -> None:
         """Give back the arena and copies of inputs, unless it runs; the next inference takes a new arena."""
@@ -222,19 +226,20 @@ class InferRequest:
         return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
 
     def _bind_all(self, inputs: object) -> None:
-        infos = self._inputs_info
+        infos = self._seen_inputs
         if isinstance(inputs, Mapping):
             for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
-                self._set_input(key if isinstance(key, int) else find("input", infos, key), value)
+                index = key if isinstance(key, int) else find("input", infos, key)
+                check_index("input", index, infos)
+                self._set_input(index, value)
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
         if len(values) != len(infos):
             raise UsageError(f"inputs: the model has {len(infos)}, got {len(values)}")
         for index, value in enumerate(values):
-            self._bind(index, value)
+            self._set_input(index, value)
 
     def _set_input(self, index: int, value: object) -> None:
-        _check_index("input", index, self._inputs_info)
         self._bind(index, value)
 
     def _refuse_if_busy(self) -> None:
@@ -298,8 +303,7 @@ class InferRequest:
                 raise self._space.failure(code)
             self._resized = True  # until there is memory for them
             self._space.enlarge(self._pool.threads)
-            self._request.arena = address(self._space.arena)
-            self._resized = False
+            self._take_memory()
             results = self._targets()
         if self._space.late:
             results = self._space.cut(results)
@@ -310,8 +314,12 @@ class InferRequest:
         """Sizes of this inference, and an arena that is large enough."""
         threads = self._pool.threads
         self._space.fit(tuple(array.shape for array in self._bound if array is not None), threads)
-        self._request.arena = address(self._space.arena)
         self._request.threads = threads
+        self._take_memory()
+
+    def _take_memory(self) -> None:
+        self._request.arena = address(self._space.arena)
+        self._variables.fit(self._space.symbols)
         self._resized = False
 
     def _targets(self) -> list[Array]:
@@ -336,6 +344,7 @@ def _busy() -> BusyError:
     return BusyError("request: one inference at a time, got another call while it runs")
 
 
-def _check_index(kind: str, index: int, infos: Sequence[TensorInfo]) -> None:
+def check_index(kind: str, index: int, infos: Sequence[TensorInfo]) -> None:
+    """UsageError if there is no such tensor."""
     if not 0 <= index < len(infos):
         raise UsageError(f"{kind}: the model has {len(infos)}, got index {index}")

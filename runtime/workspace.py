@@ -45,8 +45,8 @@ class Workspace:
             _afford("working memory", size)
             if size > self.arena.nbytes:
                 self.arena = aligned_bytes(size)
-        except (BudgetError, MemoryError):
-            self.symbols[:] = self._affordable
+        except BaseException:  # all is taken anew, even for the shapes before
+            self.symbols[:], self._shapes = self._affordable, None
             raise
         self._shapes, self._threads, self._affordable = shapes, threads, self.symbols[:]
 

@@ -18,6 +18,7 @@ _ERF = np.frompyfunc(math.erf, 1, 1)
 FLOAT: dict[str, Callable[..., Array]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
     "min": np.minimum, "max": np.maximum, "sign": np.sign, "rem": np.fmod, "pow": np.power, "sqrt": np.sqrt,
+    "exp_normal": np.exp,
     "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "erf": lambda x: np.asarray(_ERF(x)).astype(x.dtype), "floor": np.floor, "ceil": np.ceil,

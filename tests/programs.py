@@ -114,8 +114,8 @@ def positives(initial: int = 4) -> Program:
     y = replace(dense("y", v), align=4)
     i, j = Var("i", n), Var("j", v)
     at = count[0]
-    found = If(prim("gt", x[i], 0.0), (Store(kept, (at,), x[i]), Store(count, (0,), at + 1)))
-    select = Kernel("select", (n,), (x, kept, count), (Store(count, (0,), Const(0)), For(i, (found,))))
+    found = If(prim("gt", x[i], 0.0), (Store(kept, (at,), x[i]), Store(count, (Const(0),), at + 1)))
+    select = Kernel("select", (n,), (x, kept, count), (Store(count, (Const(0),), Const(0)), For(i, (found,))))
     middle = dense("middle", v)
     half = Kernel("half", (v,), (kept, middle), (For(j, (Store(middle, (j,), kept[j] * 0.5),), LoopKind.PARALLEL),))
     twice = Kernel("twice", (v,), (middle, y), (For(j, (Store(y, (j,), middle[j] * 2.0),), LoopKind.PARALLEL),))

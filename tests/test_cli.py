@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import cli
+from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
@@ -108,7 +109,7 @@ def test_run_does_not_unpickle(library: Path, tmp_path: Path) -> None:
 def test_info(library: Path) -> None:
     text = aot("info", library).stdout
     assert "image: f32[1,1,8,8]" in text and "f32[1,10]" in text
-    assert json.loads(aot("info", library, "--json").stdout)["abi"] == 2
+    assert json.loads(aot("info", library, "--json").stdout)["abi"] == ABI_VERSION
     assert "3 Convolution" in aot("info", MODEL).stdout
     assert json.loads(aot("info", MODEL, "--json").stdout)["inputs"] == {"image": "f32[1,1,8,8]"}
 

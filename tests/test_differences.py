@@ -16,6 +16,7 @@ from aot.ir.types import Array, dtype_of
 from aot.opset.activation import Clamp, PRelu
 from aot.opset.blocks import SpaceToBatch
 from aot.opset.class_suppression import MatrixNms
+from aot.opset.ctc import CTCLoss
 from aot.opset.deconvolution import ConvolutionBackpropData
 from aot.opset.elementwise_binary import Add, AutoBroadcast, Divide, SquaredDifference, Subtract
 from aot.opset.elementwise_unary import Sqrt
@@ -23,18 +24,21 @@ from aot.opset.embedding import Bag, EmbeddingBagOffsets
 from aot.opset.gather import GatherTree
 from aot.opset.infrastructure import Constant, Parameter, Result
 from aot.opset.normalization import LRN
+from aot.opset.padding import Pad
 from aot.opset.pooling import AvgPool, MaxPool_8
 from aot.opset.quantization import FakeQuantize
 from aot.opset.reduction import ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceProd
-from aot.opset.resize import Interpolate_11
-from aot.opset.resize_weights import Mode
+from aot.opset.resize import Interpolate_11, ShapeFrom
+from aot.opset.resize_weights import Coordinates, Mode
 from aot.opset.scatter import Combination, ScatterElementsUpdate
 from aot.opset.segments import Fill, SegmentMax
 from aot.opset.selection import Sorting
+from aot.opset.slicing import StridedSlice
 from aot.opset.spectrum import RDFT
 from aot.opset.windows import AutoPad, Rounding
 from aot.options import CompileOptions
 from codegen.loops import Var
+from runtime.abi import DType
 
 PAGE = Path(__file__).parent.parent / "docs" / "differences.md"
 
@@ -183,6 +187,39 @@ def test_average_of_nothing() -> None:
 def test_place_of_the_lowest() -> None:
     found = run_all(MaxPool_8((2,), kernel=(2,)), [np.array([[[1, 1, 0, 0]]], np.uint8)])
     assert [y.tolist() for y in found] == [[[[1, 0]]], [[[0, 2]]]]
+
+
+def test_new_axis_before_shrinking() -> None:
+    x = np.arange(20, dtype=np.uint32).reshape(4, 5)
+    op = StridedSlice((0, 0), (0, 0), (1, 0), (0, 1), (0, 0))
+    found = run(op, [x], [np.array([0, 3]), np.array([2, 0]), np.array([-1, 1])])
+    assert found.tolist() == [x[3].tolist()]
+
+
+def test_fill_of_doubles() -> None:
+    graph = Graph("difference")
+    x, fill = (graph.add(Parameter(DType.F64, shape)).out_port(0) for shape in ((2,), ()))
+    begin, end = (graph.add(Constant(DType.I64), data=np.array([n])).out_port(0) for n in (1, 2))
+    graph.add(Result(), graph.add(Pad(), x, begin, end, fill).out_port(0))
+    found = compile_model(graph, CompileOptions(level=None), threads=1)(np.array([1.0, 2.0]), np.array(7.5))[0]
+    assert found.tolist() == [7.5, 1.0, 2.0, 7.5, 7.5]
+
+
+def test_pads_of_all_dimensions() -> None:
+    op = Interpolate_11(
+        Mode.NEAREST, False, (0, 0, 1, 0), (), ShapeFrom.SCALES,
+        coordinate_transformation_mode=Coordinates.ASYMMETRIC,
+    )  # fmt: skip
+    x = noise(2, 1, 6, 3)
+    found = run(op, [x], [np.array([1, 2], np.float32), np.array([1, 2])])
+    assert np.array_equal(found, np.repeat(np.pad(x, ((0, 0), (0, 0), (1, 0), (0, 0))), 2, 2))
+
+
+def test_loss_without_labels() -> None:
+    logits = noise(1, 3, 2)
+    given = [logits, np.array([2], np.int32), np.zeros((1, 3), np.int32), np.array([0], np.int32)]
+    chances = np.exp(logits[0, :2, 1]) / np.exp(logits[0, :2]).sum(1)
+    np.testing.assert_allclose(run(CTCLoss(), given), [-np.log(chances.prod())], rtol=1e-5)
 
 
 def test_each_case_of_the_page_has_its_test() -> None:

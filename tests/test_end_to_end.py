@@ -16,6 +16,7 @@ from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions
 from codegen.target import Target
+from runtime.errors import PlatformError
 from tests.cases import LOOSE
 from tests.networks import NETWORKS
 from tests.passes.check import values
@@ -118,7 +119,7 @@ def test_compiling_twice_gives_equal_bytes(name: str, tmp_path: Path) -> None:
 def test_targets_give_equal_results_within_rounding(name: str, target: str, tmp_path: Path) -> None:
     path = compiled(name, tmp_path / "m.so", CompileOptions(level=None, target=target))
     if not set(Target.parse(target).isa_features) <= set(Target.parse("native").features):
-        with pytest.raises(runtime.PlatformError):
+        with pytest.raises(PlatformError):
             runtime.load(path)
         return
     expected = interpret(NETWORKS[name](), inputs_of(name))

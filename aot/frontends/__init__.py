@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
-from aot.frontends.onnx.convert import onnx_to_opset
+from aot.frontends.onnx.convert import OnnxToOpset
 from aot.ir.graph import Graph
 from runtime.errors import UnsupportedError, UsageError
 
@@ -32,9 +32,12 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
     raise UnsupportedError(f"{path.name}: OpenVINO IR and ONNX can be read, got something else")
 
 
-def front_passes() -> tuple[Callable[[Graph], bool], ...]:
-    """What turns the dialects of all front ends into operations of the opset; each leaves other dialects alone."""
-    return (onnx_to_opset,)
+def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:
+    """What turns the dialects of all front ends into operations of the opset; each leaves other dialects alone.
+
+    `seed`: of random numbers; None: operations that draw them are refused.
+    """
+    return (OnnxToOpset(seed),)
 
 
 def _is_onnx(head: bytes) -> bool:

@@ -38,6 +38,9 @@ def infer_outputs(
         types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
         if len(types) != count:
             raise ModelError(f"{name}: {len(types)} outputs, the node has {count}")
+        for a, b, rule in op.conditions(*inputs):
+            if isinstance(a, int) and isinstance(b, int) and a != b:
+                raise ShapeError(f"{name}: {rule}, got {a} and {b}")
         return tuple(Operand(t, v) for t, v in zip(types, _values(op, inputs, types, regions), strict=True))
     except AotError:
         raise

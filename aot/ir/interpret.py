@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import Foreign, RegionOp
+from aot.ir.op import Foreign, RegionOp, Stateful
 from aot.ir.types import Array
 from runtime.errors import AotError, InternalError, UnsupportedError, UsageError
 
 Observer = Callable[[OutPort, Array], None]
+State = dict[str, Array]
 
 
 def interpret(
@@ -23,18 +24,25 @@ def interpret(
 ) -> list[Array]:
     """The results' values, in their order, for one value of each parameter.
 
-    `state` holds the variables of ReadValue and Assign between calls; `observe` sees every value as it is made.
+    `state` holds the variables of ReadValue and Assign between calls: what Assign sets is read from the next call on,
+    but in bodies from the next operation on. `observe` sees every value as it is made, outside of bodies.
     """
+    now, later = {} if state is None else state, dict[str, Array]()
+    found = _run(graph, inputs, now, later, observe)
+    now.update(later)
+    return found
+
+
+def _run(graph: Graph, inputs: Sequence[Array], now: State, later: State, observe: Observer | None) -> list[Array]:
+    """Variables are read from `now` and set in `later`: one and the same inside of bodies."""
     if len(inputs) != len(graph.parameters):
         raise UsageError(f"graph {graph.name}: {len(graph.parameters)} inputs are needed, got {len(inputs)}")
     given = {node.id: np.asarray(value) for node, value in zip(graph.parameters, inputs, strict=True)}
-    variables = {} if state is None else state
-    assigned: dict[str, Array] = {}
     live: dict[int, tuple[Array, ...]] = {}
     readers: dict[int, int] = {}
     for node in graph.order():
         arrays = [None if p is None else live[p.node.id][p.idx] for p in node.sources()]
-        found = (given[node.id],) if node.id in given else _evaluate(node, arrays, variables, assigned)
+        found = (given[node.id],) if node.id in given else _evaluate(node, arrays, now, later)
         if observe is not None:
             for port, value in zip(node.out_ports().values(), found, strict=True):
                 observe(port, value)
@@ -46,28 +54,24 @@ def interpret(
                 readers[source.node.id] -= 1
                 if not readers[source.node.id]:
                     del live[source.node.id]
-    variables.update(assigned)
     return [live[node.id][0] for node in graph.results]
 
 
-def _evaluate(
-    node: Node, arrays: list[Array | None], variables: dict[str, Array], assigned: dict[str, Array]
-) -> tuple[Array, ...]:
+def _evaluate(node: Node, arrays: list[Array | None], now: State, later: State) -> tuple[Array, ...]:
     op = node.op
     if node.data is not None:
         return (node.data,)
     if isinstance(op, Foreign):
         raise UnsupportedError(f"{op.dialect}.{op.kind}: a foreign operation has no reference, in layer {node.name!r}")
-    variable = getattr(op, "variable_id", None)
-    if node.type == "ReadValue" and variable in variables:
-        return (variables[variable],)
-    if node.type == "Assign" and variable is not None and arrays[0] is not None:
-        assigned[variable] = arrays[0]
+
+    def run(body: Graph, inputs: Sequence[Array]) -> list[Array]:
+        return _run(body, inputs, now, now, None)
+
     try:
         with np.errstate(all="ignore"):
             if isinstance(op, RegionOp):
-                return tuple(op.reference(arrays, node.regions, interpret))
-            found = op.evaluate(*arrays)
+                return tuple(op.reference(arrays, node.regions, run))
+            found = (op.access(now, later, *arrays),) if isinstance(op, Stateful) else op.evaluate(*arrays)
     except AotError as error:
         error.add_note(f"in layer {node.name!r}: {node}")
         raise

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
@@ -26,6 +26,7 @@ from runtime.abi import DType
 from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
 Element = Callable[..., Expr]
+Condition = tuple[Dim, Dim, str]  # two sizes that must be equal, and the rule in words
 T = TypeVar("T")
 
 
@@ -199,8 +200,8 @@ class Op:
             return None
         return self.evaluate(*(None if o is None else o.value for o in operands))
 
-    def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
-        """Pairs of dimensions that are equal at run time, or the inputs do not fit; and what they are."""
+    def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
+        """What must hold for the inputs to fit: checked by inference where sizes are known, else at run time."""
         return ()
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
@@ -242,6 +243,19 @@ class LoopOp(Op):
 @dataclass(frozen=True)
 class RegionOp(Op):
     """Holds sub-graphs; the node keeps them in `regions`."""
+
+
+@dataclass(frozen=True)
+class Stateful(Op):
+    """Reads or sets a variable: its value is not known before an inference, whatever the inputs are."""
+
+    pure: ClassVar[bool] = False
+
+    variable_id: str = ""
+
+    def access(self, now: Mapping[str, Array], later: dict[str, Array], *arrays: Array | None) -> Array:
+        """The meaning: reads variables as they are `now`, sets those that `later` operations see."""
+        raise InternalError(f"{self.type}: says how it reads and sets variables")
 
 
 @dataclass(frozen=True)
@@ -320,6 +334,23 @@ def attributes(cls: type[Op] | Op) -> tuple[Field[Any], ...]:
     return fields(cls)
 
 
+def alike(rule: str, one: Iterable[Dim], other: Iterable[Dim]) -> list[Condition]:
+    """Conditions: sizes are equal in pairs."""
+    return [(a, b, rule) for a, b in zip(one, other, strict=True)]
+
+
+def at_most_equal(rule: str, size: Dim, most: Dim) -> Condition:
+    """Condition: a size is not above another one."""
+    if isinstance(size, int) and isinstance(most, int):
+        return size, min(size, most), rule
+    return size, prim("min", as_expr(size, DType.I64), most), rule
+
+
+def at_least(rule: str, size: Dim, least: int) -> Condition:
+    """Condition: a size is not below a number."""
+    return (min(size, least) if isinstance(size, int) else prim("min", size, least)), least, rule
+
+
 def axis_of(axis: int, rank: int, what: str) -> int:
     """`axis` counted from the front; ShapeError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
@@ -329,6 +360,6 @@ def axis_of(axis: int, rank: int, what: str) -> int:
 
 __all__ = [
     "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Elements", "Foreign", "Input", "LoopOp", "ModelError",
-    "Op", "Operand", "Piece", "RegionOp", "ViewOp", "Work", "absent", "attr", "attributes", "axis_of", "find",
-    "op", "opsets_of",
+    "Op", "Operand", "Piece", "RegionOp", "Stateful", "ViewOp", "Work", "absent", "alike", "at_least", "at_most_equal",
+    "attr", "attributes",    "axis_of", "find", "op", "opsets_of",
 ]

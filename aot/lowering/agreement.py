@@ -38,7 +38,7 @@ def _branches(node: Node) -> list[Rule]:
 def _conditions(node: Node) -> list[Rule]:
     """What the operation itself says."""
     operands = [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
-    return [r for a, b, what in node.op.conditions(*operands) for r in _equal(node, what, a, b)]
+    return [r for a, b, rule in node.op.conditions(*operands) for r in _equal(node, rule, a, b)]
 
 
 def _outputs(node: Node) -> list[Rule]:
@@ -66,7 +66,7 @@ def _inputs(node: Node) -> list[Rule]:
         found = _broadcast(node, sources, node.out_port(0).shape, 2) if min(s.type.rank for s in sources) > 1 else []
         a, b = sources[0].shape, sources[1].shape
         inner = a[-2 if op.transpose_a and len(a) > 1 else -1], b[-1 if op.transpose_b or len(b) == 1 else -2]
-        return found + _equal(node, "inner dimensions", *inner)
+        return found + _equal(node, "inner dimensions of its inputs must be equal", *inner)
     return []
 
 
@@ -82,14 +82,15 @@ def _broadcast(node: Node, sources: Sequence[OutPort], out: Shape, skipped: int)
                 text = f"{node.type} {_layer(node)!r}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
                 found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
-                found += _equal(node, what, n, m)
+                found += _equal(node, f"{what} of its inputs must be equal", n, m)
     return found
 
 
-def _equal(node: Node, what: str, a: Dim, b: Dim) -> list[Rule]:
+def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
-    text = f"{node.type} {_layer(node)!r}: {what} of its inputs must be equal, got {dim_text(a)} and {dim_text(b)}"
+    got = f"{dim_text(a)} and {dim_text(b)}" if b != 0 else dim_text(a)
+    text = f"{node.type} {_layer(node)!r}: {rule}, got {got}"
     return [Rule(a, b, text)]
 
 

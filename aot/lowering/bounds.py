@@ -1,7 +1,7 @@
 """The least and the most that a size can be, over what is known before an inference: memory is laid out for the most.
 
     min(v, n) with any v    ->  at most n            2 * v with v at most c (its capacity)    ->  at most 2 * c
-    v * (n // v)            ->  at most n
+    v * (n // v)            ->  at most n                    v * w where v * w * z is n, not 0  ->  at most n
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ Ends = Callable[[Var], Range]
 class Intervals:
     """Interval arithmetic; `late` says which symbols are not known beforehand, `ends` how far they reach.
 
-    `facts`: what some expressions are equal to, by rules that are checked.
+    `facts`: what some expressions are equal to, by rules that are checked; it may be late too.
     """
 
     def __init__(self, late: Callable[[Var], bool], ends: Ends, facts: Mapping[Expr, Expr]) -> None:
-        self._late, self._ends = late, ends
-        self._known: dict[Expr, Range] = {e: (known, known) for e, known in facts.items()}
+        self._late, self._ends, self._facts = late, ends, facts
+        self._known: dict[Expr, Range] = {}
 
     def of(self, e: Expr) -> Range:
         if e not in self._known:
-            self._known[e] = self._of(e)
+            self._known[e] = None, None  # where facts lead back to it
+            least, most = self.of(self._facts[e]) if e in self._facts else (None, None)
+            positive = _low(e) >= 0 > _low(least)
+            self._known[e] = self._of(e) if most is None else (Const(0) if positive else least, most)
         return self._known[e]
 
     def _of(self, e: Expr) -> Range:
@@ -49,9 +52,29 @@ class Intervals:
 
     def _product(self, parts: tuple[Expr, ...]) -> Range:
         total: Range = (Const(1), Const(1))
+        if (counted := self._counted(parts)) is not None:
+            parts, known = counted
+            total = Const(0), known
         for part in parts:
             total = _times(total, self.of(part))
         return total
+
+    def _counted(self, parts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], Expr] | None:
+        """What is left of a product without two or more sizes of a tensor whose elements are counted, and their count.
+
+        None of its sizes is 0, so that some of them make no more than all.
+        """
+        for product, count in self._facts.items():
+            whole, rest = list(factors(product)), list(parts)
+            for size in whole:
+                if size in rest:
+                    rest.remove(size)
+            if len(rest) > len(parts) - 2 or any(_low(size) < 0 for size in whole):
+                continue
+            least, most = self.of(count)
+            if most is not None and _low(least) >= 1:
+                return tuple(rest), most
+        return None
 
 
 def _cancelled(e: Expr) -> tuple[Expr, ...]:

@@ -8,21 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from math import gcd
 
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, ViewOp
-from aot.ir.types import Array, Dim
+from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, Stateful, ViewOp
+from aot.ir.types import Array, Shape
 from aot.lowering.agreement import rules
+from aot.lowering.extents import fitting
 from aot.lowering.reach import after
 from aot.lowering.sizes import PLAIN
-from aot.lowering.state import Variables, flag_of, read, write
-from aot.lowering.steps import Cycle, Step, Steps, Value
+from aot.lowering.state import BYTES, State, Variables, store
+from aot.lowering.steps import Cycle, Step, Steps, Value, indices
+from aot.opset.control_flow import known_truth
 from codegen.access import volume
 from codegen.define import Definition, Group, identity
 from codegen.expressions import loads, rewrite, variables
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Stmt, Var, dense, prim
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, dense, prim
 from codegen.program import Region, Rule
 from codegen.traverse import Work, local, move_loads, reads, rewrite_work, writes
 from runtime.abi import DType
@@ -30,7 +33,6 @@ from runtime.errors import AotError, InternalError, UnsupportedError
 
 OWN = "'"
 LASTING = (Region.OUTPUT, Region.STATE)  # what is there after an inference
-AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 
 Regions = Callable[["Definer", Node], None]
@@ -38,14 +40,15 @@ Regions = Callable[["Definer", Node], None]
 
 def define(graph: Graph, regions: Regions) -> Steps:
     """Definitions of all that the results need. `regions` adds the steps of a node that holds sub-graphs."""
-    return Definer(graph, Steps(graph.name), Variables(), regions).run()
+    return Definer(graph, Steps(graph.name), regions).run()
 
 
 class Definer:
     """Adds the steps of a graph, or of a body, to `steps`."""
 
-    def __init__(self, graph: Graph, steps: Steps, variables: Variables, regions: Regions) -> None:
-        self.graph, self.steps, self.variables, self.regions = graph, steps, variables, regions
+    def __init__(self, graph: Graph, steps: Steps, regions: Regions) -> None:
+        self.graph, self.steps, self.regions = graph, steps, regions
+        self.state = State(Variables(), steps.sizes, self._part)
         self.inner = False  # of a body
         self.buffers: dict[OutPort, Value] = {}
 
@@ -57,15 +60,14 @@ class Definer:
         self.steps.inputs = [self.buffers[p.out_port(0)].name for p in self.graph.parameters]
         self.nodes()
         self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]
-        self.steps.steps += [Step((self._assign(node),), node.origin.layers, "Assign") for node in self.graph.sinks]
-        self.steps.state_bytes = self.variables.bytes
+        self._assign()
         drop_unread(self.steps)
         return self.steps
 
     def inside(self, body: Graph) -> Definer:
         """For a body: its block shares the values."""
         block = replace(self.steps, steps=[], inputs=[], outputs=[])
-        made = Definer(body, block, self.variables, self.regions)
+        made = Definer(body, block, self.regions)
         made.inner = True
         return made
 
@@ -112,12 +114,14 @@ class Definer:
                 works = self._view(node, op, outs)
             case LoopOp():
                 works = self._nest(node, op, outs)
-            case _ if op.type == "ReadValue":
+            case Stateful():
                 works = (self._read_value(node, outs[0]),)
             case _:
                 raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
         layers = node.origin.layers or (node.name,)
         works = tuple(w for w in works if not is_empty(w))
+        if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
+            self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
         if isinstance(op, ViewOp):  # each piece on its own, so that it can merge into what makes it
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
         elif works:
@@ -125,14 +129,20 @@ class Definer:
         self._bind(node)
 
     def _check(self, node: Node) -> None:
+        """What must hold for the types of a node."""
+        found = rules(node)
+        for rule in found:
+            self.steps.sizes.learn(rule.one, rule.other)
+        self._demand(node, found)
+
+    def _demand(self, node: Node, wanted: list[Rule]) -> None:
         """Rules of the shape function, and of what only an inference tells; a branch need not run."""
         found = {True: list[Rule](), False: list[Rule]()}
-        for rule in rules(node):
+        for rule in wanted:
             found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
-            self.steps.sizes.learn(rule.one, rule.other)
         self.steps.rules += found[False]
-        if found[True]:
-            self.steps.steps.append(Step((), node.origin.layers or (node.name,), "Check", checks=tuple(found[True])))
+        layers = node.origin.layers or (node.name,)  # each on its own: what relies on a rule waits for no other one
+        self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in found[True]]
 
     def _bind(self, node: Node) -> None:
         """Symbols that stand for what the node gives are read from memory."""
@@ -206,24 +216,39 @@ class Definer:
         known = all(v in sizes.meaning or v in sizes.late or v in self.steps.symbols for v in read)
         return self.steps.sizes.name(e) if read and known and not loads(e) else None
 
-    def _kept(self, node: Node, what: str) -> tuple[Buffer, Buffer]:
-        """The state and the flag of a variable, under names of their own for reading and writing."""
-        variable = self.variables.of(node)
-        name = self.unique(f"{self.name(node.out_port(0))}.{what}")
-        state = dense(name, *variable.type.static_shape, dtype=variable.type.dtype)
-        flag = flag_of(f"{name}.flag")
-        self.steps.values[state.name] = Value(state, Region.STATE, variable.data)
-        self.steps.values[flag.name] = Value(flag, Region.STATE, variable.flag)
-        return state, flag
+    def _part(self, node: Node, at: Size, shape: Shape, dtype: DType) -> Buffer:
+        """A part of the state, under a name of its own."""
+        buffer = dense(self.unique(f"{self.name(node.out_port(0))}.state"), *shape, dtype=dtype)
+        if isinstance(at, int):
+            buffer = replace(buffer, align=gcd(buffer.align, at))
+        self.steps.values[buffer.name] = Value(buffer, Region.STATE, at=at)
+        return buffer
 
     def _read_value(self, node: Node, out: Buffer) -> Definition:
-        axes, at = indices(out.shape)
-        initial = self._inputs(node)
-        return tidy(read(out, *self._kept(node, "read"), initial[0] if initial else None, axes, at), self.steps.values)
+        inputs = self._inputs(node)
+        return tidy(self.state.read(node, out, inputs[0] if inputs else None), self.steps.values)
 
-    def _assign(self, node: Node) -> tuple[Stmt, ...]:
-        source = self.input(node.source(0)).buffer
-        return write(*self._kept(node, "written"), source, *indices(source.shape))
+    def _assign(self) -> None:
+        """Variables are set when all else is done, and there is room for them."""
+        sinks = self.graph.sinks
+        for node in sinks:
+            self.state.variables.of(node)
+        places, end = self.state.ends(sinks)
+        self.steps.state_bytes = self.state.variables.bytes
+        self.steps.variables = tuple(self.state.variables.known.values())
+        if places:
+            cell = dense(self.unique(BYTES.name), 1, dtype=DType.I64)
+            self.steps.values[cell.name] = Value(cell, Region.SHARED, elements=1)
+            self.steps.sizes.late[BYTES] = None
+            self.steps.steps.append(Step((store(cell, end - self.state.variables.bytes),), (), "Assign"))
+            self.steps.steps.append(Step((), (), "Bind", binds={BYTES: Load(cell, (Const(0),))}))
+            self.steps.state_bytes = BYTES + self.state.variables.bytes
+        for node in sinks:
+            source, condition = (self.input(p) for p in (node.source(0), node.source(len(node.in_ports()) - 1)))
+            known = len(node.in_ports()) == 1 or known_truth(node.input(1))
+            when = None if known else prim("ne", condition(*[0] * condition.rank), 0)
+            works = self.state.write(node, places, source.buffer, when)
+            self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
 
     def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
         inputs = self._inputs(node)
@@ -286,8 +311,9 @@ def _wanted(steps: Steps) -> frozenset[Var]:
     every = [s for b in steps.blocks() for s in b.steps]
     inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
+    kept = [v.at for v in steps.values.values()]
     late = steps.sizes.late_of
-    return late(*shapes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
+    return late(*shapes, *kept, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
 
 
 def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
@@ -327,13 +353,6 @@ def _known_array(port: OutPort) -> Array:
 def foreign(buffer: Buffer) -> Buffer:
     """Memory of the caller: aligned as its elements are, no more."""
     return replace(buffer, align=buffer.dtype.stored_bytes)
-
-
-def indices(shape: tuple[Dim, ...]) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
-    """Axes for all dimensions that are not 1, and the index they make: 0 where a dimension is 1."""
-    names = AXES.get(len(shape)) or [f"d{i}" for i in range(len(shape))]
-    index = tuple(Const(0) if n == 1 else Var(name, n) for name, n in zip(names, shape, strict=True))
-    return tuple(i for i in index if isinstance(i, Var)), index
 
 
 def tidy(d: Definition, values: dict[str, Value]) -> Definition:

@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from math import prod
 
 from aot.lowering.steps import Step, Steps
-from codegen.access import known
+from codegen.access import coefficient, in_order, known, offset
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import normal
@@ -20,7 +21,8 @@ from codegen.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.program import Region
 from codegen.traverse import Change, Work, rewrite_work
 
-HEAVY = {"exp", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
+HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
+MOST_ORDERED = 5  # dimensions whose orders are tried
 
 
 def fuse(steps: Steps) -> None:
@@ -76,9 +78,15 @@ class _Fuser:
             d = step.definition
             if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
                 continue
-            if any(isinstance(e, Load) for i in d.value.index for e in walk(i)):
+            if any(isinstance(e, Load) for i in d.value.index for e in walk(i)) or self._is_shuffled(d):
                 continue
             self._inline_everywhere(step, d)
+
+    def _is_shuffled(self, d: Definition) -> bool:
+        """Would a reduction that reads elements repeatedly have to step through them unevenly, however they lie?"""
+        readers = [r for s in self.readers.get(d.out.name, []) if (r := s.definition) is not None]
+        again = (r for r in readers if r.reduction is not None and _reuses(r, d.out.name))
+        return any(_steps_unevenly(r, d) for r in again)
 
     def _inline_everywhere(self, step: Step, d: Definition) -> None:
         for reader in list(self.readers.get(d.out.name, [])):
@@ -217,6 +225,37 @@ def simplified(e: Expr) -> Expr:
         return None
 
     return rewrite(e, change)
+
+
+def _steps_unevenly(reader: Definition, view: Definition) -> bool:
+    """Along its sums, or its lanes where those are common to all operands, in every order of the dimensions."""
+    assert reader.reduction is not None and isinstance(view.value, Load)
+    body = [x for x in loads(reader.reduction.body) if x.buffer.space is not Space.TABLE]
+    moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(reader.axes)) for x in body]
+    seen, others = (set[Var]().union(*(m for is_view, m in moving if is_view is wanted)) for wanted in (True, False))
+    matter = {*reader.reduction.axes}
+    if others <= seen:  # a window: nothing but what moves along can be lanes
+        matter |= set(reader.axes).intersection(*(m for _, m in moving))
+    read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
+    return any(not _even_somehow(x, matter) for x in read)
+
+
+def _through(body: list[Load], view: Definition) -> list[Load]:
+    """What is read in place of the view."""
+    change = _substitution(view)
+    found = (change(x) for x in body if x.buffer.name == view.out.name)
+    return [x for e in found if e is not None for x in loads(e)]
+
+
+def _even_somehow(x: Load, axes: set[Var]) -> bool:
+    dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
+    if len(dims) > MOST_ORDERED:
+        return True
+    for order in permutations(dims):
+        at = offset(in_order(x.buffer, order), x.index)
+        if all(coefficient(at, a) is not None for a in axes):
+            return True
+    return False
 
 
 def _covers(d: Definition) -> bool:

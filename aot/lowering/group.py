@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from aot.lowering.fuse import simplified
+from aot.lowering.lanes import dim_of, lane_axes
 from aot.lowering.order import Makers, sort
 from aot.lowering.split import divided
 from aot.lowering.steps import Step, Steps
@@ -176,19 +177,34 @@ def _each_once(x: Load) -> bool:
 
 
 def _side_by_side(steps: Steps, cluster: _Cluster) -> bool:
-    """Does an input, whose layout is given, hold equal elements of neighbouring rows next to each other?
+    """Are equal elements of neighbouring rows next to each other, in a layout that is settled?
 
-    Then lanes run over rows, which needs no group; what is made here gets the layout that suits a group.
+    Then lanes run over rows, which needs no group. Settled are inputs, what is read reshaped, and products, whose lanes
+    lie innermost; anything else that is made here gets the layout that suits a group.
     """
+    made = {b.name: step.definition for step in steps.steps for b in step.writes()}
     for step in cluster.steps:
         d, rows = step.definition, cluster.rows[id(step)]
         assert d is not None
-        for x in loads(d.value) if d.reduction is not None else ():
+        for x in loads(d.value) if d.reduction is not None and rows else ():
+            if _innermost(made.get(x.buffer.name), x, steps.constants()) in rows:
+                return True
             value = steps.values.get(x.buffer.name)
-            last = x.index[-1] if x.index else None
-            if value is not None and value.region is Region.INPUT and isinstance(last, Var) and last in rows:
-                return not isinstance(last.extent, int) or last.extent >= LANES
+            reshaped = not all(isinstance(i, Var | Const) for i in x.index)
+            if value is None or not (reshaped or value.region is Region.INPUT):
+                continue
+            if offset(x.buffer, x.index).terms.get(rows[-1]) == 1:
+                return not isinstance(rows[-1].extent, int) or rows[-1].extent >= LANES
     return False
+
+
+def _innermost(maker: Definition | None, x: Load, constants: frozenset[str]) -> Expr | None:
+    """The index of the dimension that the lanes of a product run along, if there are enough."""
+    if maker is None or maker.reduction is None or streams(maker, constants):
+        return None
+    packed, lanes, _, axis = next(iter(lane_axes(maker, constants)), (False, 0, 0, None))
+    dim = dim_of(maker.target, axis, maker.axes) if axis is not None else None
+    return x.index[dim] if packed and lanes >= LANES and dim is not None else None
 
 
 def _counts(steps: Steps) -> dict[str, int]:

@@ -16,12 +16,13 @@ from math import prod
 
 from aot.lowering.group import streams
 from aot.lowering.halo import Halo, borders, halos, strip
+from aot.lowering.lanes import dim_of, lane_axes, lane_axis, memory_of
 from aot.lowering.steps import Step, Steps, Value
 from codegen.access import all_axes, coefficient, known, offset, points
 from codegen.define import Definition, Group
 from codegen.expressions import loads, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var
+from codegen.loops import Buffer, Const, Expr, Load, Size, Var
 from codegen.program import Region
 from codegen.traverse import Work, members, move_loads, rewrite_work
 
@@ -87,7 +88,7 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
     lane, count = lane_axis(d, constants), known(points(d))
     if lane is None:
         return set()
-    found = [x for x in _memory(d) if x.buffer.name not in constants and dim_of(x.index, lane) is not None]
+    found = [x for x in memory_of(d) if x.buffer.name not in constants and dim_of(x.index, lane) is not None]
     return {
         x.buffer.name
         for x in found
@@ -117,18 +118,23 @@ Votes = dict[str, dict[int, float]]
 
 def _votes(steps: Steps) -> Votes:
     votes: Votes = {}
-    plain: list[Definition] = []
-    for step in steps.steps:
-        for work in step.works:
-            for d in members(work):
-                if d.reduction is None:
-                    plain.append(d)
-                else:
-                    _vote(d, steps, votes)
-    for _ in range(ROUNDS):
-        for d in (*plain, *reversed(plain)):
-            _pass_on(d, steps, votes)
+    found = [d for step in steps.steps for work in step.works for d in members(work)]
+    plain = [d for d in found if d.reduction is None]
+    reductions = [d for d in found if d.reduction is not None]
+    free = {id(d) for d in reductions if _is_free(d, steps.constants())}
+    for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
+        for d in some:
+            _vote(d, steps, votes)
+        for _ in range(ROUNDS):
+            for d in (*plain, *reversed(plain)):
+                _pass_on(d, steps, votes)
     return votes
+
+
+def _is_free(d: Definition, constants: frozenset[str]) -> bool:
+    """Would several axes do for lanes? Then what lies around it says which."""
+    lanes = lane_axes(d, constants)
+    return not streams(d, constants) and len(lanes) > 1 and not lanes[0][0]
 
 
 def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
@@ -146,10 +152,10 @@ def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
             if inner and inner[-1] == len(x.index) - 1:
                 _add(votes, x.buffer, inner[-1], weight / 4)
         return
-    lane = lane_axis(d, steps.constants())
+    lane = _wanted_lane(d, steps, votes)
     if _stays(d, steps):
         return
-    if lane is not None and (dim := dim_of(d.target, lane)) is not None:
+    if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
         _add(votes, d.out, dim, SCATTER * float(prod(known(a.extent or 1) for a in d.axes)))
     for x in loads(d.reduction.body):
         along = dim_of(x.index, lane, d.axes) if lane is not None else None
@@ -176,46 +182,18 @@ def _stays(d: Definition, steps: Steps) -> bool:
     )
 
 
-def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
-    """The output axis along which all that is read is equal, or moves plainly, or can be packed.
-
-    One that only constants move with comes first, then the largest, then the last.
-    """
+def _wanted_lane(d: Definition, steps: Steps, votes: Votes) -> Var | None:
+    """The lane axis; where several would do, the one that most votes of what is read and written are for."""
     assert d.reduction is not None
-    best: tuple[bool, int, int, Var] | None = None
-    for place, a in enumerate(d.axes):
-        if dim_of(d.target, a) is not None and _lanes_well(d, a, constants):
-            moving = [x for x in _memory(d) if a in variables(*x.index)]
-            packed = all(x.buffer.name in constants for x in moving)
-            size = min(known(a.extent if a.extent is not None else 1), 16)
-            if best is None or (packed, size, place) >= best[:3]:
-                best = (packed, size, place, a)
-    return best[3] if best else None
+    if not _is_free(d, steps.constants()):
+        return lane_axis(d, steps.constants())
+    sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.reduction.body))]
 
+    def wanted(a: Var) -> float:
+        dims = ((b.name, dim_of(index, a, all_axes(d))) for b, index in sites)
+        return sum(votes.get(name, {}).get(k, 0.0) for name, k in dims if k is not None)
 
-def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
-    """The dimension along which `a` moves by one element, if it is in no other; alone there, or beside those given."""
-    found = [k for k, i in enumerate(index) if a in variables(i)]
-    terms = normal(index[found[0]], {}).terms if len(found) == 1 else {}
-    return found[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
-
-
-def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
-    sites = [(x, variables(*x.index)) for x in _memory(d)]
-    batch = frozenset(d.axes).intersection(*(v for _, v in sites))
-    moving = [(x, v) for x, v in sites if a in v]
-    for x, v in moving:
-        if dim_of(x.index, a, d.axes) is None:
-            return False
-        if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
-            return False
-    return bool(moving)
-
-
-def _memory(d: Definition) -> list[Load]:
-    """What the reduction reads, tables of the compiler apart."""
-    assert d.reduction is not None
-    return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]
+    return max((a for *_, a in lane_axes(d, steps.constants())), key=wanted)
 
 
 def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:

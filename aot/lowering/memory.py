@@ -55,7 +55,8 @@ def _placed(lives: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Si
         fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
         offsets = place(fixed)
         return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
-    return _stacked([Life(n, known(s), *lives[n]) for n, s in sizes.items()], sizes, names)
+    # An estimate may be negative, as of h - 2 k where nothing is known of both: values of no size lie in each other.
+    return _stacked([Life(n, max(known(s), ALIGN), *lives[n]) for n, s in sizes.items()], sizes, names)
 
 
 def _larger(a: Size, b: Size) -> Size:

@@ -53,12 +53,13 @@ class ProgramBuilder:
                 progress(done + 1, len(self.steps.steps))
         kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
         outputs = self._tensors(Region.OUTPUT)
+        state = self.steps.sizes.most(self.steps.state_bytes)
         late = self._late()
         self.program = Program(
             self.steps.name, self.steps.symbols, kernels, tuple(self.calls), self.constants.blocks,
             self.constants.weights.size, arena.size, 0, self._tensors(Region.INPUT), outputs,
             computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
-            state_bytes=self.steps.state_bytes, control=tuple(self.flow.control), late=late,
+            state_bytes=state, variables=self.steps.variables, control=tuple(self.flow.control), late=late,
         )  # fmt: skip
         return self.program
 
@@ -106,14 +107,18 @@ class ProgramBuilder:
     def _tensors(self, region: Region) -> tuple[Tensor, ...]:
         if region is Region.INPUT:
             ports = [n.out_port(0) for n in self.graph.parameters]
-            return tuple(Tensor(p.node.name, p.names, p.type.dtype, p.shape) for p in ports)
+            strings = self.graph.strings
+            return tuple(
+                Tensor(p.node.name, p.names, p.type.dtype, p.shape, string=strings.get(p.node.id, "")) for p in ports
+            )
         found: list[Tensor] = []
         for node in self.graph.results:
             port = node.source(0)
             names = tuple(dict.fromkeys((*node.out_port(0).names, *port.names)))
             sizes = self.steps.sizes
             most = sizes.most(sizes.of(volume(port.shape))) if any(map(sizes.is_late, port.shape)) else None
-            found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape, most))
+            string = self.graph.strings.get(node.id, "")
+            found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape, most, string))
         return tuple(found)
 
     def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
@@ -176,7 +181,7 @@ class ProgramBuilder:
             case Region.ARENA | Region.SHARED:
                 return Place(Region.ARENA, 0, arena.offsets[name])
             case Region.STATE:
-                return Place(Region.STATE, 0, value.index)
+                return Place(Region.STATE, 0, self.steps.sizes.of(value.at))
             case Region.CONSTANT:
                 return Place(Region.CONSTANT, 0, self.constants.add(value, packed))
             case _:

@@ -23,12 +23,17 @@ def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> 
     high = bounds(normal(index, {}))[1]
     if isinstance(extent, int) and high < inf:
         return max(0, int(high) - extent + 1)
-    last = _last(_without_rests(normal(index, {}), True), frozenset((*symbols, *sizes.meaning)))
-    if last is None:
+    end = last(index, sizes, symbols)
+    if end is None:
         return None
-    past = normal(sizes.written_out(last) - (extent if isinstance(extent, int) else sizes.written_out(extent)), {})
+    past = normal(sizes.written_out(end) - (extent if isinstance(extent, int) else sizes.written_out(extent)), {})
     most = _most(past)
     return None if most is None else max(0, most + 1)
+
+
+def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
+    """A size that `index` never exceeds, and reaches where all axes are at their ends; None if there is none."""
+    return _last(_without_rests(normal(index, {}), True), frozenset((*symbols, *sizes.meaning)))
 
 
 def _without_rests(a: Affine, top: bool) -> Affine:

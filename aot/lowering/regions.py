@@ -13,8 +13,8 @@ from dataclasses import replace
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import axis_of
 from aot.ir.types import Shape
-from aot.lowering.define import Definer, indices, is_empty, tidy
-from aot.lowering.steps import Choice, Cycle, Half, Step, Value
+from aot.lowering.define import Definer, is_empty, tidy
+from aot.lowering.steps import Choice, Cycle, Half, Step, Value, indices
 from aot.opset.control_flow import If, Iterating, Loop, carried_size, counter, last_size
 from aot.opset.port_maps import InputMap, OutputMap, first_part, in_order
 from codegen.access import volume
@@ -23,13 +23,11 @@ from codegen.expressions import variables
 from codegen.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, cast, dense, prim, select
 from codegen.program import Region
 from runtime.abi import DType
-from runtime.errors import InternalError, UnsupportedError
+from runtime.errors import InternalError
 
 
 def lower_region(outer: Definer, node: Node) -> None:
     """Add the steps of a node that holds sub-graphs."""
-    if any(body.sinks for body in node.regions.values()):
-        raise UnsupportedError(f"Assign: a variable inside of a body is not supported, got one in {node.name!r}")
     match node.op:
         case If():
             _if(outer, node, node.op)

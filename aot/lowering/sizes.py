@@ -21,8 +21,8 @@ from runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
-CAPACITY = ".most"  # ends the names of capacities
-MOST_FREE = 8  # capacities multiplied in the memory of one tensor: beyond, no machine has it
+MANY = 1 << 24  # elements, more than which need not be taken for sure
+MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 at first, and 64^6 is too much
 
 
 class Sizes:
@@ -34,7 +34,7 @@ class Sizes:
     def __init__(self) -> None:
         self.meaning: dict[Var, Expr] = {}
         self.late: dict[Var, Var | None] = {}
-        self.facts: dict[Expr, Expr] = {}
+        self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # what sizes are equal to, and the symbols of the rule
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
 
@@ -101,22 +101,36 @@ class Sizes:
         if not self.is_late(size):
             return size
         plain = self._spelled(size)
-        high = Intervals(self.late.__contains__, _range, self.facts).of(plain)[1]
-        if high is None:
-            high = Intervals(self.late.__contains__, self._held, self.facts).of(plain)[1]
+        try:
+            high = self._bound(plain, self._facts(size))
+        except RecursionError:
+            high = None  # sizes that are made of each other without end
         if high is None:
             raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
-        if (degree := _degree(high, {})) > MOST_FREE:
+        capacities: dict[Expr, int] = {c: 1 for c in self.late.values() if c is not None}
+        if (degree := _degree(high, capacities)) > MOST_FREE:
             grows = f"{MOST_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
             raise UnsupportedError(f"some of the sizes must be known at compile time: {grows}")
         return self.of(prim("max", high, 0))
 
+    def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:
+        high = Intervals(self.late.__contains__, _range, facts).of(plain)[1]
+        if high is None or bounds(normal(high, {}))[0] > MANY:
+            high = Intervals(self.late.__contains__, self._held, facts).of(plain)[1]
+        return high
+
     def learn(self, one: Size, other: Size) -> None:
-        """Two sizes are equal, which is checked before either is used: for bounds."""
-        if not self.is_late(one) or self.is_late(other):
+        """Two sizes are equal, which is checked before what has all late symbols of both is made: for bounds."""
+        if not self.is_late(one):
             one, other = other, one
-        if self.is_late(one) and not self.is_late(other):
-            self.facts[self._spelled(self.of(one))] = as_expr(other, DType.I64)
+        if self.is_late(one):
+            symbols = self.late_of(one, other)
+            self.facts[self._spelled(self.of(one))] = self._spelled(self.of(other)), symbols
+
+    def _facts(self, size: Size) -> dict[Expr, Expr]:
+        """Those that are checked before anything of this size is made."""
+        mine = self.late_of(size)
+        return {e: known for e, (known, symbols) in self.facts.items() if symbols <= mine}
 
     def _spelled(self, size: Size) -> Expr:
         """Over symbols and sizes that no late symbol is part of."""
@@ -131,7 +145,7 @@ class Sizes:
             return low, high
         capacity = self.late[symbol]
         if capacity is None:
-            capacity = self.late[symbol] = Var(f"{symbol.name}{CAPACITY}", None, 1)
+            capacity = self.late[symbol] = Var(f"{symbol.name}.most", None, 1)
         return (Const(0) - capacity if low is None else low), capacity if high is None else high
 
     def written_out(self, size: Size) -> Expr:
@@ -153,13 +167,19 @@ def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
 
 
 def _degree(e: Expr, known: dict[Expr, int]) -> int:
-    """How many capacities are multiplied with each other in a bound at most."""
+    """How many capacities are multiplied with each other in a bound at most; `known` has those of the capacities."""
     if e not in known:
-        if isinstance(e, Var):
-            known[e] = int(e.name.endswith(CAPACITY))
-        elif isinstance(e, Prim):
-            parts = [_degree(a, known) for a in e.args]
-            known[e] = sum(parts) if e.fn == "mul" else max(parts[:1] if e.fn == "floordiv" else parts, default=0)
-        else:
-            known[e] = 0
+        known[e] = _degree_of(e, [_degree(a, known) for a in e.args]) if isinstance(e, Prim) else 0
     return known[e]
+
+
+def _degree_of(e: Prim, parts: list[int]) -> int:
+    match e.fn:
+        case "mul":
+            return sum(parts)
+        case "floordiv":
+            return parts[0]
+        case "min" if all(bounds(normal(a, {}))[0] >= 0 for a in e.args):  # of numbers below 0 it is the larger one
+            return min(parts)
+        case _:
+            return max(parts, default=0)

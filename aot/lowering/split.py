@@ -97,10 +97,10 @@ def _normalised(e: Expr) -> Expr:
 
 
 def _plain(d: Definition, quotients: list[Var]) -> bool:
-    """Does each quotient move by one element in the indices that it is in, wherever the reduction reads?"""
+    """Does each quotient move evenly in the indices that it is in, wherever the reduction reads?"""
     assert d.reduction is not None
     indices = [(i, normal(i, {}).terms) for x in loads(d.reduction.body) for i in x.index]
-    return all(a not in variables(i) or (terms.get(a) == 1 and not _inside(a, terms))
+    return all(a not in variables(i) or (a in terms and not _inside(a, terms))
                for i, terms in indices for a in quotients)  # fmt: skip
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from aot.ir.types import Array
+from aot.ir.types import Array, Shape
 from aot.lowering.sizes import Sizes
 from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.loops import Buffer, Const, Expr, Load, Size, Var
 from codegen.points import free
-from codegen.program import Region, Rule
+from codegen.program import Kept, Region, Rule
 from codegen.schedule import Schedule
 from codegen.traverse import Work, expressions, local, members, reads, writes
+
+AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Value:
     elements: Size = 0
     half: Half | None = None
     arrange: Callable[[Array], Array] | None = None
+    at: Size = 0  # byte of the state
 
     @property
     def name(self) -> str:
@@ -74,12 +77,16 @@ class Step:
     checks: tuple[Rule, ...] = ()
 
     def reads(self) -> tuple[Load, ...]:
+        if self.control is None and not self.binds and len(self.works) == 1:
+            return reads(self.works[0])
         inner = [x for b in self.blocks() for s in b.steps for x in s.reads()]
         if isinstance(self.control, Cycle):
             inner += [Load(b, (Const(0),) * len(b.shape)) for b in self.control.enters]
         return tuple(dict.fromkeys([*inner, *self.binds.values(), *(x for w in self.works for x in reads(w))]))
 
     def writes(self) -> tuple[Buffer, ...]:
+        if self.control is None and len(self.works) == 1:
+            return writes(self.works[0])
         inner = [b for block in self.blocks() for s in block.steps for b in s.writes()]
         if isinstance(self.control, Cycle):
             inner += self.control.leaves
@@ -159,7 +166,8 @@ class Steps:
     symbols: tuple[Var, ...] = ()
     sizes: Sizes = field(default_factory=Sizes)
     rules: list[Rule] = field(default_factory=list[Rule])
-    state_bytes: int = 0
+    state_bytes: Size = 0
+    variables: tuple[Kept, ...] = ()
 
     def blocks(self) -> Iterator[Steps]:
         """These steps, and those of all control flow in them."""
@@ -177,6 +185,13 @@ class Steps:
     def constants(self) -> frozenset[str]:
         """Names of values known at compile time."""
         return frozenset(n for n, v in self.values.items() if v.region is Region.CONSTANT)
+
+
+def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
+    """Axes for all dimensions that are not 1, and the index they make: 0 where a dimension is 1."""
+    names = AXES.get(len(shape)) or [f"d{i}" for i in range(len(shape))]
+    index = tuple(Const(0) if n == 1 else Var(name, n) for name, n in zip(names, shape, strict=True))
+    return tuple(i for i in index if isinstance(i, Var)), index
 
 
 def sizes_of(work: Work) -> frozenset[Var]:

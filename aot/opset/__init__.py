@@ -63,6 +63,7 @@ from aot.opset import (
     sparse,
     spectrum,
     state,
+    strings,
     suppression,
 )
 
@@ -129,5 +130,6 @@ __all__ = [
     "sparse",
     "spectrum",
     "state",
+    "strings",
     "suppression",
 ]

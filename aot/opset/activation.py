@@ -193,7 +193,7 @@ class Swish(WithScalars):
         return super().infer(x, *([] if beta is None else [beta]))
 
     def scalar(self, x: Expr, beta: Expr | None = None) -> Expr:
-        return x / (prim("exp", -x if beta is None else -(beta * x)) + 1.0)
+        return x / (prim("exp_normal", -x if beta is None else -(beta * x)) + 1.0)
 
     def reference(self, x: Array, beta: Array | None = None) -> Array:
         scale = np.ones((), x.dtype) if beta is None else beta.reshape(())
@@ -226,7 +226,7 @@ class Mish(Unary):
 
     def scalar(self, x: Expr) -> Expr:
         # tanh(ln(1 + e)) = n / (n + 2) with n = e (e + 2); above 20 that is 1, and n would overflow
-        e = prim("exp", prim("min", x, 20.0))
+        e = prim("exp_normal", prim("min", x, 20.0))
         n = e * (e + 2.0)
         return x * (n / (n + 2.0))
 
@@ -297,7 +297,7 @@ class Sigmoid(Unary):
     elements = Elements.FLOAT
 
     def scalar(self, x: Expr) -> Expr:
-        return 1.0 / (prim("exp", -x) + 1.0)
+        return 1.0 / (prim("exp_normal", -x) + 1.0)
 
     def numpy(self, x: Array) -> Array:  # type: ignore[override]
         return 1 / (1 + np.exp(-x))

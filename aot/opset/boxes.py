@@ -17,9 +17,10 @@ Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x
 def pairs(boxes: Operand, scores: Operand, numbers: int = 4) -> tuple[tuple[Dim, Dim, str], ...]:
     """Sizes that are equal in boxes [N, B, numbers] and scores [N, .., B]."""
     return (
-        (boxes.shape[0], scores.shape[0], "first dimensions"), (boxes.shape[1], scores.shape[-1], "numbers of boxes"),
-        (boxes.shape[2], numbers, "numbers of a box"),
-    )  # fmt: skip
+        (boxes.shape[0], scores.shape[0], "boxes and scores are of equally many images"),
+        (boxes.shape[1], scores.shape[-1], "there are equally many boxes and scores"),
+        (boxes.shape[2], numbers, f"a box is {numbers} numbers"),
+    )
 
 
 def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbers: int = 4) -> None:

@@ -55,7 +55,8 @@ class Broadcast(ViewOp):
             pairs = list(zip(self._aligned(x.shape, wanted, mapping), wanted, strict=True))
         unknown = [(n, m) for n, m in pairs if n not in (1, m) and (may_be_negative(n) or may_be_negative(m))]
         either = self.mode is BroadcastMode.BIDIRECTIONAL
-        return [((n - m) * (n - 1) * ((m - 1) if either else 1), 0, "sizes to stretch, or 1,") for n, m in unknown]
+        rule = "sizes must be equal, or 1 to be stretched"
+        return [((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown]
 
     def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
         """The input's shape with the output's rank."""

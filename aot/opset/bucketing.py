@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, op
 from aot.ir.types import Array, Shape, TensorType, numpy_dtype
 from aot.opset.families import axis
 from codegen.loops import Buffer, Expr, Reduce, Size, cast, prim
@@ -65,11 +67,12 @@ class SearchSorted(LoopOp):
     def infer(self, rows: Operand, values: Operand) -> TensorType:
         if rows.dtype is not values.dtype:
             raise ShapeError(f"SearchSorted: element types differ: {rows.dtype.value} and {values.dtype.value}")
-        outer = zip(rows.shape[:-1], values.shape[:-1], strict=False)
-        differ = any(isinstance(m, int) and isinstance(n, int) and m != n for m, n in outer)
-        if rows.rank != 1 and (rows.rank != values.rank or differ):
-            raise ShapeError(f"SearchSorted: outer dimensions differ: {rows.type} and {values.type}")
+        if rows.rank not in (1, values.rank):
+            raise ShapeError(f"SearchSorted: ranks differ: {rows.type} and {values.type}")
         return TensorType(self.output_type, values.shape)
+
+    def conditions(self, rows: Operand, values: Operand) -> Sequence[Condition]:
+        return alike("outer dimensions must be equal", rows.shape[:-1], values.shape[: rows.rank - 1])
 
     def nest(self, outs: tuple[Buffer, ...], rows: Input, values: Input) -> tuple[Work, ...]:
         one_row = rows.rank == 1

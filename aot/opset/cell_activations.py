@@ -58,7 +58,7 @@ InGraph = Callable[[Builder, OutPort, float, float], OutPort]
 
 FORMS: dict[str, tuple[Scalar, Whole, InGraph]] = {
     "sigmoid": (
-        lambda x, a, b: 1.0 / (prim("exp", -x) + 1.0),
+        lambda x, a, b: 1.0 / (prim("exp_normal", -x) + 1.0),
         lambda x, a, b: 1 / (1 + np.exp(-x)),
         lambda build, x, a, b: build.Sigmoid(x),
     ),

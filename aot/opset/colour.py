@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType, differs, simplify
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.fourier import indices
 from codegen.define import Definition
 from codegen.loops import Buffer, Const, Expr, Var, cast, prim, select
@@ -20,12 +21,6 @@ from runtime.errors import ShapeError
 
 Y_SCALE, V_RED, V_GREEN, U_GREEN, U_BLUE = 1.164, 1.596, -0.813, -0.391, 2.018
 TO_YUV = ((0.257, 0.504, 0.098, 16.0), (-0.148, -0.291, 0.439, 128.0), (0.439, -0.368, -0.071, 128.0))  # of R, G, B, 1
-
-
-def _even(what: str, n: Dim, by: int) -> Dim:
-    if isinstance(n, int) and n % by:
-        raise ShapeError(f"{what}: a height or width must divide by {by}, got {n}")
-    return n
 
 
 def _stored(value: Expr, dtype: DType) -> Expr:
@@ -52,17 +47,20 @@ class FromPlanes(ComputeOp):
         given = [p for p in (y, u, v) if p is not None]
         if len(given) not in (1, self.planes):
             raise ShapeError(f"{self.type}: 1 or {self.planes} planes, got {len(given)}")
-        if any(p.rank != 4 or p.dtype is not y.dtype for p in given) or differs(y.shape[3], 1):
+        if any(p.rank != 4 or p.dtype is not y.dtype for p in given):
             types = ", ".join(str(p.type) for p in given)
             raise ShapeError(f"{self.type}: planes have rank 4 and one type, got {types}")
-        height = y.shape[1] if len(given) > 1 else _even(self.type, y.shape[1], 3) * 2 // 3
-        height, width = simplify(_even(self.type, simplify(height), 2)), _even(self.type, y.shape[2], 2)
-        for p in given[1:]:
-            channels = 4 - self.planes if self.planes == 2 else 1
-            wanted = (y.shape[0], simplify(height // 2), simplify(width // 2), channels)
-            if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(p.shape, wanted, strict=True)):
-                raise ShapeError(f"{self.type}: planes do not fit: {y.type} and {p.type}")
-        return TensorType(y.dtype, (y.shape[0], height, width, 3))
+        height = y.shape[1] if len(given) > 1 else simplify(y.shape[1] * 2 // 3)
+        return TensorType(y.dtype, (y.shape[0], height, y.shape[2], 3))
+
+    def conditions(self, y: Operand, u: Operand | None = None, v: Operand | None = None) -> Sequence[Condition]:
+        n, height, width, channels = y.shape
+        found = [(channels, 1, "the first plane has one channel"), (simplify(width % 2), 0, "the width must be even")]
+        if u is None:
+            return [*found, (simplify(height % 3), 0, "the height must be a multiple of 3")]
+        wanted = (n, simplify(height // 2), simplify(width // 2), 2 if self.planes == 2 else 1)
+        pairs = [c for p in (u, v) if p is not None for c in alike("planes must fit each other", p.shape, wanted)]
+        return [*found, (simplify(height % 2), 0, "the height must be even"), *pairs]
 
     def compute(self, out: TensorType, y: Input, u: Input | None = None, v: Input | None = None) -> Element:
         height, width = out.shape[1:3]
@@ -144,12 +142,16 @@ class ToPlanes(LoopOp):
     bgr = False
 
     def infer(self, x: Operand) -> TensorType | tuple[TensorType, ...]:
-        if x.rank != 4 or differs(x.shape[3], 3):
+        if x.rank != 4:
             raise ShapeError(f"{self.type}: an image [N, H, W, 3], got {x.type}")
-        n, height, width = x.shape[0], _even(self.type, x.shape[1], 2), _even(self.type, x.shape[2], 2)
+        n, height, width, _ = x.shape
         if self.single_plane:
             return TensorType(x.dtype, (n, height * 3 // 2, width, 1))
         return TensorType(x.dtype, (n, height, width, 1)), TensorType(x.dtype, (n, height // 2, width // 2, 2))
+
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        rests = [(simplify(n % 2), 0, "height and width must be even") for n in x.shape[1:3]]
+        return [*rests, (x.shape[3], 3, "pixels are 3 numbers")]
 
     def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
         n, height, width, _ = x.shape

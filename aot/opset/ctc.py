@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, TensorType, numpy_dtype
-from codegen.loops import Buffer, Const, Expr, Space, cast, dense, prim, select
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from codegen.loops import Buffer, Const, Expr, Space, as_expr, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -38,6 +39,9 @@ class CTCGreedyDecoder(LoopOp):
         if x.rank != 3 or mask.rank != 2:
             raise ShapeError(f"CTCGreedyDecoder: scores of rank 3 and a mask of rank 2, got {x.type} and {mask.type}")
         return TensorType(x.dtype, (x.shape[1], x.shape[0], 1, 1))
+
+    def conditions(self, x: Operand, mask: Operand) -> Sequence[Condition]:
+        return alike("the mask has a number for each step and row of the batch", x.shape[:2], mask.shape)
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, mask: Input) -> tuple[Work, ...]:
         return (_greedy_masked(outs[0], x.buffer, mask.buffer, x.shape, self.ctc_merge_repeated),)
@@ -101,6 +105,9 @@ class CTCGreedyDecoderSeqLen(LoopOp):
             raise ShapeError(f"{self.type}: scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}")
         found = TensorType(self.classes_index_type, x.shape[:2])
         return found, TensorType(self.sequence_length_type, x.shape[:1])
+
+    def conditions(self, x: Operand, lengths: Operand, *_: Operand | None) -> Sequence[Condition]:
+        return alike("there is a length for each row of the batch", x.shape[:1], lengths.shape)
 
     def nest(
         self, outs: tuple[Buffer, ...], x: Input, lengths: Input, blank: Input | None = None
@@ -166,6 +173,13 @@ class CTCLoss(LoopOp):
             raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {found}")
         return TensorType(logits.dtype, logits.shape[:1])
 
+    def conditions(
+        self, logits: Operand, logit_lengths: Operand, labels: Operand, label_lengths: Operand, *_: Operand | None
+    ) -> Sequence[Condition]:
+        given = (logit_lengths.shape[0], labels.shape[0], label_lengths.shape[0])
+        pairs = alike("batches must be equal", given, (logits.shape[0],) * 3)
+        return [*pairs, at_least("there are classes", logits.shape[2], 1)]
+
     def nest(
         self, outs: tuple[Buffer, ...], logits: Input, logit_lengths: Input, labels: Input, label_lengths: Input,
         blank: Input | None = None,
@@ -211,12 +225,19 @@ class CTCLoss(LoopOp):
         return float(np.logaddexp.reduce(now[-2:]))
 
 
+def _within(number: Expr, most: Dim) -> Expr:
+    """An integer that data give, held in 0..most: nothing outside of a tensor is read."""
+    return prim("max", prim("min", cast(number, DType.I64), as_expr(most, DType.I64)), 0)
+
+
 @loops
-def _kept_labels(kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, op: Scripted) -> Scripted:
+def _kept_labels(
+    kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, classes: Scripted, op: Scripted
+) -> Scripted:
     """The labels that count, in front of `kept`; how many."""
     count = var(0, DType.I64)
     for j in range(length):
-        label = cast(labels[n, j], DType.I64)
+        label = _within(labels[n, j], classes - 1)
         dropped = var(0, DType.I64)
         if op.unique:
             for k in range(count):
@@ -254,15 +275,15 @@ def _loss(
     out: Scripted, inputs: Scripted, held: Scripted, kept: Scripted, forward: Scripted, shape: Scripted, op: Scripted
 ) -> None:
     logits, logit_lengths, labels, label_lengths = inputs
-    batch, _, classes = shape
+    batch, steps, classes = shape
     for n in parallel(batch):
-        blank = _blank(held, classes)
-        count = _kept_labels(kept, labels, n, cast(label_lengths[n], DType.I64), op)
+        blank = _within(_blank(held, classes), classes - 1)
+        count = _kept_labels(kept, labels, n, _within(label_lengths[n], labels.shape[1]), classes, op)
         states = 2 * count + 1
         for s in range(states):
             forward[n, 0, s] = -math.inf
         forward[n, 0, 0] = 0.0
-        times: Scripted = cast(logit_lengths[n], DType.I64)
+        times: Scripted = _within(logit_lengths[n], steps)
         for t in range(times):
             scale = _scale(logits, n, t, classes)
             now = t % 2

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Shape, TensorType
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.types import Array, Shape, TensorType, simplify
 from aot.opset.windows import AutoPad, Windows, kernel_axes, reduce_over, reduction_axis, windows
 from codegen.define import Definition
 from codegen.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim, select
@@ -45,16 +46,22 @@ class Deformable(LoopOp):
     def result(self, x: Operand, offsets: Operand, w: Operand, mask: Operand | None) -> TensorType:
         if (x.rank, offsets.rank, w.rank) != (4, 4, 4):
             raise ShapeError(f"{self.type}: inputs must have rank 4, got {x.rank}, {offsets.rank} and {w.rank}")
-        points = w.shape[2] * w.shape[3] * self.deformable_group
-        wanted = [("channels", x.shape[1], w.shape[1] * self.group), ("offsets", offsets.shape[1], points * 2)]
-        wanted += [] if mask is None else [("mask", mask.shape[1], points)]
-        for what, found, n in wanted:
-            if isinstance(found, int) and isinstance(n, int) and found != n:
-                raise ShapeError(f"{self.type}: {what} must be {n}, got {found}")
         for n, parts in ((x.shape[1], self.group), (w.shape[0], self.group), (x.shape[1], self.deformable_group)):
             if isinstance(n, int) and n % parts:
                 raise ShapeError(f"{self.type}: groups must divide the channels: {parts} and {n}")
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
+
+    def conditions(
+        self, x: Operand, offsets: Operand, w: Operand, mask: Operand | None = None
+    ) -> Sequence[Condition]:
+        batch, channels, *sizes = x.shape
+        points = w.shape[2] * w.shape[3] * self.deformable_group
+        places = self.windows(tuple(sizes), w.shape[2:]).counts
+        found = [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
+        found += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
+        if mask is not None:
+            found += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
+        return found
 
     def loops(self, out: Buffer, x: Input, offsets: Input, w: Input, mask: Input | None) -> tuple[Work, ...]:
         found = self.windows(x.shape[2:], w.shape[2:])

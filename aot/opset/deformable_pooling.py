@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel
 from aot.opset.roi_pooling import between, bilinear, check_boxes, f32, whole_number
@@ -35,13 +37,21 @@ class DeformablePSROIPooling(LoopOp):
 
     def infer(self, x: Operand, rois: Operand, offsets: Operand | None = None) -> TensorType:
         check_boxes("DeformablePSROIPooling", x, rois)
-        if isinstance(x.shape[1], int) and x.shape[1] != self.output_dim * self.group_size**2:
-            raise ShapeError(f"{self.type}: channels must be {self.output_dim * self.group_size**2}, got {x.shape[1]}")
         if offsets is not None and offsets.rank != 4:
             raise ShapeError(f"{self.type}: offsets must have rank 4, got {offsets.type}")
         if offsets is not None and not isinstance(offsets.shape[1], int):
             raise UnsupportedError(f"{self.type}: dimension 1 of the offsets must be known, got {offsets.type}")
         return TensorType(x.dtype, (rois.shape[0], self.output_dim, self.group_size, self.group_size))
+
+    def conditions(self, x: Operand, rois: Operand, offsets: Operand | None = None) -> Sequence[Condition]:
+        found = [
+            (x.shape[1], self.output_dim * self.group_size**2, "channels must be those of all cells"),
+            (rois.shape[1], 5, "a box is 5 numbers"),
+        ]
+        if offsets is not None:
+            parts = (rois.shape[0], self.part_size, self.part_size)
+            found += alike("offsets must fit boxes and parts", (offsets.shape[0], *offsets.shape[2:]), parts)
+        return found
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, offsets: Input | None = None) -> tuple[Work, ...]:
         moved = None if offsets is None else offsets.buffer
@@ -95,7 +105,7 @@ def _deformed(
         total = var(0.0, DType.F32)
         count = var(0.0, DType.F32)
         batch = whole_number(rois[r, 0])
-        if batch >= 0:
+        if batch >= 0 and batch < x.shape[0]:
             for b in range(op.spatial_bins_y * op.spatial_bins_x):
                 y = from_y + f32(b // op.spatial_bins_x) * (size_y / float(n * op.spatial_bins_y))
                 z = from_z + f32(b % op.spatial_bins_x) * (size_z / float(n * op.spatial_bins_x))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.boxes import greedy, overlap, sort_by_score
 from codegen.loops import Buffer, Const, Expr, Space, dense, prim
@@ -66,15 +67,25 @@ class Detection(LoopOp):
             found = f"{locations.type}, {confidences.type}, {priors.type}"
             raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {found}")
         count, classes = self.sizes(confidences.shape, priors.shape)
-        places = 1 if self.share_location else classes
-        wanted = (locations.shape[1], count * places * 4), (confidences.shape[1], count * classes)
-        if any(isinstance(a, int) and a != b for a, b in wanted):
-            found = f"{locations.type}, {confidences.type}"
-            raise ShapeError(f"DetectionOutput: {count} priors and {classes} classes, got {found}")
         if not self.keep_top_k:
             raise ModelError("DetectionOutput: keep_top_k must be given, got nothing")
         most = self.keep if self.keep > 0 else (self.top_k if self.top_k > 0 else count) * classes
         return TensorType(locations.dtype, (1, 1, simplify(locations.shape[0] * most), 7))
+
+    def conditions(
+        self, locations: Operand, confidences: Operand, priors: Operand, first_confidences: Operand | None = None,
+        first_locations: Operand | None = None,
+    ) -> Sequence[Condition]:  # fmt: skip
+        count, classes = self.sizes(confidences.shape, priors.shape)
+        places, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
+        wanted = [(locations, count * places * 4, "locations"), (confidences, count * classes, "scores")]
+        wanted += [] if first_locations is None else [(first_locations, count * places * 4, "first locations")]
+        wanted += [] if first_confidences is None else [(first_confidences, count * 2, "first scores")]
+        found = [c for x, n, what in wanted for c in alike(f"{what} must fit the priors", x.shape, (images, n))]
+        found.append(at_least("rows of priors and variances", rows, 1 if self.variance_encoded_in_target else 2))
+        if priors.shape[0] != 1:
+            found.append((priors.shape[0], images, "priors are of one image or of each"))
+        return found
 
     def nest(
         self, outs: tuple[Buffer, ...], locations: Input, confidences: Input, priors: Input,

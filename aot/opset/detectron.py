@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, attr, op
-from aot.ir.types import Array, TensorType, differs
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, attr, op
+from aot.ir.types import Array, TensorType
 from aot.opset.boxes import greedy, overlap, sort_by_score
 from aot.opset.roi_align import Aligned, Sampling, pooled, sampled
 from codegen.define import Definition
@@ -29,6 +31,9 @@ class ExperimentalDetectronTopKROIs(LoopOp):
         if rois.rank != 2 or probabilities.rank != 1:
             raise ShapeError(f"{self.type}: boxes [R, 4] and scores [R], got {rois.type} and {probabilities.type}")
         return TensorType(rois.dtype, (self.max_rois, 4))
+
+    def conditions(self, rois: Operand, probabilities: Operand) -> Sequence[Condition]:
+        return alike("a box is 4 numbers and has a score", rois.shape, (probabilities.shape[0], 4))
 
     def nest(self, outs: tuple[Buffer, ...], rois: Input, probabilities: Input) -> tuple[Work, ...]:
         order = dense("order", rois.shape[0], space=Space.ARENA, dtype=DType.I64)
@@ -80,6 +85,11 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
             raise ShapeError(f"{self.type}: levels have rank 4, got {', '.join(str(f.type) for f in levels)}")
         shape = (rois.shape[0], levels[0].shape[1], self.output_size, self.output_size)
         return TensorType(rois.dtype, shape), TensorType(rois.dtype, rois.shape)
+
+    def conditions(self, rois: Operand, *levels: Operand) -> Sequence[Condition]:
+        channels = [(f.shape[1], levels[0].shape[1], "levels have equally many channels") for f in levels[1:]]
+        pictures = [at_least("levels of one picture", f.shape[0], 1) for f in levels]
+        return [(rois.shape[1], 4, "a box is 4 numbers"), *channels, *pictures]
 
     def nest(self, outs: tuple[Buffer, ...], rois: Input, *levels: Input) -> tuple[Work, ...]:
         boxes, channels, height, width = outs[0].shape
@@ -136,14 +146,19 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
         self, rois: Operand, deltas: Operand, scores: Operand, picture: Operand
     ) -> tuple[TensorType, TensorType, TensorType]:
         given = (rois, deltas, scores, picture)
-        widths = (4, 4 * self.num_classes, self.num_classes, 3)
-        if any(x.rank != 2 or differs(x.shape[1], n) for x, n in zip(given, widths, strict=True)):
+        if any(x.rank != 2 for x in given):
             shapes = ", ".join(str(x.type) for x in given)
             raise ShapeError(f"{self.type}: [R, 4], [R, 4 C], [R, C], [1, 3] with C = {self.num_classes}, got {shapes}")
         if len(self.deltas_weights) != 4:
             raise ShapeError(f"{self.type}: there are 4 deltas_weights, got {len(self.deltas_weights)}")
         most = (self.max_detections_per_image,)
         return TensorType(rois.dtype, (*most, 4)), TensorType(DType.I32, most), TensorType(rois.dtype, most)
+
+    def conditions(self, rois: Operand, deltas: Operand, scores: Operand, picture: Operand) -> Sequence[Condition]:
+        rows, classes = rois.shape[0], self.num_classes
+        wanted = [(rois, rows, 4), (deltas, rows, 4 * classes), (scores, rows, classes), (picture, 1, 3)]
+        rule = f"boxes [R, 4], deltas [R, {4 * classes}], scores [R, {classes}], a picture [1, 3]"
+        return [c for x, count, width in wanted for c in alike(rule, x.shape, (count, width))]
 
     def nest(
         self, outs: tuple[Buffer, ...], rois: Input, deltas: Input, scores: Input, picture: Input

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import axis
+from aot.opset.gather import guarded, inside
 from codegen.loops import Buffer, Const, Expr, Reduce, as_expr, cast, prim
 from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
-
 
 ROW = 128  # numbers of a row that are summed at once
 
@@ -31,11 +32,19 @@ def _wide(x: Array) -> Array:
     return x.astype(np.float64) if x.dtype.kind in "fV" else x
 
 
+def _paired(indices: Operand, *others: Operand | None) -> list[Condition]:
+    """Weights and segments of indices."""
+    given = [o.shape for o in others if o is not None]
+    return [c for shape in given for c in alike("there is one for each index", shape, indices.shape)]
+
+
 def _check_bags(what: str, table: Operand, indices: Operand, weights: Operand | None, rank: int) -> None:
     if table.rank < 1 or indices.rank != rank:
         raise ShapeError(f"{what}: a table and indices of rank {rank}, got {table.type} and {indices.type}")
     if weights is not None and weights.dtype is not table.dtype:
         raise ShapeError(f"{what}: weights must be {table.dtype.value}, got {weights.dtype.value}")
+    if weights is not None and weights.rank != rank:
+        raise ShapeError(f"{what}: weights must have rank {rank}, got {weights.type}")
 
 
 @dataclass(frozen=True)
@@ -54,17 +63,22 @@ class PackedBags(ComputeOp):
             raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
         return TensorType(table.dtype, (indices.shape[0], *table.shape[1:]))
 
+    def conditions(self, table: Operand, indices: Operand, weights: Operand | None = None) -> Sequence[Condition]:
+        return _paired(indices, weights)
+
     def compute(self, out: TensorType, table: Input, indices: Input, weights: Input | None = None) -> Element:
         def element(b: Expr, *rest: Expr) -> Expr:
             j = axis("j", indices.shape[1])
-            value = table(cast(indices(b, j), DType.I64), *rest)
+            row = cast(indices(b, j), DType.I64)
+            value = guarded(table(row, *rest), [(row, table.shape[0])])
             total = Reduce("add", (j,), value if weights is None else value * weights(b, j))
             return prim("div", total, cast(as_expr(indices.shape[1], DType.I64), total.dtype)) if self.mean else total
 
         return element
 
     def reference(self, table: Array, indices: Array, weights: Array | None = None) -> Array:
-        rows = _wide(table)[indices]
+        places, valid = inside(indices, len(table))
+        rows = np.where(valid.reshape(valid.shape + (1,) * (table.ndim - 1)), _wide(table)[places], 0)
         if weights is not None:
             rows = rows * weights.reshape(weights.shape + (1,) * (table.ndim - 1))
         return (rows.mean(1) if self.mean else rows.sum(1)).astype(table.dtype)
@@ -101,20 +115,21 @@ def _columns(
     out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
     part: Scripted, mean: bool,
 ) -> None:  # fmt: skip
-    """A part of the rows: their shape, the first column, and how many."""
+    """A part of the rows: their shape, first column, and how many. What the table does not have adds nothing."""
     number, first, last = bag
     row, start, width = part
     total = array(width, dtype=out.dtype.compute)
     for v in lanes(width):
         total[v] = 0
     for j in range(first, last):
-        chosen = cast(indices[j], DType.I64)
-        for v in lanes(width):
-            total[v] += _term(table[(chosen, *unravel(start + v, row))], weights, j)
+        chosen: Scripted = cast(indices[j], DType.I64)
+        if chosen >= 0 and chosen < table.shape[0]:
+            for v in lanes(width):
+                total[v] += _term(table[(chosen, *unravel(start + v, row))], weights, j)
     if mean and last > first:
         for v in lanes(width):
             total[v] = total[v] / cast(last - first, out.dtype)
-    if last <= first and default >= 0:
+    if last <= first and default >= 0 and default < table.shape[0]:
         for v in lanes(width):
             total[v] = table[(default, *unravel(start + v, row))]
     for v in lanes(width):
@@ -132,10 +147,12 @@ def _offset_bags(
 ) -> None:  # fmt: skip
     bags, count, row = sizes
     for b in parallel(bags):
-        first = cast(offsets[b], DType.I64)
+        start: Scripted = cast(offsets[b], DType.I64)
+        first = max(min(start, count), 0)
         last = var(count, DType.I64)
         if b + 1 < bags:
-            last = cast(offsets[b + 1], DType.I64)
+            end: Scripted = cast(offsets[b + 1], DType.I64)
+            last = max(min(end, count), 0)
         spare = Const(-1) if default is None else cast(default[(0,) * len(default.shape)], DType.I64)
         _one_bag(out, table, indices, weights, (b, first, last), spare, row, mean)
 
@@ -160,6 +177,12 @@ class OffsetBags(LoopOp):
         if weights is not None and self.mean:
             raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
         return TensorType(table.dtype, (offsets.shape[0], *table.shape[1:]))
+
+    def conditions(
+        self, table: Operand, indices: Operand, offsets: Operand, default: Operand | None = None,
+        weights: Operand | None = None,
+    ) -> Sequence[Condition]:  # fmt: skip
+        return _paired(indices, weights)
 
     def nest(
         self, outs: tuple[Buffer, ...], table: Input, indices: Input, offsets: Input, default: Input | None = None,
@@ -246,6 +269,12 @@ class EmbeddingSegmentsSum(LoopOp):
         if ids.rank != 1:
             raise ShapeError(f"EmbeddingSegmentsSum: segment ids must have rank 1, got {ids.type}")
         return TensorType(table.dtype, (*count.dims("EmbeddingSegmentsSum: number of segments"), *table.shape[1:]))
+
+    def conditions(
+        self, table: Operand, indices: Operand, ids: Operand, count: Operand, default: Operand | None = None,
+        weights: Operand | None = None,
+    ) -> Sequence[Condition]:  # fmt: skip
+        return _paired(indices, ids, weights)
 
     def nest(
         self, outs: tuple[Buffer, ...], table: Input, indices: Input, ids: Input, count: Input,

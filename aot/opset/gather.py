@@ -5,12 +5,13 @@ An index that points outside of the data gives 0 and reads no memory; -1 is the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import has_symbols
@@ -74,10 +75,11 @@ class Gathering(ComputeOp):
 
     def infer(self, data: Operand, indices: Operand, axis: Operand) -> TensorType:
         along, shared = self._places(data, indices, axis)
-        for a, b in zip(data.shape[:shared], indices.shape[:shared], strict=True):
-            if isinstance(a, int) and isinstance(b, int) and a != b:
-                raise ShapeError(f"Gather: batch dimensions differ: {a} and {b}")
         return TensorType(data.dtype, (*data.shape[:along], *indices.shape[shared:], *data.shape[along + 1 :]))
+
+    def conditions(self, data: Operand, indices: Operand, axis: Operand) -> Sequence[Condition]:
+        _, shared = self._places(data, indices, axis)
+        return alike("batch dimensions must be equal", data.shape[:shared], indices.shape[:shared])
 
     def _places(self, data: Operand, indices: Operand, axis: Operand) -> tuple[int, int]:
         """The axis and the number of batch dimensions, counted from the front."""
@@ -143,13 +145,15 @@ class GatherElements(ComputeOp):
     axis: int = 0
 
     def infer(self, data: Operand, indices: Operand) -> TensorType:
-        along = axis_of(self.axis, data.rank, "GatherElements")
+        axis_of(self.axis, data.rank, "GatherElements")
         if data.rank != indices.rank:
             raise ShapeError(f"GatherElements: ranks differ: {data.rank} and {indices.rank}")
-        for k, (a, b) in enumerate(zip(data.shape, indices.shape, strict=True)):
-            if k != along and isinstance(a, int) and isinstance(b, int) and a != b:
-                raise ShapeError(f"GatherElements: dimensions {k} differ: {a} and {b}")
         return TensorType(data.dtype, indices.shape)
+
+    def conditions(self, data: Operand, indices: Operand) -> Sequence[Condition]:
+        pairs = alike("dimensions but the axis must be equal", data.shape, indices.shape)
+        del pairs[axis_of(self.axis, data.rank, "GatherElements")]
+        return pairs
 
     def compute(self, out: TensorType, data: Input, indices: Input) -> Element:
         along = axis_of(self.axis, data.rank, "GatherElements")
@@ -178,10 +182,11 @@ class GatheringND(ComputeOp):
             raise ShapeError(f"GatherND: batch_dims must be below ranks {data.rank} and {indices.rank}, got {shared}")
         if shared + depth > data.rank:
             raise ShapeError(f"GatherND: {depth} indices after {shared} batch dimensions exceed rank {data.rank}")
-        for a, b in zip(data.shape[:shared], indices.shape[:shared], strict=True):
-            if isinstance(a, int) and isinstance(b, int) and a != b:
-                raise ShapeError(f"GatherND: batch dimensions differ: {a} and {b}")
         return (*indices.shape[:-1], *data.shape[shared + depth :])
+
+    def conditions(self, data: Operand, indices: Operand) -> Sequence[Condition]:
+        shared = self.batch_dims
+        return alike("batch dimensions must be equal", data.shape[:shared], indices.shape[:shared])
 
     @staticmethod
     def _depth(shape: Shape) -> int:
@@ -253,6 +258,10 @@ class GatherTree(LoopOp):
         if steps.rank != 3 or parents.rank != 3:
             raise ShapeError(f"GatherTree: inputs must have rank 3, got {steps.rank} and {parents.rank}")
         return steps.type
+
+    def conditions(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> Sequence[Condition]:
+        pairs = alike("steps and parents must have one shape", steps.shape, parents.shape)
+        return [*pairs, *alike("there is a length for each row of the batch", lengths.shape, steps.shape[1:2])]
 
     def nest(
         self, outs: tuple[Buffer, ...], steps: Input, parents: Input, lengths: Input, end: Input

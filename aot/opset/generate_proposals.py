@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
-from aot.ir.types import Array, Dim, TensorType, differs, numpy_dtype
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.boxes import greedy, keep_apart, sort_by_score
 from aot.opset.proposal import LOG_LIMIT, moved_array, moved_corners, overlapping, within
 from aot.opset.selection import at_most
@@ -83,9 +83,6 @@ class GenerateProposalsWithin(LoopOp):
         if (images.rank, anchors.rank, deltas.rank, scores.rank) != (2, 4, 4, 4):
             given = f"{images.type}, {anchors.type}, {deltas.type}, {scores.type}"
             raise ShapeError(f"GenerateProposals: inputs of rank 2, 4, 4, 4, got {given}")
-        for a, b, what in self.conditions(images, anchors, deltas, scores):
-            if isinstance(b, int) and differs(a, b):
-                raise ShapeError(f"GenerateProposals: {what} differ: {a} and {b}")
         if not isinstance(images.shape[1], int):
             raise UnsupportedError(f"GenerateProposals: the numbers of an image must be known, got {images.type}")
         if images.shape[1] not in (3, 4):
@@ -102,7 +99,8 @@ class GenerateProposalsWithin(LoopOp):
     ) -> Sequence[tuple[Dim, Dim, str]]:
         n, a, h, w = scores.shape
         wanted = ((images, (n,), "images"), (anchors, (h, w, a, 4), "anchors"), (deltas, (n, a * 4, h, w), "deltas"))
-        return [(p, q, f"sizes of {what}") for x, sizes, what in wanted for p, q in zip(x.shape, sizes, strict=False)]
+        rows = [(x.shape, sizes, f"sizes of {what} must be as scores say") for x, sizes, what in wanted]
+        return [(p, q, rule) for shape, sizes, rule in rows for p, q in zip(shape, sizes, strict=False)]
 
     def nest(
         self, outs: tuple[Buffer, ...], images: Input, anchors: Input, deltas: Input, scores: Input

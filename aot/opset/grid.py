@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, alike, op
 from aot.ir.types import Array, Dim, TensorType
 from codegen.loops import Expr, as_expr, cast, prim, select
 from runtime.abi import DType
@@ -47,13 +47,13 @@ class GridSample(ComputeOp):
     padding_mode: Outside = Outside.ZEROS
 
     def infer(self, image: Operand, grid: Operand) -> TensorType:
-        if image.rank != 4 or grid.rank != 4 or (isinstance(pair := grid.shape[3], int) and pair != 2):
+        if image.rank != 4 or grid.rank != 4:
             wanted = "image [N, C, H, W] and grid [N, H', W', 2] are needed"
             raise ShapeError(f"GridSample: {wanted}, got {image.type} and {grid.type}")
-        n, m = image.shape[0], grid.shape[0]
-        if isinstance(n, int) and isinstance(m, int) and n != m:
-            raise ShapeError(f"GridSample: batches differ: {n} and {m}")
-        return TensorType(image.dtype, (n, image.shape[1], grid.shape[1], grid.shape[2]))
+        return TensorType(image.dtype, (*image.shape[:2], *grid.shape[1:3]))
+
+    def conditions(self, image: Operand, grid: Operand) -> Sequence[Condition]:
+        return alike("batches must be equal, places are 2 numbers", (grid.shape[0], grid.shape[3]), (image.shape[0], 2))
 
     def compute(self, out: TensorType, image: Input, grid: Input) -> Element:
         height, width = image.shape[2], image.shape[3]

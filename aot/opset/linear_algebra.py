@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, TensorType, dim_text
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel, volume
 from codegen.loops import Buffer, Space, dense, prim
 from codegen.script import Scripted, cast, loops, parallel, var
@@ -24,10 +26,10 @@ class Inverse(LoopOp):
     def infer(self, x: Operand) -> TensorType:
         if x.rank < 2:
             raise ShapeError(f"Inverse: the rank must be at least 2, got {x.rank}")
-        rows, columns = x.shape[-2:]
-        if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
-            raise ShapeError(f"Inverse: matrices must be square, got {dim_text(rows)} by {dim_text(columns)}")
         return x.type
+
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return [(x.shape[-2], x.shape[-1], "matrices must be square")]
 
     def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
         batch = volume(x.shape[:-2])

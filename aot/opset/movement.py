@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, axis_of, op
+from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, alike, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, dim_text
 from aot.opset.index_maps import permuted, same, shifted, whole
 from codegen.loops import Const, Expr, cast, prim, select
@@ -55,6 +56,13 @@ class Concat(ViewOp):
         known = [min((x.shape[k] for x in xs), key=lambda n: not isinstance(n, int)) for k in range(first.rank)]
         known[axis] = total
         return TensorType(first.dtype, tuple(known))
+
+    def conditions(self, *xs: Operand | None) -> Sequence[Condition]:
+        shapes = [list(x.shape) for x in xs if x is not None]
+        for shape in shapes:
+            del shape[axis_of(self.axis, len(shape), "Concat")]
+        known = [min(sizes, key=lambda n: not isinstance(n, int)) for sizes in zip(*shapes, strict=True)]
+        return [c for shape in shapes for c in alike("dimensions beside the axis must be equal", shape, known)]
 
     def pieces(self, outs: tuple[TensorType, ...], *xs: Operand) -> tuple[Piece, ...]:
         axis = axis_of(self.axis, xs[0].rank, "Concat")
@@ -185,6 +193,10 @@ class ReverseSequence(ComputeOp):
         axis_of(self.batch_axis, x.rank, "ReverseSequence")
         axis_of(self.seq_axis, x.rank, "ReverseSequence")
         return x.type
+
+    def conditions(self, x: Operand, lengths: Operand) -> Sequence[Condition]:
+        rows = x.shape[axis_of(self.batch_axis, x.rank, "ReverseSequence")]
+        return [(n, rows, "there is a length for each row of the batch") for n in lengths.shape]
 
     def compute(self, out: TensorType, x: Input, lengths: Input) -> Element:
         batch, seq = axis_of(self.batch_axis, x.rank, self.type), axis_of(self.seq_axis, x.rank, self.type)

@@ -86,7 +86,8 @@ class Pad(ComputeOp):
             return ()
         counts = zip((*x.shape, *x.shape), (*begins.dims("Pad: pads_begin"), *ends.dims("Pad: pads_end")), strict=True)
         unknown = [(as_expr(c, DType.I64), n) for n, c in counts if may_be_negative(c) and not isinstance(c, int)]
-        return [(prim("min", c, n + room), c, f"counts, of which {self.pad_mode} takes few,") for c, n in unknown]
+        rule = f"{self.pad_mode} takes no more than the data have"
+        return [(prim("min", c, n + room), c, rule) for c, n in unknown]
 
     def reference(self, x: Array, begins: Array, ends: Array, value: Array | None = None) -> Array:
         low, high = [int(a) for a in begins.reshape(-1)], [int(a) for a in ends.reshape(-1)]

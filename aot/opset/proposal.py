@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
+from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.boxes import greedy, keep_apart, overlap, sort_by_score
 from codegen.loops import Buffer, Expr, Space, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel
@@ -132,14 +133,16 @@ class Proposals(LoopOp):
         return np.array(found)
 
     def results(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
-        anchors = len(self.ratio) * len(self.scale)
         if (x.rank, deltas.rank) != (4, 4) or image.rank not in (1, 2):
             raise ShapeError(f"Proposal: scores and deltas of rank 4, got {x.type} and {deltas.type}")
-        for what, n, wanted in (("scores", x.shape[1], 2 * anchors), ("deltas", deltas.shape[1], 4 * anchors)):
-            if isinstance(n, int) and n != wanted:
-                raise ShapeError(f"Proposal: {what} of {anchors} anchors have {wanted} channels, got {n}")
         count = x.shape[0] * self.post_nms_topn
         return TensorType(x.dtype, (count, 5)), TensorType(x.dtype, (count,))
+
+    def conditions(self, x: Operand, deltas: Operand, image: Operand) -> Sequence[Condition]:
+        anchors, (batch, channels, *sizes) = len(self.ratio) * len(self.scale), x.shape
+        rule = f"scores and deltas of {anchors} anchors must fit each other"
+        pairs = alike(rule, (channels, *deltas.shape), (2 * anchors, batch, 4 * anchors, *sizes))
+        return [*pairs, at_least("numbers of an image", image.shape[-1], 3)]
 
     def search(self, x: Operand | Input) -> _Search:
         boxes = x.shape[2] * x.shape[3] * (len(self.ratio) * len(self.scale))
@@ -305,6 +308,13 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
             raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {given}")
         count = self.post_nms_count
         return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
+
+    def conditions(self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> Sequence[Condition]:
+        count, *sizes = scores.shape
+        boxes = simplify(count * sizes[0] * sizes[1])
+        pairs = alike("anchors, deltas and scores must fit each other", deltas.shape, (simplify(count * 4), *sizes))
+        rows = alike("an anchor is 4 numbers and has a score", anchors.shape, (boxes, 4))
+        return [*pairs, *rows, at_least("numbers of an image", image.shape[0], 3)]
 
     def _search(self, boxes: Dim) -> _Search:
         return _Search(1, boxes, self.pre_nms_count, self.post_nms_count, self.nms_threshold, 0.0)

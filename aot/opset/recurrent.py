@@ -17,6 +17,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Operand, op
 from aot.ir.types import Array, TensorType, simplify
+from aot.opset.broadcasting import Broadcast
 from aot.opset.decomposition import narrowed, numbers, reshaped, wide, widened
 from aot.opset.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence, recur
 from aot.opset.recurrent_cells import GRU, LSTM, RNN, Recurrent, gru_biases, linear, product, sections, split
@@ -111,7 +112,8 @@ def one_each(build: Builder, port: OutPort, shape: tuple[int, ...], count: int, 
 
 def all_full(x: OutPort, lengths: OutPort) -> bool:
     """Is every sequence known to be as long as the tensor?"""
-    known = lengths.value
+    same = lengths.node.source(0) if isinstance(lengths.node.op, Broadcast) else lengths
+    known = same.value
     return known is not None and all(simplify(n) == x.shape[1] for n in known.reshape(-1).tolist())
 
 

@@ -6,13 +6,14 @@ sample up to one pixel outside of the image takes the border's value, one furthe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, TensorType, differs
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel
 from codegen.define import Definition
 from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
@@ -89,12 +90,12 @@ def _samples(size: Scripted, ratio: int) -> Scripted:
 @loops
 def pooled(acc: Scripted, x: Scripted, rois: Scripted, batches: Scripted, shape: Scripted, s: Scripted) -> None:
     """acc[roi, cell, channel] from all samples of the cell; shape: of the image, then the number of boxes."""
-    _, channels, height, width, boxes = shape
+    images, channels, height, width, boxes = shape
     cells_h, cells_w = s.cells
     for item in parallel(boxes * cells_h * cells_w):
         r, cell_h, cell_w = unravel(item, (boxes, cells_h, cells_w))
         roi = _Roi(rois, r)
-        batch = 0 if batches is None else cast(batches[r], DType.I64)
+        batch = 0 if batches is None else max(min(cast(batches[r], DType.I64), images - 1), 0)
         begin_y, begin_x, full_h, full_w = s.box(roi)
         box_h = var(full_h, DType.F32)
         box_w = var(full_w, DType.F32)
@@ -204,12 +205,17 @@ class BoxAlign(LoopOp):
 
     def infer(self, x: Operand, rois: Operand, batches: Operand) -> TensorType:
         numbers = 5 if self.sampling.rotated else 4
-        if (x.rank, rois.rank, batches.rank) != (4, 2, 1) or differs(rois.shape[1], numbers):
+        if (x.rank, rois.rank, batches.rank) != (4, 2, 1):
             found = f"{x.type}, {rois.type}"
             raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {found}")
         if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:
             raise ShapeError(f"{self.type}: cells must be positive, got {self.pooled_h} x {self.pooled_w}")
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], self.pooled_h, self.pooled_w))
+
+    def conditions(self, x: Operand, rois: Operand, batches: Operand) -> Sequence[Condition]:
+        numbers = 5 if self.sampling.rotated else 4
+        rule = f"a box is {numbers} numbers and has an index of its picture"
+        return alike(rule, rois.shape, (batches.shape[0], numbers))
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, batches: Input) -> tuple[Work, ...]:
         boxes, channels, height, width = outs[0].shape

@@ -5,19 +5,19 @@ Boxes are rows (batch, x0, y0, x1, y1). Position-sensitive: each cell of the out
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, TensorType, differs
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, TensorType
 from aot.opset.bucketing import unravel
 from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim
+from codegen.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim
 from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
-
 
 MOST = 64  # channels at once
 
@@ -37,7 +37,7 @@ class Positioned(StrEnum):
 
 
 def check_boxes(what: str, x: Operand, rois: Operand) -> None:
-    if x.rank != 4 or rois.rank != 2 or differs(rois.shape[1], 5):
+    if x.rank != 4 or rois.rank != 2:
         raise ShapeError(f"{what}: an image of rank 4 and boxes [R, 5], got {x.type} and {rois.type}")
 
 
@@ -47,6 +47,11 @@ def f32(x: Expr | Dim) -> Expr:
 
 def whole_number(x: Expr) -> Scripted:
     return cast(x, DType.I64)
+
+
+def picture(x: Buffer, number: Expr) -> Scripted:
+    """The image that a box names; the nearest that there is, whatever the number."""
+    return prim("max", prim("min", cast(number, DType.I64), as_expr(x.shape[0], DType.I64) - 1), 0)
 
 
 @loops
@@ -110,6 +115,9 @@ class ROIPooling(LoopOp):
             raise ShapeError(f"ROIPooling: cells must be positive, got {self.cells[0]} x {self.cells[1]}")
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], *self.cells))
 
+    def conditions(self, x: Operand, rois: Operand) -> Sequence[Condition]:
+        return [(rois.shape[1], 5, "a box is 5 numbers")]
+
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input) -> tuple[Work, ...]:
         given = (rois.buffer, (*x.shape, rois.shape[0]), self.cells, self.spatial_scale)
         if self.method is not Method.MAX:
@@ -161,7 +169,7 @@ def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cel
     _, channels, height, width, boxes = shape
     for item in parallel(boxes * cells[0] * cells[1]):
         r, i, j = unravel(item, (boxes, *cells))
-        batch = whole_number(rois[r, 0])
+        batch = picture(x, rois[r, 0])
         left, top, right, bottom = (whole_number(prim("floor", rois[r, k] * scale + 0.5)) for k in range(1, 5))
         rows = _range(top, bottom, i, cells[0], height)
         columns = _range(left, right, j, cells[1], width)
@@ -199,7 +207,7 @@ def _sample_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, 
     _, channels, height, width, boxes = shape
     for item in parallel(boxes * cells[0] * cells[1]):
         r, i, j = unravel(item, (boxes, *cells))
-        batch = whole_number(rois[r, 0])
+        batch = picture(x, rois[r, 0])
         y = _point(i, cells[0], rois[r, 2], rois[r, 4] - rois[r, 2], height)
         z = _point(j, cells[1], rois[r, 1], rois[r, 3] - rois[r, 1], width)
         for c in range(channels):
@@ -227,10 +235,12 @@ class PSROIPooling(LoopOp):
 
     def infer(self, x: Operand, rois: Operand) -> TensorType:
         check_boxes("PSROIPooling", x, rois)
-        parts = self.group_size**2 if self.mode is Positioned.AVERAGE else self.spatial_bins_x * self.spatial_bins_y
-        if isinstance(x.shape[1], int) and x.shape[1] != parts * self.output_dim:
-            raise ShapeError(f"PSROIPooling: channels must be {parts * self.output_dim}, got {x.shape[1]}")
         return TensorType(x.dtype, (rois.shape[0], self.output_dim, self.group_size, self.group_size))
+
+    def conditions(self, x: Operand, rois: Operand) -> Sequence[Condition]:
+        parts = self.group_size**2 if self.mode is Positioned.AVERAGE else self.spatial_bins_x * self.spatial_bins_y
+        channels = (x.shape[1], parts * self.output_dim, "channels must be those of all parts")
+        return [channels, (rois.shape[1], 5, "a box is 5 numbers")]
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input) -> tuple[Work, ...]:
         pool = _mean_positioned if self.mode is Positioned.AVERAGE else _bins_positioned
@@ -286,7 +296,7 @@ def _mean_positioned(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted
     n = op.group_size
     for item in parallel(boxes * n * n):
         r, i, j = unravel(item, (boxes, n, n))
-        batch = whole_number(rois[r, 0])
+        batch = picture(x, rois[r, 0])
         first, last = _covered((rois[r, 2], rois[r, 4]), i, n, op.spatial_scale, height)
         begin, end = _covered((rois[r, 1], rois[r, 3]), j, n, op.spatial_scale, width)
         for c in range(op.output_dim):
@@ -306,7 +316,7 @@ def _bins_positioned(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted
     bins = op.spatial_bins_y * op.spatial_bins_x
     for item in parallel(boxes * op.output_dim * n * n):
         r, c, i, j = unravel(item, (boxes, op.output_dim, n, n))
-        batch = whole_number(rois[r, 0])
+        batch = picture(x, rois[r, 0])
         size_y = (rois[r, 4] - rois[r, 2]) * op.spatial_scale / float(op.spatial_bins_y)
         size_z = (rois[r, 3] - rois[r, 1]) * op.spatial_scale / float(op.spatial_bins_x)
         total = var(0.0, DType.F32)

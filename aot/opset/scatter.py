@@ -5,11 +5,12 @@ Updates are applied in row-major order, so the last one wins; an index that poin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.op import ComputeOp, Condition, Element, Input, LoopOp, Operand, Work, alike, at_most_equal, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.gather import wrapped
@@ -70,10 +71,16 @@ class ScatterUpdate(LoopOp):
     """A copy of the data with out[.., indices[i..], ..] = updates[.., i.., ..] along the axis of the last input."""
 
     def infer(self, data: Operand, indices: Operand, updates: Operand, axis: Operand) -> TensorType:
-        along = axis_of(axis.ints("ScatterUpdate: axis")[0], data.rank, "ScatterUpdate")
-        wanted = (*data.shape[:along], *indices.shape, *data.shape[along + 1 :])
-        check_updates("ScatterUpdate", data, updates, wanted)
+        check_updates("ScatterUpdate", data, updates, self._wanted(data, indices, axis))
         return data.type
+
+    def conditions(self, data: Operand, indices: Operand, updates: Operand, axis: Operand) -> Sequence[Condition]:
+        return fitting_updates(updates, self._wanted(data, indices, axis))
+
+    @staticmethod
+    def _wanted(data: Operand, indices: Operand, axis: Operand) -> Shape:
+        along = axis_of(axis.ints("ScatterUpdate: axis")[0], data.rank, "ScatterUpdate")
+        return (*data.shape[:along], *indices.shape, *data.shape[along + 1 :])
 
     def nest(
         self, outs: tuple[Buffer, ...], data: Input, indices: Input, updates: Input, axis: Input
@@ -121,6 +128,13 @@ class ScatterElementsUpdate(LoopOp):
             raise ModelError(f"ScatterElementsUpdate: {data.dtype.value} has no reduction {self.reduction}")
         check_updates("ScatterElementsUpdate", data, updates, indices.shape)
         return data.type
+
+    def conditions(self, data: Operand, indices: Operand, updates: Operand, axis: Operand) -> Sequence[Condition]:
+        along = axis_of(axis.ints("ScatterElementsUpdate: axis")[0], data.rank, "ScatterElementsUpdate")
+        rule = "dimensions of indices but the axis are at most those of data"
+        within = [at_most_equal(rule, n, m) for n, m in zip(indices.shape, data.shape, strict=True)]
+        del within[along]
+        return [*fitting_updates(updates, indices.shape), *within]
 
     def nest(
         self, outs: tuple[Buffer, ...], data: Input, indices: Input, updates: Input, axis: Input
@@ -220,6 +234,11 @@ class ScatterNDUpdate(LoopOp):
         check_updates("ScatterNDUpdate", data, updates, (*indices.shape[:-1], *data.shape[depth:]))
         return data.type
 
+    def conditions(self, data: Operand, indices: Operand, updates: Operand) -> Sequence[Condition]:
+        depth = self._depth(data, indices, updates)
+        tuples = (indices.shape[-1], depth, "the last dimension of indices must be how many there are in a tuple")
+        return [tuples, *fitting_updates(updates, (*indices.shape[:-1], *data.shape[depth:]))]
+
     @staticmethod
     def _depth(data: Operand | Input, indices: Operand | Input, updates: Operand | Input) -> int:
         """How many indices a tuple has; the ranks tell where only run time knows the dimension."""
@@ -266,11 +285,13 @@ def check_updates(what: str, data: Operand, updates: Operand, wanted: Shape) -> 
     """ShapeError if the updates do not fit; a single element may have any rank."""
     if data.dtype is not updates.dtype:
         raise ShapeError(f"{what}: element types differ: {data.dtype.value} and {updates.dtype.value}")
-    if all(n == 1 for n in (*updates.shape, *wanted)):
-        return
-    pairs = zip(updates.shape, wanted, strict=False)
-    if updates.rank != len(wanted) or any(isinstance(m, int) and isinstance(n, int) and m != n for m, n in pairs):
+    if updates.rank != len(wanted) and not all(n == 1 for n in (*updates.shape, *wanted)):
         raise ShapeError(f"{what}: updates of shape {TensorType(data.dtype, wanted)} are needed, got {updates.type}")
+
+
+def fitting_updates(updates: Operand, wanted: Shape) -> list[Condition]:
+    """Conditions; a single element may have any rank."""
+    return alike("updates must fit indices and data", updates.shape, wanted) if updates.rank == len(wanted) else []
 
 
 @op("opset15")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, fresh, op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.bucketing import unravel, volume
 from aot.opset.decomposition import wide
@@ -61,6 +62,9 @@ class SegmentMax(LoopOp):
             return fresh(self, "count", None, ids)  # `decompose` gives their number
         return max(ids.ints("SegmentMax: segment ids"), default=-1) + 1
 
+    def conditions(self, x: Operand, ids: Operand, *_: Operand | None) -> Sequence[Condition]:
+        return alike("there is a segment id for each row", ids.shape, x.shape[:1])
+
     def nest(self, outs: tuple[Buffer, ...], x: Input, ids: Input, count: Input | None = None) -> tuple[Work, ...]:
         lowest = _lowest(x.dtype)
         empty = lowest if self.fill_mode is Fill.LOWEST else Const(0 if lowest.dtype.is_integer else 0.0, lowest.dtype)
@@ -100,9 +104,12 @@ class GroupedMatMul(LoopOp):
         if b.rank != 3 or a.rank != (3 if offsets is None else 2) or a.dtype is not b.dtype:
             found = f"{a.type} and {b.type}"
             raise ShapeError(f"GroupedMatMul: [T, K] with offsets or [G, M, K], and [G, N, K], got {found}")
-        if isinstance(a.shape[-1], int) and isinstance(b.shape[2], int) and a.shape[-1] != b.shape[2]:
-            raise ShapeError(f"GroupedMatMul: inner dimensions differ: {a.shape[-1]} and {b.shape[2]}")
         return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
+
+    def conditions(self, a: Operand, b: Operand, offsets: Operand | None = None) -> Sequence[Condition]:
+        groups = a.shape[0] if offsets is None else offsets.shape[0]
+        inner = (a.shape[-1], b.shape[2], "inner dimensions must be equal")
+        return [inner, (groups, b.shape[0], "there is a matrix for each group")]
 
     def nest(self, outs: tuple[Buffer, ...], a: Input, b: Input, offsets: Input | None = None) -> tuple[Work, ...]:
         (out,) = outs

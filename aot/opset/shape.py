@@ -54,7 +54,7 @@ class Reshape(Renaming):
         assert x is not None and target is not None
         if -1 in target.dims("Reshape: target shape"):
             return ()
-        return ((volume(self.infer(x, target).shape), volume(x.shape), "element counts"),)
+        return ((volume(self.infer(x, target).shape), volume(x.shape), "element counts must be equal"),)
 
     @staticmethod
     def _completed(shape: Shape, wanted: list[Dim]) -> Shape:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, at_most_equal, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.fourier import Transforms, indices
 from aot.opset.spectrum import half, mirrored
@@ -56,10 +58,13 @@ class STFT(LoopOp):
             raise ShapeError(f"STFT: the signal must have rank 1 or 2, got {x.type}")
         _check_window("STFT", window, frame)
         length = x.shape[-1]
-        if isinstance(length, int) and length < frame:
-            raise ShapeError(f"STFT: the signal must be as long as a frame of {frame}, got {length}")
         shape: list[Dim] = [(length - frame) // hop + 1, frame // 2 + 1]
         return TensorType(x.dtype, (*x.shape[:-1], *(shape[::-1] if self.transpose_frames else shape), 2))
+
+    def conditions(self, x: Operand, window: Operand, size: Operand, step: Operand) -> Sequence[Condition]:
+        frame = _scalar(size, "STFT: frame size")
+        short = at_most_equal("the window is at most as long as a frame", window.shape[0], frame)
+        return [at_least("the signal must be as long as a frame", x.shape[-1], frame), short]
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, window: Input, size: Input, step: Input) -> tuple[Work, ...]:
         frame, hop = size.operand().ints("STFT: frame size")[0], step.operand().ints("STFT: frame step")[0]
@@ -105,12 +110,18 @@ class ISTFT(LoopOp):
         frame, hop = _scalar(size, "ISTFT: frame size"), _scalar(step, "ISTFT: frame step")
         if x.rank not in (3, 4) or differs(x.shape[-1], 2):
             raise ShapeError(f"ISTFT: spectra must have rank 3 or 4, the last dimension 2, got {x.type}")
-        if isinstance(x.shape[-3], int) and x.shape[-3] != frame // 2 + 1:
-            raise ShapeError(f"ISTFT: a frame of {frame} has {frame // 2 + 1} numbers, got {x.shape[-3]}")
         _check_window("ISTFT", window, frame)
         count = (x.shape[-2] - 1) * hop + (0 if self.center else frame)
         full = count if length is None else _scalar(length, "ISTFT: signal length")
         return TensorType(x.dtype, (*x.shape[:-3], full))
+
+    def conditions(
+        self, x: Operand, window: Operand, size: Operand, step: Operand, length: Operand | None = None
+    ) -> Sequence[Condition]:
+        frame = _scalar(size, "ISTFT: frame size")
+        rule = f"a frame of {frame} has {frame // 2 + 1} complex numbers"
+        short = at_most_equal("the window is at most as long as a frame", window.shape[0], frame)
+        return [*alike(rule, (x.shape[-3], x.shape[-1]), (frame // 2 + 1, 2)), short]
 
     def nest(
         self, outs: tuple[Buffer, ...], x: Input, window: Input, size: Input, step: Input, length: Input | None = None

@@ -40,7 +40,7 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
         return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
-    return simplify(low), simplify(count if _known_order(low, high) else prim("max", count, 0))
+    return simplify(low), simplify(count if low == 0 else prim("max", as_expr(count, DType.I64), 0))
 
 
 def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: bool) -> tuple[Expr, Expr]:
@@ -93,10 +93,6 @@ def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
 def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slice:
     """For references: what `range_of` means."""
     return slice(start if start is None or step > 0 else max(start, -n), stop, step)
-
-
-def _known_order(low: Dim, high: Dim) -> bool:
-    return low == 0 or isinstance(high, int)
 
 
 @op("opset8")

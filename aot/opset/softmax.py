@@ -41,7 +41,8 @@ class Softmax(AlongAxis):
             return build.Divide(x, x)
         _, powers = exponentials(build, widened(build, x), self.axis)
         total = build.ReduceSum(powers, numbers(build, (self.axis,)), keep_dims=True)
-        return narrowed(build, build.Divide(powers, total), x.type.dtype)
+        share = build.Divide(build.const(1.0, total.type.dtype), total)  # a row needs one division
+        return narrowed(build, build.Multiply(powers, share), x.type.dtype)
 
     def reference(self, x: Array) -> Array:
         powers = np.exp(wide(x) - wide(x).max(self.axis, keepdims=True))

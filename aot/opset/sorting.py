@@ -66,7 +66,7 @@ class Selection(LoopOp):
         assert x is not None and k is not None
         count, extent = k.dims("TopK: k")[0], x.shape[axis_of(self.axis, x.rank, "TopK")]
         least = prim("min", as_expr(count, DType.I64), extent)
-        return ((least, count, "k and how many there are"),) if may_be_negative(count) else ()
+        return ((least, count, "k must not be above how many there are"),) if may_be_negative(count) else ()
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
         along = axis_of(self.axis, x.rank, "TopK")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.op import Condition, DecomposedOp, Elements, Input, LoopOp, Operand, Work, alike, fresh, op
 from aot.ir.types import Array, TensorType
 from aot.opset.slicing import Prefix
 from codegen.loops import Buffer, Space, cast, dense
@@ -56,6 +58,9 @@ class SparseFillWithin(LoopOp):
         single = TensorType(DType.I64, ())
         empty = TensorType(DType.BOOL, (rows,))
         return TensorType(indices.dtype, (most, 2)), TensorType(values.dtype, (most,)), empty, single
+
+    def conditions(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> Sequence[Condition]:
+        return alike("there is a pair of indices for each value", indices.shape, (values.shape[0], 2))
 
     def nest(
         self, outs: tuple[Buffer, ...], values: Input, shape: Input, indices: Input, default: Input

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
-from aot.ir.types import Array, Dim, Shape, TensorType, differs
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.fourier import Transforms, indices
 from codegen.loops import Buffer, Const, Expr, Var, as_expr, cast, prim, select
 from runtime.abi import DType
@@ -45,12 +46,15 @@ class FourierTransform(LoopOp):
 
     def axes(self, x: Operand, axes: Operand, complex_input: bool) -> tuple[int, ...]:
         rank = x.rank - complex_input
-        if rank < 1 or (complex_input and differs(x.shape[-1], 2)):
+        if rank < 1:
             raise ShapeError(f"{self.type}: the last of at least two dimensions must be 2, got {x.type}")
         found = axes.ints(f"{self.type}: axes")
         if any(not -rank <= a < rank for a in found) or len({a % rank for a in found}) != len(found) or not found:
             raise ShapeError(f"{self.type}: axes must be different ones of {rank} dimensions, got {list(found)}")
         return tuple(a % rank for a in found)
+
+    def conditions(self, x: Operand, *_: Operand | None) -> Sequence[Condition]:
+        return [] if isinstance(self, RDFT) else [(x.shape[-1], 2, "the last dimension must be 2: complex numbers")]
 
     def lengths(self, size: Operand | None, count: int) -> tuple[int, ...]:
         found = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")

@@ -1,28 +1,39 @@
-"""ReadValue, Assign: variables that a request keeps from one inference to the next."""
+"""ReadValue, Assign: variables that a request keeps from one inference to the next.
+
+Variables that bodies use, or whose sizes only run time knows, are carried from operation to operation by the pass
+`carry_variables`: what they are at first is read in parts, and what they are at last is written.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import Op, Operand, op
-from aot.ir.types import Array, Shape, TensorType, numpy_dtype
+from aot.ir.op import Operand, Stateful, op
+from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
+Now = Mapping[str, Array]
+Later = dict[str, Array]
+VARIES = -1  # a dimension of a variable that only run time knows
 
-class Stateful(Op):
-    """The value is not known before an inference, whatever the inputs are."""
 
-    pure: ClassVar[bool] = False
+class Read(Stateful):
+    """What a variable is, else the input."""
+
+    reference: ClassVar[Callable[..., Array]]
+
+    def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
+        return now[self.variable_id] if self.variable_id in now else self.reference(*arrays)
 
 
 @op("opset3", type="ReadValue")
-class ReadValue_3(Stateful):
+class ReadValue_3(Read):
     """The variable's value: in the first inference the input, later what the last one assigned."""
-
-    variable_id: str = ""
 
     def infer(self, initial: Operand) -> TensorType:
         return initial.type
@@ -32,10 +43,9 @@ class ReadValue_3(Stateful):
 
 
 @op("opset6", type="ReadValue")
-class ReadValue_6(Stateful):
+class ReadValue_6(Read):
     """As before, with a declared type; without an input the variable begins with zeros."""
 
-    variable_id: str = ""
     variable_type: DType = DType.F32
     variable_shape: Shape | None = None
 
@@ -56,7 +66,7 @@ class ReadValue_6(Stateful):
     def reference(self, initial: Array | None = None) -> Array:
         if initial is not None:
             return initial
-        shape = TensorType(self.variable_type, self.variable_shape).static_shape
+        shape = tuple(n if isinstance(n, int) else 0 for n in TensorType(DType.F32, self.variable_shape).shape)
         return np.zeros(shape, numpy_dtype(self.variable_type))
 
 
@@ -64,10 +74,86 @@ class ReadValue_6(Stateful):
 class Assign(Stateful):
     """Sets the variable for the next inference; passes its input on."""
 
-    variable_id: str = ""
-
     def infer(self, x: Operand) -> TensorType:
         return x.type
 
     def reference(self, x: Array) -> Array:
+        return x
+
+    def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
+        (x,) = arrays
+        assert x is not None
+        later[self.variable_id] = x
+        return x
+
+
+@dataclass(frozen=True)
+class Carried(Stateful):
+    """Part of a variable that is carried, with its type; VARIES where only run time knows a dimension."""
+
+    element_type: DType = DType.F32
+    dims: tuple[int, ...] = ()
+
+    @property
+    def varying(self) -> tuple[int, ...]:
+        """The dimensions that only run time knows."""
+        return tuple(k for k, n in enumerate(self.dims) if n == VARIES)
+
+    def kept(self, now: Now) -> Array:
+        """What is kept; nothing where a dimension varies, else zeros, of a variable that was never set."""
+        nothing = np.zeros([max(n, 0) for n in self.dims], numpy_dtype(self.element_type))
+        return now.get(self.variable_id, nothing)
+
+
+@op()
+class IsSet(Carried):
+    """Was the variable set by an earlier inference?"""
+
+    def infer(self) -> TensorType:
+        return TensorType(DType.BOOL, ())
+
+    def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
+        return np.array(self.variable_id in now)
+
+
+@op()
+class KeptSizes(Carried):
+    """[1 + dimensions that vary]: where the variable lies, in bytes of the request's state; then those dimensions."""
+
+    def infer(self) -> TensorType:
+        return TensorType(DType.I64, (1 + len(self.varying),))
+
+    def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
+        shape = self.kept(now).shape
+        return np.array([0, *(shape[k] for k in self.varying)], np.int64)
+
+
+@op()
+class KeptValue(Carried):
+    """What is kept of the variable, zeros if nothing is; the input, where dimensions vary, is its KeptSizes."""
+
+    def infer(self, sizes: Operand | None = None) -> TensorType:
+        shape: list[Dim] = list(self.dims)
+        if sizes is not None:
+            for k, n in zip(self.varying, sizes.dims("KeptValue: sizes")[1:], strict=True):
+                shape[k] = n
+        return TensorType(self.element_type, tuple(shape))
+
+    def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
+        return self.kept(now)
+
+
+@op(type="Assign")
+class AssignCarried(Carried):
+    """Sets the variable to x for the next inference where the second input holds; passes x on."""
+
+    def infer(self, x: Operand, condition: Operand) -> TensorType:
+        return x.type
+
+    def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
+        x, condition = arrays
+        assert x is not None
+        assert condition is not None
+        if condition.reshape(-1)[0]:
+            later[self.variable_id] = x
         return x

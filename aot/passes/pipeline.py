@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from aot.ir.graph import Graph
 from aot.passes.front.name_bodies import name_bodies
+from aot.passes.middle.carry_variables import carry_variables
 from aot.passes.middle.dead_code import dead_code
 from aot.passes.middle.decompose import decompose
 from aot.passes.middle.dedupe import dedupe
@@ -13,6 +14,7 @@ from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
 from aot.passes.middle.layout import layout
 from aot.passes.middle.settle_ranks import settle_ranks
+from aot.passes.middle.spell_strings import spell_strings
 from aot.passes.middle.trim_regions import trim_regions
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
@@ -35,10 +37,12 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         name_bodies,        # types inside of bodies have symbols of theirs
         "FrontFinish",
         "MiddleStart",
+        carry_variables,    # bodies have no variables for the passes below, and those have sizes
         inline_regions,     # what need not be control flow: passes below fuse across what was a body
         settle_ranks,       # no value has two ranks for the passes below; known conditions are gone
         trim_regions,       # bodies that stay lose what nobody reads
         dead_code,          # nothing below looks at what nobody reads
+        spell_strings,      # everything below knows numbers only
         fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed
         dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one
         canonicalize,       # patterns written out become the operations that the passes below know

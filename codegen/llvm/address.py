@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
 
-from codegen.index import Affine, bounds, depends_on, normal, weighted
+from codegen.expressions import loads
+from codegen.index import Affine, bounds, depends_on, exactly, normal, weighted
 from codegen.llvm.convert import MEMORY
+from codegen.llvm.seen import Seen
 from codegen.llvm.text import Block, Function, Value, integer
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 from runtime.errors import InternalError
@@ -51,6 +53,9 @@ class Addresses:
         # Terms that read memory, in the current straight-line code: what they are depends on the `within` around.
         self.here: dict[str, dict[object, Value]] = {}
         self.guard = ""
+        # by identity, of expressions, and of buffers and indices
+        self._sums: dict[int, Seen[Affine]] = {}
+        self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Seen[Access]]] = {}
         self.evaluate: Callable[[Expr], Value] = self._no_loads
 
     def _no_loads(self, atom: Expr) -> Value:
@@ -74,6 +79,14 @@ class Addresses:
             self.env[var] = known
 
     def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
+        """Of an element, where the code is now."""
+        key = id(buffer), id(index)
+        if key not in self._accesses:
+            sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
+            self._accesses[key] = buffer, index, Seen(*index, *buffer.start, *sizes)
+        return self._accesses[key][2].of(self.env, self.lane, lambda: self._access(buffer, index))
+
+    def _access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
         origin = buffer.origin
         parts = [self.scaled(i, stride) for i, stride in zip(index, buffer.strides, strict=True)]
         for i, stride in zip(buffer.start, buffer.strides, strict=False):
@@ -132,7 +145,15 @@ class Addresses:
         return self.scopes[level].values, self.scopes[level].head
 
     def normal(self, expr: Expr) -> Affine:
-        return normal(expr, self.env)
+        """In normal form, where the code is now."""
+        if isinstance(expr, Const):
+            return exactly(int(expr.value))
+        if isinstance(expr, Var) and expr in self.env:
+            return self.env[expr]
+        seen = self._sums.get(id(expr))
+        if seen is None:
+            seen = self._sums[id(expr)] = Seen(expr)
+        return seen.of(self.env, None, lambda: normal(expr, self.env))
 
     def level(self, atom: Expr) -> int:
         match atom:
@@ -230,6 +251,8 @@ class Addresses:
 
 def reads_memory(expr: Expr) -> bool:
     """Does an index read memory?"""
+    if not loads(expr):
+        return False
     match expr:
         case Load(buffer):
             return buffer.space is not Space.TABLE

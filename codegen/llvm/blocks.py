@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from codegen.expressions import loads
-from codegen.index import Affine
-from codegen.llvm.address import Access, reads_memory
+from codegen.index import Affine, exactly
+from codegen.llvm.address import Access, Addresses, reads_memory
 from codegen.llvm.convert import MEMORY, from_memory
+from codegen.llvm.lanes import lane_of
 from codegen.llvm.shuffle import transposed
-from codegen.llvm.text import Value, lanes_of, vector
+from codegen.llvm.text import Function, Value, lanes_of, vector
 from codegen.llvm.values import Values
 from codegen.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 
@@ -53,9 +54,19 @@ class Blocks(Values):
 
     kept: dict[object, _Column] | None = None
 
+    def __init__(self, function: Function, addresses: Addresses, half: bool, masks: bool) -> None:
+        super().__init__(function, addresses, half, masks)
+        self._tiles: dict[int, _Tile | None] = {}  # by identity of the unrolled loop
+
+    def tile(self, loop: For) -> _Tile | None:
+        """The store in an unrolled loop over vectors, if it is one of a tile."""
+        if id(loop) not in self._tiles:
+            self._tiles[id(loop)] = _tile(loop)
+        return self._tiles[id(loop)]
+
     def keeps_stores(self, loop: For) -> bool:
         """Are the stores of an unrolled loop over vectors kept until its end?"""
-        tile = _tile(loop)
+        tile = self.tile(loop)
         return tile is not None and tile.store.accumulate is None and not _rereads(tile.store)
 
     def keep(self, target: Access, value: Value) -> None:
@@ -94,14 +105,13 @@ class Blocks(Values):
 
     def read_blocks(self, loop: For) -> None:
         """Reads, for all iterations of an unrolled loop over vectors, what lies in rows along the unrolled axis."""
-        tile = _tile(loop)
+        tile = self.tile(loop)
         if tile is None or not isinstance(loop.var.extent, int) or loop.var.extent < LEAST or self.inside is not None:
             return
         saved = self.at.env.get(loop.var), self.at.env.get(tile.loop.var)
         for start, lanes in vectors(tile.loop):
             if lanes >= LEAST:
-                self.at.lane = Var("lane", lanes)
-                self.at.env[tile.loop.var] = Affine({self.at.lane: 1}, start)
+                self.at.lane, self.at.env[tile.loop.var] = lane_of(start, lanes)
                 for load in _unguarded(tile.store.value):
                     self._read_block(load, loop.var, tile)
         self.at.lane = None
@@ -116,7 +126,7 @@ class Blocks(Values):
             return
         accesses: list[Access] = []
         for k in range(var.low, var.extent):
-            self.at.env[var] = Affine({}, k)
+            self.at.env[var] = exactly(k)
             with self._bound((*tile.outside, *tile.inside)):
                 a = self.at.access(load.buffer, load.index)
             step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})

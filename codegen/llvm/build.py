@@ -34,7 +34,7 @@ from codegen.llvm.sizes import size_text
 from codegen.llvm.text import Function
 from codegen.llvm.workers import Workers
 from codegen.loops import Const, Kernel, Size, Var
-from codegen.program import Check, ConstantBlock, Program, Region, Rule, Tensor, Version
+from codegen.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
@@ -219,7 +219,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
         "scratch": scratch,
-        "state": program.state_bytes,
+        "variables": [_variable(v) for v in program.variables],
         "options": options,
         "toolchain": {"llvmlite": llvmlite.__version__, "llvm": version},
     }
@@ -232,6 +232,10 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 def _version(version: Version) -> dict[str, object]:
     return {"sizes": dict(version.sizes), "first": version.first, "end": version.end}
+
+
+def _variable(v: Kept) -> dict[str, object]:
+    return {"name": v.name, "dtype": v.dtype.value, "shape": list(v.shape), "flag": v.flag, "data": v.data}
 
 
 def _symbol(symbol: Var) -> dict[str, object]:
@@ -265,6 +269,7 @@ def _tensor(tensor: Tensor, align: int, late: Mapping[str, frozenset[str]]) -> d
         "names": list(tensor.names),
         "dtype": tensor.dtype.value,
         "shape": [{"late": size_text(d)} if made_of(d, late) else _dim(d) for d in tensor.shape],
+        **({"string": tensor.string} if tensor.string else {}),
     }
 
 

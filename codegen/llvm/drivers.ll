@@ -1,15 +1,17 @@
 ; Runs the calls of one model for one request.
 ;
-;   arena of a request:  buffers | turn | plan, if sizes vary | scratch of each thread | counters, for the calls of a segment
+;   arena of a request:  buffers | turn | plan, if sizes vary | scratch of each thread | counters of a segment's calls
+;   turn                 odd in every other inference: which way to go through large weights; any first content will do
 ;   plan                 for each call: units, and how many pieces are worth a chunk
 ;
-; Two counters a call, each a line: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw from the
-; front, odd ones from the back: so each works on the same part of the data from call to call. All go through the
-; calls of a segment in order and leave a call when done = chunks. One that was descheduled before it drew a ticket
+; Two counters a call, each a line: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw
+; from the front, odd ones from the back: so each works on the same part of the data from call to call. All go through
+; the calls of a segment in order and leave a call when done = chunks. One that was descheduled before it drew a ticket
 ; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
-%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64 } ; request, plan, scratch, counters, threads, pool, segment, turn
+; request, plan, scratch, counters, threads, pool, segment, turn
+%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64 }
 
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)

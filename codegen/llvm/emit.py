@@ -10,6 +10,7 @@ from __future__ import annotations
 from codegen.llvm.address import Addresses
 from codegen.llvm.memory import Stacks
 from codegen.llvm.registers import stored
+from codegen.llvm.seen import unified
 from codegen.llvm.statements import Statements
 from codegen.llvm.text import Function, Value, local
 from codegen.loops import Kernel, Var
@@ -40,6 +41,6 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     function.block = body
     half = target is not None and target.converts_half
     masks = target is not None and target.masks
-    Statements(function, addresses, stacks, half, masks).block(kernel.body)
+    Statements(function, addresses, stacks, half, masks).block(unified(kernel.body))
     stacks.finish()
     return function

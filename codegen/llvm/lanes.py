@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 
 from codegen.expressions import variables
-from codegen.index import Affine, bounds, normal
+from codegen.index import Affine, bounds, exactly, normal
 from codegen.llvm.address import Access, Addresses, reads_memory
 from codegen.llvm.convert import cast
-from codegen.llvm.text import Function, Value, constants, integer, is_constant
+from codegen.llvm.text import Function, Value, constants, integer, is_constant, lanes_of
 from codegen.loops import Buffer, Expr, Prim, Var
 from runtime.abi import DType
 
@@ -54,7 +55,7 @@ class Lanes(ABC):
         assert lane is not None
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
             return None
-        parts = [normal(a.expr(), {lane: Affine({}, i)}) for i in range(self.width)]
+        parts = [normal(a.expr(), {lane: exactly(i)}) for i in range(self.width)]
         steps = [p.plus(parts[0], -1) for p in parts]
         return None if any(s.terms for s in steps) else [s.const for s in steps]
 
@@ -109,7 +110,7 @@ class Lanes(ABC):
     def _narrowed(self, v: Value, dtype: DType) -> Value:
         if dtype is WIDE:
             return v
-        if is_constant(v):
+        if is_constant(v) and lanes_of(v.type) == 1:
             return integer((int(v.name) + _LIMIT) % (2 * _LIMIT) - _LIMIT, "i32")
         return cast(self.f, WIDE, NARROW, v)
 
@@ -126,6 +127,13 @@ class Lanes(ABC):
         small = _span(a.buffer) < _LIMIT // 2 and low > -_LIMIT // 2 and high < _LIMIT // 2
         found = self.numbers(moving, NARROW if small else WIDE)
         return self.at.pointer(common), self.wide(found, self.width)
+
+
+@lru_cache(maxsize=1 << 10)
+def lane_of(start: int, lanes: int) -> tuple[Var | None, Affine]:
+    """The lane of a vector whose first element is `start`, and its index; equal ones are one object."""
+    lane = Var("lane", lanes) if lanes > 1 else None
+    return lane, exactly(start) if lane is None else Affine({lane: 1}, start)
 
 
 def fits(a: Affine) -> bool:

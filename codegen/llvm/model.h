@@ -9,7 +9,7 @@ $signature
  */
 #ifndef AOT_ABI
 #define AOT_ABI $abi
-#define AOT_CAPACITY $capacity /* returned by `infer`: call `shapes`, `arena_size`, `output_sizes` and `infer` again */
+#define AOT_CAPACITY $capacity /* returned by `infer`: call `shapes`, all `_size`s and `infer` again */
 #define AOT_WEIGHTS_OFFSET $weights_offset
 #include <stdint.h>
 
@@ -19,7 +19,7 @@ struct aot_request {
     void *const *outputs;
     int64_t *symbols;       /* sizes that vary, as `shapes` gives them; those that `infer` computes are written here */
     void *arena;            /* arena_size(symbols, threads) bytes at a multiple of 64 */
-    void *state;            /* state_bytes at a multiple of 64, zero before the first inference */
+    void *state;            /* state_size(symbols) bytes at a multiple of 64: zero at first and wherever it has grown */
     void *pool;             /* of any model with this ABI version, or null: the caller works alone */
     int64_t threads;        /* as given to arena_size */
     uint64_t *profile;      /* null, or begin and end in nanoseconds for each of call_count calls */
@@ -43,7 +43,7 @@ struct aot_model {
     const struct aot_descriptor *outputs;
     int64_t symbol_count;
     int64_t call_count;
-    int64_t state_bytes;
+    int64_t (*state_size)(const int64_t *symbols);
     int32_t (*infer)(const struct aot_request *);
     int32_t (*shapes)(const int64_t *input_dims, int64_t *symbols, int64_t *output_dims);
     int64_t (*arena_size)(const int64_t *symbols, int64_t threads);

@@ -141,7 +141,6 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
         "outputs": "ptr @outputs",
         "symbol_count": f"i64 {len(program.stored)}",
         "call_count": f"i64 {len(program.calls)}",
-        "state_bytes": f"i64 {program.state_bytes}",
         "weights": f"ptr {weights}",
         "weights_bytes": f"i64 {program.constant_bytes}",
     }

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from codegen.expressions import variables, walk
+from codegen.expressions import loads, variables
 from codegen.index import Affine, normal
 from codegen.llvm.convert import REGISTER
 from codegen.llvm.text import Function, Value, vector
-from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Stmt, Store, Var, While
+from codegen.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, Var, While
 from runtime.abi import DType
 
 Cell = tuple[int, int]
@@ -99,15 +99,13 @@ def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozens
 
 
 def _reads_known(roots: tuple[Expr, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
-    return all(
-        _is_known(buffer, e.index, env, known) for e in walk(*roots) if isinstance(e, Load) and e.buffer == buffer
-    )
+    return all(_is_known(buffer, x.index, env, known) for x in loads(*roots) if x.buffer == buffer)
 
 
 def _is_known(buffer: Buffer, index: tuple[Expr, ...], env: dict[Var, Affine], known: frozenset[Var]) -> bool:
     starts = buffer.start or (None,) * len(index)
     for i, start in zip(index, starts, strict=True):
         offset = normal(i, env) if start is None else normal(i, env).plus(normal(start, env), -1)
-        if any(isinstance(e, Load) for e in walk(*offset.terms)) or not variables(*offset.terms) <= known:
+        if loads(*offset.terms) or not variables(*offset.terms) <= known:
             return False
     return True

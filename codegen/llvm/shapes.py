@@ -2,6 +2,7 @@
 
     shapes        input dimensions -> symbols, initial capacities, sizes that need no more; output dimensions
     output_sizes  bytes of each output at most         output_dims  what the last inference made of them
+    state_size    bytes of the variables
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from runtime.errors import InternalError, UnsupportedError
 
 def size_functions(program: Program) -> list[str]:
     """All of them, as LLVM text."""
-    return [_buffer_bytes(program), _symbols_fit(program), _shapes(program), _sizes(program), _dims(program)]
+    bytes = _bytes("buffer_bytes", program, program.arena_bytes), _bytes("state_size", program, program.state_bytes)
+    return [*bytes, _symbols_fit(program), _shapes(program), _sizes(program), _dims(program)]
 
 
 def function_text(head: str, lines: Sequence[str], end: str) -> str:
@@ -71,11 +73,12 @@ def _volume(tensor: Tensor) -> Size:
     return total
 
 
-def _buffer_bytes(program: Program) -> str:
-    code = symbol_code(program, [program.arena_bytes])
-    value = code.operand(program.arena_bytes)
+def _bytes(name: str, program: Program, size: Size) -> str:
+    """A number of bytes, in whole lines."""
+    code = symbol_code(program, [size])
+    value = code.operand(size)
     code.lines += [f"%up = add i64 {value}, {abi.ARENA_ALIGN - 1}", f"%whole = and i64 %up, -{abi.ARENA_ALIGN}"]
-    return function_text("define internal i64 @buffer_bytes(ptr %symbols) nounwind {", code.lines, "ret i64 %whole")
+    return function_text(f"define internal i64 @{name}(ptr %symbols) nounwind {{", code.lines, "ret i64 %whole")
 
 
 def _symbols_fit(program: Program) -> str:
@@ -150,7 +153,7 @@ def _store_sizes(program: Program, code: SizeCode) -> None:
 
 def _room(program: Program, code: CheckedSizeCode) -> str:
     """An i1: no size overflows, and arena and outputs fit into what a machine can address."""
-    sizes = [program.arena_bytes, *(_volume(t) for t in program.outputs)]
+    sizes = [program.arena_bytes, program.state_bytes, *(_volume(t) for t in program.outputs)]
     fit = "true"
     for size in sizes:
         if isinstance(size, Var | Prim):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from codegen.llvm.text import Function, Value, lanes_of, scalar_of, vector
 
+
 def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
     """First element and length of loads that bring the elements at `places`; none reads beyond the outermost ones."""
     low, high, width = min(places), max(places), len(places)

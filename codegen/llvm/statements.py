@@ -7,17 +7,18 @@
 
 from __future__ import annotations
 
-from codegen.index import Affine, bounds, decide
+from codegen.index import Affine, bounds, decide, exactly
 from codegen.llvm.address import Access, reads_memory
 from codegen.llvm.blocks import Blocks, vectors
 from codegen.llvm.convert import to_memory
+from codegen.llvm.lanes import lane_of
 from codegen.llvm.memory import Stacks
 from codegen.llvm.registers import Cell, Cells, fits_registers, stored
 from codegen.llvm.text import Block, Function, Value, integer, lanes_of
 from codegen.llvm.values import ZERO, cell
 from codegen.llvm.address import Addresses
 from codegen.loops import (
-    Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
+    Alloc, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
 )
 from runtime.errors import InternalError
 
@@ -37,24 +38,30 @@ class Statements(Blocks):
             match stmt:
                 case Store():
                     self.store(stmt)
-                case Prefetch():
-                    self.prefetch(stmt)
                 case Let():
                     self.let(stmt)
-                case For(kind=LoopKind.VECTOR):
-                    self.vector(stmt)
-                case For(kind=LoopKind.UNROLLED):
-                    self.unrolled(stmt)
-                case For(kind=LoopKind.PARALLEL):
-                    self.share(stmt)
-                case For(var):
-                    self.serial(stmt, integer(var.low), self.at.size(_extent(var)), self.certain(var))
-                case While():
-                    self.repeat(stmt)
+                case For():
+                    self.loop(stmt)
                 case Alloc():
                     self.alloc(stmt)
                 case If():
                     self.guard(stmt)
+                case Prefetch():
+                    self.prefetch(stmt)
+                case While():
+                    self.repeat(stmt)
+
+    def loop(self, loop: For) -> None:
+        var = loop.var
+        match loop.kind:
+            case LoopKind.VECTOR:
+                self.vector(loop)
+            case LoopKind.UNROLLED:
+                self.unrolled(loop)
+            case LoopKind.PARALLEL:
+                self.share(loop)
+            case LoopKind.SERIAL:
+                self.serial(loop, integer(var.low), self.at.size(_extent(var)), self.certain(var))
 
     def let(self, let: Let) -> None:
         if self.at.lane is None and reads_memory(let.value):
@@ -123,7 +130,7 @@ class Statements(Blocks):
         outer, self.kept = self.kept, {} if self.keeps_stores(loop) else None
         saved = self.at.env.get(var)
         for i in range(var.low, var.extent):
-            self.at.env[var] = Affine({}, i)
+            self.at.env[var] = exactly(i)
             self.block(loop.body)
         self.restore(var, saved)
         kept, self.kept = self.kept, outer
@@ -136,8 +143,7 @@ class Statements(Blocks):
             raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
         saved = self.at.env.get(var)
         for start, lanes in vectors(loop):
-            self.at.lane = Var("lane", lanes) if lanes > 1 else None
-            self.at.env[var] = Affine({self.at.lane: 1} if self.at.lane else {}, start)
+            self.at.lane, self.at.env[var] = lane_of(start, lanes)
             self.block(loop.body)
         self.at.lane = None
         self.restore(var, saved)
@@ -346,11 +352,8 @@ class Statements(Blocks):
 
     def is_absent(self, term: Expr) -> bool:
         """A product with a structural zero."""
-        match term:
-            case Prim("mul", (Load(Buffer(space=Space.TABLE)) as factor, _)):
-                return self.expr(factor).name == ZERO
-            case _:
-                return False
+        factor = term.args[0] if isinstance(term, Prim) and term.fn == "mul" else None
+        return isinstance(factor, Load) and factor.buffer.space is Space.TABLE and self.expr(factor).name == ZERO
 
     def write(self, a: Access, value: Value, lanes: int) -> None:
         name = a.buffer.name

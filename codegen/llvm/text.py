@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import copysign
 from struct import pack, unpack
 from typing import NamedTuple
 
@@ -24,19 +26,23 @@ class Block:
     end: str = ""
 
 
+@lru_cache(maxsize=1 << 12)
 def vector(scalar: str, lanes: int) -> str:
     """The type of `lanes` scalars."""
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
+@lru_cache(maxsize=1 << 12)
 def lanes_of(type_: str) -> int:
     return int(type_[1:].split(" ", 1)[0]) if type_[0] == "<" else 1
 
 
+@lru_cache(maxsize=1 << 12)
 def scalar_of(type_: str) -> str:
     return type_[1:-1].split(" ")[2] if type_[0] == "<" else type_
 
 
+@lru_cache(maxsize=1 << 12)
 def integer(value: int, type_: str = "i64") -> Value:
     """An integer constant, the same in every lane."""
     return _splat(str(value), type_)
@@ -48,6 +54,12 @@ def truth(value: bool) -> Value:
 
 def number(value: float, type_: str) -> Value:
     """A float constant, the same in every lane; in hexadecimal, which is exact."""
+    return _number(value, copysign(1.0, value), type_)
+
+
+@lru_cache(maxsize=1 << 12)
+def _number(value: float, sign: float, type_: str) -> Value:
+    """`sign` tells 0.0 and -0.0 apart, which are equal."""
     if scalar_of(type_) == "float":
         try:
             value = unpack("<f", pack("<f", value))[0]
@@ -190,6 +202,7 @@ class Function:
         return "\n".join([*lines, "}", ""])
 
 
+@lru_cache(maxsize=1 << 12)
 def suffix(type_: str) -> str:
     """How intrinsics spell a type."""
     lanes, scalar = lanes_of(type_), scalar_of(type_)

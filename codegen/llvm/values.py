@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 from codegen.index import Affine, decide, is_index, normal
 from codegen.llvm.address import Access, Addresses, fixed, reads_memory
@@ -23,7 +24,7 @@ from codegen.llvm.shuffle import near, shuffled
 from codegen.llvm.text import (
     Function, Value, constants, is_constant, lanes_of, number, suffix, vector,
 )  # fmt: skip
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.mathlib import MATHLIB, template
 from runtime.abi import DType
 from runtime.errors import InternalError
@@ -31,6 +32,7 @@ from runtime.errors import InternalError
 ZERO, ONE, MINUS_ONE = "0x0000000000000000", "0x3FF0000000000000", "0xBFF0000000000000"
 MASKED = ("float", "double", "i32", "i64")
 Key = tuple[Expr, str]
+K = TypeVar("K")
 
 
 class Values(Lanes):
@@ -42,7 +44,7 @@ class Values(Lanes):
         self.half = half
         self.masks = masks
         self.registers: dict[str, Cells] = {}
-        self.loaded: dict[str, dict[object, Value]] = {}  # by buffer, of the current straight-line code
+        self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
         self.memo: dict[Key, Value] = {}  # of one statement
         self.condition: Value | None = None
@@ -88,15 +90,16 @@ class Values(Lanes):
     def known(self, buffer: Buffer, key: object) -> Value | None:
         """What was read of a buffer before, behind the same guards or fewer."""
         found = self.loaded.get(buffer.name)
-        return next((found[key, g] for g in self.guards() if (key, g) in found), None) if found else None
+        return self.behind(key, found) if found else None
 
-    def guards(self) -> Iterator[str]:
-        """The conditions of the `within` around, from the innermost to none."""
+    def behind(self, key: K, found: dict[tuple[K, str], Value]) -> Value | None:
+        """What was made of `key` behind the conditions of the `within` around, or some of them."""
         name = self.at.guard
         while name:
-            yield name
+            if (key, name) in found:
+                return found[key, name]
             name = self.outer.get(name, "")
-        yield ""
+        return found.get((key, ""))
 
     def raw(self, a: Access, lanes: int, inside: Value | None) -> Value:
         type_ = vector(MEMORY[a.buffer.dtype], lanes)
@@ -231,48 +234,43 @@ class Values(Lanes):
 
     def expr(self, expr: Expr) -> Value:
         """Equal sub-expressions are emitted once per statement."""
-        for guard in self.guards():
-            if (expr, guard) in self.memo:
-                return self.memo[expr, guard]
-        value = self._expr(expr)
-        self.memo[expr, self.at.guard] = value
+        value = self.behind(expr, self.memo)
+        if value is None:
+            value = self.memo[expr, self.at.guard] = self._expr(expr)
         return value
 
     def _expr(self, expr: Expr) -> Value:
-        match expr:
-            case Const(value, dtype):
-                return constant(value, dtype)
-            case Load():
-                return self.load(expr)
-            case Var():
-                return self.index(expr)
-            case Prim() if expr.dtype is DType.I64 and is_index(expr):
-                return self.index(expr)
-            case Prim():
-                return self.primitive(expr)
-            case Reduce():
-                raise InternalError("emit: a reduction must be turned into loops first")
+        if isinstance(expr, Load):
+            return self.load(expr)
+        if isinstance(expr, Prim):
+            return self.index(expr) if expr.dtype is DType.I64 and is_index(expr) else self.primitive(expr)
+        if isinstance(expr, Const):
+            return constant(expr.value, expr.dtype)
+        if isinstance(expr, Var):
+            return self.index(expr)
+        raise InternalError("emit: a reduction must be turned into loops first")
 
     def primitive(self, expr: Prim) -> Value:
-        match expr:
-            case Prim("add", (Prim("mul", (a, b)), c)) | Prim("add", (c, Prim("mul", (a, b)))) if expr.dtype.is_float:
-                return self.fma(expr.dtype, self.expr(a), self.expr(b), self.expr(c))
-            case Prim("within", (index, bound, value, *other)):
+        fn, args, dtype = expr.fn, expr.args, expr.dtype
+        match fn, args:
+            case "add", (Prim("mul", (a, b)), c) | (c, Prim("mul", (a, b))) if dtype.is_float:
+                return self.fma(dtype, self.expr(a), self.expr(b), self.expr(c))
+            case "within", (index, bound, value, *other):
                 return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
-            case Prim("select", (condition, yes, no)):
+            case "select", (condition, yes, no):
                 return self.select(condition, yes, no)
-            case Prim("cast", (a,), dtype) if self.moves(a) and is_index(a) and fits(self.at.normal(a)):
+            case "cast", (a,) if self.moves(a) and is_index(a) and fits(self.at.normal(a)):
                 return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
-            case Prim("cast", (a,), dtype):
+            case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
-            case Prim("bits", (a,), dtype):
+            case "bits", (a,):
                 return bits(self.f, a.dtype, dtype, self.expr(a))
-            case Prim(fn, args, DType.BOOL) if (known := decide(expr, self.at.env)) is not None:
+            case _ if dtype is DType.BOOL and (known := decide(expr, self.at.env)) is not None:
                 return constant(known, DType.BOOL)
-            case Prim(fn, args) if (fn, args[0].dtype) in MATHLIB:
+            case _ if (fn, args[0].dtype) in MATHLIB:
                 return self.function(fn, args)
-            case Prim(fn, args):
-                return self.apply(fn, args[0].dtype, *(self.expr(a) for a in args))
+            case _:
+                return self.apply(fn, args[0].dtype, *[self.expr(a) for a in args])
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """A function of `codegen.mathlib`: its expression, with the arguments in place of its parameters."""
@@ -330,8 +328,8 @@ class Values(Lanes):
         """A scalar primitive on operands of type `dtype`."""
         if fn not in SCALAR:
             raise InternalError(f"emit: no rule for {fn} of {dtype.value}")
-        lanes = max(lanes_of(a.type) for a in args)
-        return SCALAR[fn](self.f, dtype, *(self.wide(a, lanes) for a in args))
+        lanes = max([lanes_of(a.type) for a in args])
+        return SCALAR[fn](self.f, dtype, *[self.wide(a, lanes) for a in args])
 
     def fma(self, dtype: DType, a: Value, b: Value, c: Value) -> Value:
         """a * b + c; with a constant factor 1 or a constant zero to start from, less than that."""

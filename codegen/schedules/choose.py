@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from codegen.define import Definition, Group
 from codegen.expressions import variables
@@ -27,6 +28,11 @@ NOTHING: frozenset[Var] = frozenset()
 
 def choose(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
     """The schedule of a kernel's work; `constants` may be packed at compile time."""
+    return _chosen(work, target, constants)
+
+
+@lru_cache(maxsize=1 << 8)  # layers that repeat have equal works
+def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
     if isinstance(work, Group):
         return _group(work, target, constants, NOTHING)
     return _definition(work, target, constants, NOTHING)

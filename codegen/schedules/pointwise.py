@@ -9,6 +9,7 @@ from math import lcm, prod
 
 from codegen.access import Access, known, reads, runs_on, store, varies
 from codegen.define import Definition
+from codegen.expressions import variables
 from codegen.loops import Expr, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
@@ -102,11 +103,10 @@ def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
 def _across(
     inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]
 ) -> Var | None:
-    """The axis along which a load runs that is far apart along the lanes: such tiles are transposed in registers."""
+    """The axis along which an access runs that is far apart along the lanes: such tiles are transposed in registers."""
     if prod(known(a.extent if a.extent is not None else 1) for a in inner) < LEAST:
         return None
-    read = [x for x in accesses if x.load is not None and x.buffer.name not in constants]
-    far = [x for x in read if _far(x.steps.get(inner[-1]))]
+    far = [x for x in accesses if x.buffer.name not in constants and _far(x.steps.get(inner[-1]))]
     for a in order:
         if any(x.steps.get(a) == 1 for x in far) and not varies((a,)):
             row = _together(a, [other for other in order if other is not a], accesses)
@@ -170,6 +170,11 @@ def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> b
         if a is None or b is None or a != first.extent * b:
             return False
     return True
+
+
+def packable(x: Access, a: Var) -> bool:
+    """Is `a` one plain dimension of the load, and in no other?"""
+    return x.load is not None and a in x.load.index and sum(a in variables(i) for i in x.load.index) == 1
 
 
 def packs(

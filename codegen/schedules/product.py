@@ -16,14 +16,15 @@ from math import prod
 
 from codegen.access import Access, known, reads, runs_on, store, varies
 from codegen.define import Definition
-from codegen.expressions import variables
-from codegen.loops import Buffer, Var
+from codegen.index import normal
+from codegen.loops import Buffer, Load, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.pointwise import MOST, fresh, lane_count, packs
+from codegen.schedules.pointwise import MOST, fresh, lane_count, packable, packs
 from codegen.target import Target
 
 HIGHEST = 14  # rows of a register tile: more would only spend loads
 MANY = 3  # tiles
+LOW = 6  # rows of tiles that are balanced, however many there are
 WINDOW = 32  # points of a reduction that are written out
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
@@ -50,7 +51,7 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
         return None
     lanes = lane_count(d, target)
     if form.window:
-        return _window(d, form, lanes, constants, shared)
+        return _window(d, form, lanes, target, constants, shared)
     return _matrix(d, form, lanes, target, constants, shared)
 
 
@@ -84,23 +85,13 @@ def _form(d: Definition, constants: frozenset[str], shared: frozenset[Var], lane
 
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
-    for x in body:
-        packable = x.buffer.name in constants and x.load is not None and _packable(x, a)
-        if x.steps[a] not in (0, 1) and not packable:
-            return False
-    return True
+    return all(x.steps[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) for x in body)
 
 
 def _close(x: Access, a: Var) -> bool:
     """Do the lanes lie so near each other that they are shuffled out of a few vectors?"""
     step = x.steps[a]
     return step is not None and 0 < step < MOST
-
-
-def _packable(x: Access, a: Var) -> bool:
-    """Is `a` one plain dimension of the load, and in no other?"""
-    assert x.load is not None
-    return a in x.load.index and sum(a in variables(i) for i in x.load.index) == 1
 
 
 def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
@@ -110,7 +101,9 @@ def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
     return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
 
 
-def _window(d: Definition, form: _Form, lanes: int, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+def _window(
+    d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule:
     """Windows over channels: a vector of channels times a tile of pixels, the window written out."""
     width = _width(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
@@ -120,15 +113,39 @@ def _window(d: Definition, form: _Form, lanes: int, constants: frozenset[str], s
         tile.append(_row_tile(form.rows[-1:], rows[-1], _pixels(extent(form.rows[-1]), 7)))
     small = prod(extent(a) for a in form.sums) <= WINDOW
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
+    channels = _channels(d, form, width, target, constants) if not shared else 0
     return Schedule(
         fuse=tuple(fuse),
+        blocks=((form.lane.name, channels),) if channels else (),
         order=order,
         tile=tuple(tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
         lanes=(form.lane.name, width),
         pack=packs(reads(d), form.lane, constants, width, form.sums),
-        parallel=None if shared else (rows[0] if rows else form.lane.name),
+        parallel=None if shared else (rows[0] if rows and not channels else form.lane.name),
     )
+
+
+def _channels(d: Definition, form: _Form, width: int, target: Target, constants: frozenset[str]) -> int:
+    """How many channels' rows stay in the cache until the last window has read them; 0 for all."""
+    if varies((*form.rows, form.lane, *form.sums)):
+        return 0
+    read = [x.load for x in reads(d, body=True) if x.load is not None and x.load.buffer.name not in constants]
+    held = max((_between(x, form) * x.buffer.dtype.compute.bytes for x in read), default=0)
+    channels = extent(form.lane)
+    if held * channels <= target.l2 // 2:
+        return 0
+    most = min(target.l2 // 2 // held, channels // (4 * target.cores))
+    return next((n for n in _parts(channels) if n % (2 * width) == 0 and n <= most), 0)
+
+
+def _between(x: Load, form: _Form) -> int:
+    """Elements that windows read between two points of the outer rows, for one channel."""
+    count, moving = 1, (*form.rows[-1:], *form.sums)
+    for i in x.index:
+        terms = normal(i, {}).terms
+        count *= 1 + sum(abs(terms.get(a, 0)) * (extent(a) - 1) for a in moving)
+    return count
 
 
 def _width(n: int, lanes: int) -> int:
@@ -233,8 +250,8 @@ def _loops(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, 
 
 
 def _row_tile(rows: Sequence[Var], name: str, height: int) -> Tile:
-    """Many rows of a number that run time tells are cut, which takes five loops; few are balanced, a loop a height."""
-    many = varies(rows) and prod(map(extent, rows)) >= MANY * height
+    """Rows of a number that run time tells are balanced, a loop a height; many of tall tiles are cut: five loops."""
+    many = height > LOW and varies(rows) and prod(map(extent, rows)) >= MANY * height
     return Tile(name, height, Tail.CUT if many else Tail.BALANCE)
 
 
@@ -303,12 +320,14 @@ def _bytes(buffer: Buffer) -> int:
     return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes
 
 
-
 def _blocks(d: Definition, form: _Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
     """Where the rows' operand would not stay in the cache: a piece of the sum that does, for several panels in turn.
 
-    With it stay the panel in use, the next one, and the accumulators of a block.
+    With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
+    rows from for each panel, and what blocks cost in accumulators is saved.
     """
+    if target.near_l3 and _passing(d, form) <= target.l3 // (2 * target.cores):
+        return ()
     panels, rest = divmod(extent(form.lane), width)
     if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or d.where or rest:
         return ()
@@ -330,5 +349,6 @@ def _parts(n: int) -> list[int]:
 
 
 def _passing(d: Definition, form: _Form) -> int:
-    """Bytes of the largest operand of the rows: all of it passes by for each panel."""
-    return max((_bytes(x.buffer) for x in reads(d, body=True) if not x.moves(form.lane)), default=0)
+    """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
+    rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
+    return max((_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

@@ -9,7 +9,7 @@ from codegen.access import known, reads
 from codegen.define import Definition
 from codegen.loops import Var
 from codegen.schedule import Schedule
-from codegen.schedules.pointwise import lane_count
+from codegen.schedules.pointwise import lane_count, packable, packs
 from codegen.target import Target
 
 PARTIALS = 4
@@ -20,19 +20,24 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     outer = [a for a in d.axes if a not in shared]
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
-    axis = _along(d)
+    axis = _along(d, constants)
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel)
     lanes = lane_count(d, target)
     while lanes > known(axis.extent if axis.extent is not None else 1):
         lanes //= 2
-    return Schedule(order=order, lanes=(axis.name, lanes), partials=PARTIALS, parallel=parallel)
+    return Schedule(
+        order=order, lanes=(axis.name, lanes), partials=PARTIALS, parallel=parallel,
+        pack=packs(reads(d, body=True), axis, constants, lanes),
+    )  # fmt: skip
 
 
-def _along(d: Definition) -> Var | None:
-    """The reduction axis along which the loads move by 0 or 1."""
+def _along(d: Definition, constants: frozenset[str]) -> Var | None:
+    """The reduction axis along which the loads move by 0 or 1, or can be packed."""
     assert d.reduction is not None
-    accesses = reads(d, body=True)
-    steps = {a: {x.steps.get(a) for x in accesses} for a in d.reduction.axes}
-    fitting = [a for a in d.reduction.axes if 1 in steps[a] <= {0, 1}]
-    return max(fitting, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)
+    found: list[Var] = []
+    for a in d.reduction.axes:
+        steps = [x.steps.get(a) for x in reads(d, body=True) if not (x.buffer.name in constants and packable(x, a))]
+        if 1 in steps and {*steps} <= {0, 1}:
+            found.append(a)
+    return max(found, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)

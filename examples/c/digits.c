@@ -94,7 +94,7 @@ int main(int count, char **arguments) {
         return 4;
     }
     float *pixels = memory(PIXELS * sizeof *pixels), *scores = memory(DIGITS * sizeof *scores);
-    void *arena = memory(model->arena_size(NULL, THREADS)), *state = memory(model->state_bytes);
+    void *arena = memory(model->arena_size(NULL, THREADS)), *state = memory(model->state_size(NULL));
     void *pool = model->pool_create(THREADS);
     if (!pixels || !scores || !arena || !state || !pool) {
         fprintf(stderr, "out of memory\n");

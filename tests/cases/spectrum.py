@@ -36,6 +36,7 @@ CASES = [
     Case(RDFT(), [(F32, (3, 8, 5)), ints(0, 1), ints(4, 6)], LOOSE),
     Case(RDFT(), [(F32, ("n=3", 64)), ints(1)], LOOSE),
     Case(IRDFT(), [(F32, (3, 5, 2)), ints(-1)], LOOSE),
+    Case(IRDFT(), [(F32, (4, 5, 6, 2)), ints(-1)], LOOSE),
     Case(IRDFT(), [(F32, (3, 5, 6, 2)), ints(0, 2), ints(-1, 9)], LOOSE),
     Case(IRDFT(), [(F32, (3, 5, 6, 2)), ints(2, 1), ints(8, 4)], LOOSE),
     Case(STFT(transpose_frames=False), [(F32, (2, 60)), HANN, FRAME, np.array(5)], LOOSE),

@@ -41,7 +41,7 @@ int main(int count, char **arguments) {
     for (int64_t i = 0; i < model->output_count; i++)
         outputs[i] = memory(bytes_of(&model->outputs[i]));
     void *pool = model->pool_create(THREADS), *arena = memory(model->arena_size(NULL, THREADS));
-    struct aot_request request = {inputs, outputs, NULL, arena, memory(model->state_bytes), pool, THREADS, NULL};
+    struct aot_request request = {inputs, outputs, NULL, arena, memory(model->state_size(NULL)), pool, THREADS, NULL};
     for (int run = 0; run < 3; run++) {
         int32_t code = model->infer(&request);
         if (code) {

@@ -7,8 +7,6 @@ import pytest
 
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
-from aot.opset.state import Assign
-from runtime.errors import UnsupportedError
 from tests.dynamic.loops import NETWORKS, ROW, remembering
 from tests.dynamic.networks import check, compiled
 
@@ -37,15 +35,6 @@ def test_state_and_loops() -> None:
         arrays = [np.array(n, np.int64), ROW]
         (expected,) = interpret(remembering(), arrays, state=kept)
         np.testing.assert_allclose(request.infer(arrays)[0], expected, rtol=1e-6)
-
-
-def test_a_body_sets_no_variable() -> None:
-    graph = remembering()
-    (loop,) = (n for n in graph.nodes.values() if n.type == "Loop")
-    body = loop.regions["body"]
-    body.add(Assign("w"), body.results[0].source(0))
-    with pytest.raises(UnsupportedError, match="Assign: a variable inside of a body is not supported"):
-        compiled(graph)
 
 
 def test_the_time_of_a_call_is_that_of_all_its_iterations() -> None:

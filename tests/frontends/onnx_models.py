@@ -17,6 +17,30 @@ from aot.ir.interpret import interpret
 Array = NDArray[Any]
 
 
+class Numbers:
+    """Arrays of random numbers, the same in each run."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def f32(self, *shape: int, size: float = 1.0) -> Array:
+        return (self.rng.standard_normal(shape) * size).astype(np.float32)
+
+    def u8(self, *shape: int) -> Array:
+        return self.rng.integers(0, 256, shape).astype(np.uint8)
+
+    def i8(self, *shape: int) -> Array:
+        return self.rng.integers(-128, 128, shape).astype(np.int8)
+
+    def i7(self, *shape: int) -> Array:
+        """For weights: ONNX Runtime adds two products in 16 bits on machines without VNNI, which 8 bits overflow."""
+        return self.rng.integers(-64, 64, shape).astype(np.int8)
+
+
+def i64(*values: int) -> Array:
+    return np.array(values, np.int64)
+
+
 def model(
     nodes: list[onnx.NodeProto], inputs: dict[str, Array | tuple[Any, ...]], outputs: list[str],
     constants: dict[str, Array] | None = None, opset: int = 17, domain: str = "", **more: Any,
@@ -39,14 +63,14 @@ def save(folder: Path, made: onnx.ModelProto) -> Path:
     return path
 
 
-def converted(path: Path) -> Graph:
+def converted(path: Path, seed: int | None = None) -> Graph:
     """The graph after the front passes."""
     graph = read_model(path)
-    for run in front_passes():
+    for run in front_passes(seed):
         run(graph)
     return graph
 
 
-def run(path: Path, *inputs: Array) -> list[Array]:
+def run(path: Path, *inputs: Array, seed: int | None = None) -> list[Array]:
     """Outputs by the references of the opset."""
-    return interpret(converted(path), inputs)
+    return interpret(converted(path, seed), inputs)

@@ -16,8 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import aot
 from tests.frontends.onnx_models import Array
-
-onnxruntime = pytest.importorskip("onnxruntime")
+from tests.frontends.onnx_oracle import session
 
 pytestmark = pytest.mark.oracle
 WORDS, PLACES, WIDTH, HEADS, INNER, LAYERS = 500, 64, 48, 4, 96, 2
@@ -123,9 +122,9 @@ def test_sentence_embeddings(tmp_path: Path) -> None:
     path = embedder(tmp_path)
     compiled = aot.compile_model(path, threads=1)
     assert [t.name for t in compiled.inputs] == ["input_ids", "attention_mask", "token_type_ids"]
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    running = session(path)
     for batch, length in ((1, 7), (3, 33), (2, PLACES)):
         feed = tokens(batch, length)
-        found, (wanted,) = np.asarray(compiled(feed)[0]), session.run(None, feed)
+        found, (wanted,) = np.asarray(compiled(feed)[0]), running.run(None, feed)
         assert np.abs(found - wanted).max() <= OF_RANGE * np.abs(wanted).max()
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)

@@ -8,40 +8,20 @@ import pytest
 from onnx import TensorProto, helper
 
 import aot
-from tests.frontends.onnx_models import Array, model, run, save
-
-onnxruntime = pytest.importorskip("onnxruntime")
+from tests.frontends.onnx_models import Array, Numbers, i64, model, run, save
+from tests.frontends.onnx_oracle import expected
 
 pytestmark = pytest.mark.oracle
-RNG = np.random.default_rng(7)
-
-
-def f32(*shape: int) -> Array:
-    return RNG.standard_normal(shape).astype(np.float32)
-
-
-def u8(*shape: int) -> Array:
-    return RNG.integers(0, 256, shape).astype(np.uint8)
-
-
-def i8(*shape: int) -> Array:
-    return RNG.integers(-128, 128, shape).astype(np.int8)
+NUMBERS = Numbers(7)
+RNG, f32, u8, i8, i7 = NUMBERS.rng, NUMBERS.f32, NUMBERS.u8, NUMBERS.i8, NUMBERS.i7
 
 
 def scalar(value: float) -> Array:
     return np.array(value, np.float32)
 
 
-def i64(*values: int) -> Array:
-    return np.array(values, np.int64)
-
-
 def same(path: Path, *inputs: Array, exact: bool = False) -> None:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    expected = session.run(None, {i.name: x for i, x in zip(session.get_inputs(), inputs, strict=True)})
-    for found, wanted in zip(run(path, *inputs), expected, strict=True):
+    for found, wanted in zip(run(path, *inputs), expected(path, *inputs), strict=True):
         assert found.dtype == wanted.dtype
         assert found.shape == wanted.shape
         if exact:
@@ -136,7 +116,7 @@ def test_operation(
 
 
 EXACT: list[tuple[str, list[Array], list[Array], dict[str, Any]]] = [
-    ("MatMulInteger", [u8(3, 64)], [i8(64, 5), np.uint8(128).reshape(()), np.int8(-3).reshape(())], {}),
+    ("MatMulInteger", [u8(3, 64)], [i7(64, 5), np.uint8(128).reshape(()), np.int8(-3).reshape(())], {}),
     ("ConvInteger", [u8(1, 3, 6, 6)], [u8(4, 3, 3, 3), np.array(100, np.uint8)], {"pads": [1, 1, 1, 1]}),
     ("DynamicQuantizeLinear", [f32(3, 5)], [], {}),
     ("QuantizeLinear", [f32(3, 5) * 50], [np.array(0.5, np.float32), np.array(3, np.int8)], {}),
@@ -148,7 +128,7 @@ EXACT: list[tuple[str, list[Array], list[Array], dict[str, Any]]] = [
     ),
     (
         "QLinearConv", [u8(1, 3, 6, 6)],
-        [scalar(0.02), np.array(120, np.uint8), i8(4, 3, 3, 3), np.abs(f32(4)) / 50 + 0.01, np.zeros(4, np.int8),
+        [scalar(0.02), np.array(120, np.uint8), i7(4, 3, 3, 3), np.abs(f32(4)) / 50 + 0.01, np.zeros(4, np.int8),
          scalar(0.3), np.array(128, np.uint8), np.arange(4, dtype=np.int32) * 100], {"pads": [1, 1, 1, 1]},
     ),
 ]  # fmt: skip
@@ -163,6 +143,38 @@ def test_quantised_operation_exactly(
     names = ["x", *held]
     made = model([helper.make_node(kind, names, outputs, **attrs)], {"x": inputs[0]}, outputs, held)
     same(save(tmp_path, made), *inputs, exact=True)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("layout", [0, 1])
+def test_lstm_with_peepholes_and_lengths(tmp_path: Path, direction: str, layout: int) -> None:
+    d = 2 if direction == "bidirectional" else 1
+    held = {
+        "w": f32(d, 16, 3), "r": f32(d, 16, 4), "b": f32(d, 32), "h": f32(d, 2, 4), "c": f32(d, 2, 4), "p": f32(d, 12),
+    }  # fmt: skip
+    x, lengths = f32(5, 2, 3), np.int32([5, 3])
+    names, outputs = ["x", "w", "r", "b", "n", "h", "c", "p"], ["y", "h1", "c1"]
+    node = helper.make_node("LSTM", names, outputs, hidden_size=4, direction=direction)
+    path = save(tmp_path, model([node], {"x": x, "n": lengths}, outputs, held))
+    if not layout:
+        same(path, x, lengths)
+        return
+    wanted = expected(path, x, lengths)  # ONNX Runtime has no batches in front
+    turned = held | {n: held[n].swapaxes(0, 1) for n in ("h", "c")}
+    node = helper.make_node("LSTM", names, outputs, hidden_size=4, direction=direction, layout=1)
+    x = x.swapaxes(0, 1)
+    found = run(save(tmp_path, model([node], {"x": x, "n": lengths}, outputs, turned)), x, lengths)
+    for got, right, axes in zip(found, wanted, ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2)), strict=True):
+        np.testing.assert_allclose(got, right.transpose(axes), rtol=1e-4, atol=1e-5)
+
+
+def test_products_of_all_integers_of_8_bits_are_exact(tmp_path: Path) -> None:
+    a, b = u8(3, 64), i8(64, 5)
+    a[0], b[:, 0] = 255, -128
+    path = save(tmp_path, model([helper.make_node("MatMulInteger", ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"]))
+    wanted = a.astype(np.int32) @ b.astype(np.int32)
+    np.testing.assert_array_equal(run(path, a, b)[0], wanted)
+    np.testing.assert_array_equal(aot.compile_model(path, threads=1)([a, b])[0], wanted)
 
 
 def branch(name: str, *nodes: Any) -> Any:

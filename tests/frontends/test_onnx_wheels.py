@@ -8,25 +8,21 @@ import zipfile
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 import numpy as np
 import pytest
 
 import aot
-
-onnxruntime = pytest.importorskip("onnxruntime")
+from tests.frontends.onnx_models import Array, Numbers
+from tests.frontends.onnx_oracle import session
 
 pytestmark = [pytest.mark.slow, pytest.mark.oracle]
-RNG = np.random.default_rng(3)
+NUMBERS = Numbers(3)
+RNG, image = NUMBERS.rng, NUMBERS.f32
 OF_RANGE = 1e-4
 
 
-def image(*shape: int) -> np.ndarray[Any, Any]:
-    return RNG.standard_normal(shape).astype(np.float32)
-
-
-def page() -> np.ndarray[Any, Any]:
+def page() -> Array:
     """Lines of dark strokes on white, where a detector finds text: on noise its probabilities are next to nothing."""
     made = np.ones((1, 3, 320, 480), np.float32)
     for top in range(24, 300, 56):
@@ -35,7 +31,7 @@ def page() -> np.ndarray[Any, Any]:
     return made
 
 
-def voice() -> dict[str, np.ndarray[Any, Any]]:
+def voice() -> dict[str, Array]:
     return {"input": image(1, 512) * 0.1, "state": np.zeros((2, 1, 128), np.float32), "sr": np.array(16000)}
 
 
@@ -62,11 +58,11 @@ def wheel(package: str) -> Path:
 
 
 @pytest.mark.parametrize(("package", "name", "feeds"), MODELS, ids=[m[1] for m in MODELS])
-def test_model(package: str, name: str, feeds: list[dict[str, np.ndarray[Any, Any]]]) -> None:
+def test_model(package: str, name: str, feeds: list[dict[str, Array]]) -> None:
     path = next(wheel(package).rglob(name))
     compiled = aot.compile_model(path)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    running = session(path)
     for feed in feeds:
         found = compiled(feed)
-        for i, wanted in enumerate(session.run(None, feed)):
+        for i, wanted in enumerate(running.run(None, feed)):
             assert np.abs(np.asarray(found[i]) - wanted).max() <= OF_RANGE * np.abs(wanted).max()

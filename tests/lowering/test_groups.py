@@ -100,6 +100,16 @@ def test_softmax_along_any_axis(axis: int, shape: tuple[int, ...]) -> None:
     compiled(lambda b, x: b.Softmax(x, axis=axis), shape)
 
 
+def test_rows_side_by_side_in_a_reshaped_value_are_lanes() -> None:
+    """[48, 16] read as [12, 64], along the first axis: neighbours in memory belong to neighbouring sums."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MVN(b.Reshape(b.Relu(b.MatMul(x, weights(b, 24, 16))), ints(b, 12, 64)), ints(b, 0), eps=1e-5)
+
+    made = compiled(make, (48, 24))
+    assert not any(isinstance(work, Group) for step in made.steps.steps for work in step.works)
+
+
 def test_norm_over_several_axes() -> None:
     assert calls(compiled(lambda b, x: b.MVN(x, ints(b, 1, 2, 3)), (2, 3, 4, 5))) == 1
 

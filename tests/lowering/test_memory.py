@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aot.driver import compile_model
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.copies import copy_graph
+from aot.ir.graph import Graph, OutPort
+from aot.ir.interpret import interpret
 from aot.lowering.memory import ALIGN, Life, lifetimes, place, plan
+from aot.opset.convolution import Convolution
+from aot.opset.infrastructure import Parameter, Result
+from aot.options import CompileOptions
+from codegen.loops import Var
+from runtime.abi import DType
 from tests.lowering.check import compiled, weights
 
 life = st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6))
@@ -60,3 +69,17 @@ def test_a_value_that_is_read_late_is_kept() -> None:
         return b.Subtract(b.MatMul(y, y, transpose_b=True), b.MatMul(first, first, transpose_b=True))
 
     compiled(make, (8, 16))
+
+
+def test_values_whose_size_is_estimated_as_negative_lie_apart() -> None:
+    """h - 2 (k - 1), where nothing is known of both, is taken for less than nothing."""
+    graph, rng = Graph("dilated"), np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 9, 9), (2, 2, 3, 3), (2, 2, 2, 2))]
+    shapes = [tuple(Var(f"n{k}_{d}") for d in range(4)) for k in range(3)]
+    x, *kernels = (graph.add(Parameter(DType.F32, s), name=f"x{k}").out_port(0) for k, s in enumerate(shapes))
+    for w in kernels:
+        x = graph.add(Convolution((1, 1), (0, 0), (0, 0), (2, 2)), x, w).out_port(0)
+    graph.add(Result(), x)
+    expected = interpret(copy_graph(graph), arrays)[0]
+    found = compile_model(graph, CompileOptions(level=None), threads=1)(*arrays)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)

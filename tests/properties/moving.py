@@ -120,7 +120,8 @@ def squeeze(d: Draw) -> Trial:
         return Trial(Unsqueeze(), [data, listed(index, axes)], frozenset({1}), EXACT)
     chosen = d.signed(tuple(ones[k] for k in d.subset(len(ones))), len(shape))
     inputs = [data, listed(index, chosen)] if d.flag() else [data]
-    fixed = frozenset({1} if chosen and len(inputs) > 1 else {0, 1})  # which dimensions are 1 must be known without axes
+    # without axes it must be known which dimensions are 1
+    fixed = frozenset({1} if chosen and len(inputs) > 1 else {0, 1})
     return Trial(d.pick([Squeeze(), Squeeze_15()]), inputs, fixed, EXACT)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from aot.frontends.onnx.elementwise import CODES
+from aot.frontends.onnx.generators import indices
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.softmax import weights
 from aot.ir.graph import OutPort
@@ -29,11 +29,12 @@ def heads_last(node: Call, x: OutPort) -> OutPort:
     return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
 
 
-def _repeated(node: Call, x: OutPort, heads: int) -> OutPort:
+def repeated(node: Call, x: OutPort, heads: int) -> OutPort:
     """Each head of keys or values for several heads of queries: h0 h0 h1 h1 .."""
     own = x.shape[1]
     if own == heads or not isinstance(own, int):
         return x
+    node.refuse(own == 0 or heads % own != 0, f"heads must be a multiple of those of keys, got {heads} and {own}")
     places = np.repeat(np.arange(own), heads // own).tolist()
     return node.build.Gather(x, node.list(places), node.scalar(1))
 
@@ -45,23 +46,25 @@ def attention(
 ) -> tuple[OutPort | None, ...]:  # fmt: skip
     """softmax(cap(q k^T scale + bias)) v, with the keys and values of the past in front."""
     build, flat = node.build, q.type.rank == 3
-    heads = node.integer("q_num_heads") if flat else q.type.shape[1]
+    heads = node.integer("q_num_heads") if flat else node.extent(q, 1, "the number of heads")
     groups = node.integer("kv_num_heads") if flat else 0
-    node.refuse(not isinstance(heads, int), "the number of heads must be known")
-    q, k, v = heads_first(node, q, int(str(heads))), heads_first(node, k, groups), heads_first(node, v, groups)
-    past = past_key.shape[2] if past_key is not None else 0
-    node.refuse(not isinstance(past, int), "the length of the past must be known at compile time")
+    q, k, v = heads_first(node, q, heads), heads_first(node, k, groups), heads_first(node, v, groups)
     k = k if past_key is None else build.Concat(past_key, k, axis=2)
     v = v if past_value is None else build.Concat(past_value, v, axis=2)
-    offset = node.scalar(int(str(past)))
+    offset = node.scalar(0) if past_key is None else node.size(past_key, 2)
     if lengths is not None and past_key is None:
         ends = build.Subtract(node.cast(lengths, DType.I64), node.dims(q, [2]))
         offset = build.Unsqueeze(ends, node.list([1, 2, 3]))
     bias = _bias(node, q, k, mask, offset, lengths)
     kinds = node.integer("qk_matmul_output_mode", QK_PLAIN)
-    keys, values = _repeated(node, k, int(str(heads))), _repeated(node, v, int(str(heads)))
+    keys, values = repeated(node, k, heads), repeated(node, v, heads)
     found, shown = _attended(node, q, keys, values, bias, kinds)
     return heads_last(node, found) if flat else found, k, v, shown
+
+
+def factor(node: Call, q: OutPort) -> float:
+    """Of the scores; 1 / sqrt(size of a head) where the node does not say."""
+    return node.number("scale", 0.0) or 1 / math.sqrt(node.extent(q, 3, "the size of heads"))
 
 
 def _attended(
@@ -69,9 +72,7 @@ def _attended(
 ) -> tuple[OutPort, OutPort]:
     """The result, and the scores at the stage that is asked for; each step is rounded to the type of the inputs."""
     build, dtype = node.build, q.type.dtype
-    depth = q.shape[3]
-    node.refuse(not isinstance(depth, int), "the size of heads must be known at compile time")
-    scale = node.number("scale", 0.0) or 1 / math.sqrt(int(str(depth)))
+    scale = factor(node, q)
     q, k = (node.rounded(build.Multiply(p, node.like(math.sqrt(scale), p))) for p in (q, k))
     cap = node.number("softcap", 0.0)
     scores = capped = node.rounded(build.MatMul(q, k, transpose_b=True))
@@ -79,7 +80,7 @@ def _attended(
         capped = node.rounded(build.Divide(scores, cap))
         capped = node.rounded(build.Multiply(node.rounded(build.Tanh(capped)), cap))
     biased = capped if bias is None else node.rounded(build.Add(capped, node.cast(bias, dtype)))
-    precision = CODES[node.integer("softmax_precision")] if node.has("softmax_precision") else dtype
+    precision = node.float_type("softmax_precision", dtype)
     found = weights(node, node.cast(biased, precision), 3)
     if bias is not None:  # a row without any key gives zeros
         top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
@@ -91,12 +92,8 @@ def _attended(
 def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
     """Of queries, as a column, and of keys."""
     build = node.build
-
-    def count(x: OutPort) -> OutPort:
-        size = build.Squeeze(node.dims(x, [2]), node.list([0]))
-        return build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
-
-    return build.Add(build.Unsqueeze(count(q), node.list([1])), offset), count(k)
+    rows, columns = (indices(node, node.size(x, 2)) for x in (q, k))
+    return build.Add(build.Unsqueeze(rows, node.list([1])), offset), columns
 
 
 def _bias(
@@ -141,30 +138,40 @@ def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
 
 
 @onnx("RotaryEmbedding")
-def rotary_embedding(
-    node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None = None
-) -> OutPort:
-    """(x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2), for halves or for neighbours."""
+def rotary_embedding(node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None = None) -> OutPort:
     build, flat = node.build, x.type.rank == 3
     if flat:
         split = build.Reshape(x, node.list([0, 0, node.integer("num_heads"), -1]), special_zero=True)
     else:
         split = build.Transpose(x, node.list([0, 2, 1, 3]))
-    size = node.integer("rotary_embedding_dim", 0) or int(str(split.shape[3]))
+    whole = rotated(node, split, cos, sin, positions, node.flag("interleaved"), node.integer("rotary_embedding_dim", 0))
+    if flat:
+        return build.Reshape(whole, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(whole, node.list([0, 2, 1, 3]))
+
+
+def rotated(
+    node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None, near: bool, some: int = 0
+) -> OutPort:
+    """(x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2), for halves of a head or for neighbours, in [batch, length, heads,
+    size]; `some`: of so many elements at the front. `positions` [batch, length] are rows of `cos` and `sin`.
+    """
+    build, depth = node.build, node.extent(x, 3, "the size of heads")
+    size = some or depth
+    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be turned, got {size}")
     rest = None
-    if size != split.shape[3]:
-        first = build.VariadicSplit(split, node.scalar(3), node.list([size, -1]), outputs=2)
-        split, rest = first, first.node.out_port(1)
+    if size != depth:
+        first = build.VariadicSplit(x, node.scalar(3), node.list([size, -1]), outputs=2)
+        x, rest = first, first.node.out_port(1)
     if positions is not None:
         cos, sin = (build.Gather(p, positions, node.scalar(0)) for p in (cos, sin))
     cos, sin = (build.Unsqueeze(p, node.list([2])) for p in (cos, sin))
-    half, near = size // 2, node.flag("interleaved")
     if near:
-        pairs = build.Reshape(split, node.list([0, 0, 0, half, 2]), special_zero=True)
+        pairs = build.Reshape(x, node.list([0, 0, 0, size // 2, 2]), special_zero=True)
         parts = build.Split(pairs, node.scalar(4), num_splits=2, outputs=2)
         a, b = (build.Squeeze(p, node.list([4])) for p in parts.node.out_ports().values())
     else:
-        parts = build.Split(split, node.scalar(3), num_splits=2, outputs=2)
+        parts = build.Split(x, node.scalar(3), num_splits=2, outputs=2)
         a, b = parts.node.out_ports().values()
     real = build.Subtract(build.Multiply(cos, a), build.Multiply(sin, b))
     imaginary = build.Add(build.Multiply(sin, a), build.Multiply(cos, b))
@@ -173,7 +180,4 @@ def rotary_embedding(
         turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, size]), special_zero=True)
     else:
         turned = build.Concat(real, imaginary, axis=3)
-    whole = turned if rest is None else build.Concat(turned, rest, axis=3)
-    if flat:
-        return build.Reshape(whole, node.list([0, 0, -1]), special_zero=True)
-    return build.Transpose(whole, node.list([0, 2, 1, 3]))
+    return turned if rest is None else build.Concat(turned, rest, axis=3)

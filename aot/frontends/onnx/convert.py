@@ -18,6 +18,7 @@ from aot.frontends.onnx import (
     control_flow,
     convolution,
     elementwise,
+    folding,
     fourier,
     gather,
     generators,
@@ -27,11 +28,14 @@ from aot.frontends.onnx import (
     matmul,
     microsoft,
     microsoft_attention,
+    microsoft_blocks,
+    microsoft_group_query,
     microsoft_quantization,
     movement,
     normalization,
     pooling,
     quantization,
+    random_numbers,
     recurrent,
     reduction,
     resize,
@@ -48,9 +52,10 @@ from aot.opset.infrastructure import Constant, Parameter, Result
 from runtime.errors import AotError, ModelError, UnsupportedError
 
 FAMILIES = (
-    attention, control_flow, convolution, elementwise, fourier, gather, generators, logical, losses,
-    machine_learning, matmul, microsoft, microsoft_attention, microsoft_quantization, movement, normalization, pooling,
-    quantization, recurrent, reduction, resize, sampling, scatter, shape, softmax,
+    attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, logical, losses,
+    machine_learning, matmul, microsoft, microsoft_attention, microsoft_blocks, microsoft_group_query,
+    microsoft_quantization, movement, normalization, pooling, quantization, random_numbers, recurrent, reduction,
+    resize, sampling, scatter, shape, softmax,
 )  # fmt: skip
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
@@ -81,8 +86,9 @@ class UnconvertedError(UnsupportedError):
 
 @dataclass(frozen=True, slots=True)
 class OnnxToOpset:
-    """Foreign operations become operations of the opset."""
+    """Foreign operations become operations of the opset. Random numbers need a seed."""
 
+    seed: int | None = None
     name: str = "onnx_to_opset"
     phase: str = "front"
     required: bool = True
@@ -93,7 +99,7 @@ class OnnxToOpset:
         nodes = [n for n in graph.order() if _foreign(n) is not None]
         if not nodes:
             return False
-        work = _Work(graph)
+        work = _Work(graph, self.seed)
         values = work.results(graph, {})
         problems = list(dict.fromkeys(work.problems))
         if problems:
@@ -108,9 +114,6 @@ class OnnxToOpset:
                 port.disconnect()
             graph.remove(node)
         return True
-
-
-onnx_to_opset = OnnxToOpset()
 
 
 def _output_problem(node: Node, what: str) -> Problem:
@@ -134,6 +137,7 @@ class _Work:
     """Converts nodes into `graph`, which need not be the graph they are in."""
 
     graph: Graph
+    seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
@@ -197,7 +201,7 @@ class _Work:
         }
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
-        call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self)
+        call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self, self.seed)
         given = inputs[:count]
         while given and given[-1] is None:
             given.pop()
@@ -229,7 +233,7 @@ class _Work:
             raise
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        inner = _Work(Graph(name=region.name, file=region.file, scope=f"{region.name}."), self.problems)
+        inner = _Work(Graph(name=region.name, file=region.file, scope=f"{region.name}."), self.seed, self.problems)
         env: Environment = {}
         for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
             made = inner.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)

@@ -133,11 +133,3 @@ def deform_conv(
     }  # fmt: skip
     inputs = (x, offset, w) if mask is None else (x, offset, w, mask)
     return biased(node, node.build.DeformableConvolution(*inputs, **fields), b)
-
-
-@onnx("Col2Im")
-def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
-    rank = len(node.ints(size, "image_shape"))
-    node.refuse(rank != 2, f"2 spatial axes are supported, got {rank}")
-    fields = windowing(node, rank).fields("auto_pad")
-    return node.build.Col2Im(x, size, block, **fields)

@@ -11,7 +11,6 @@ from aot.ir.graph import OutPort
 from aot.opset.activation import Approximation
 from aot.opset.conversion import SMALL
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
 
 SAME = {
     "Abs": "Abs", "Acos": "Acos", "Acosh": "Acosh", "Asin": "Asin", "Asinh": "Asinh", "Atan": "Atan", "Atanh": "Atanh",
@@ -169,24 +168,9 @@ def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
     return build.Select(inside, moved, node.like(0, x))
 
 
-def _dtype(code: int) -> DType:
-    if code not in CODES:
-        raise UnsupportedError(f"Cast: element type {code} is not supported")
-    return CODES[code]
-
-
-# TensorProto.DataType, which this module does not import: conversion works without the package
-CODES = {
-    1: DType.F32, 2: DType.U8, 3: DType.I8, 4: DType.U16, 5: DType.I16, 6: DType.I32, 7: DType.I64, 8: DType.STRING,
-    9: DType.BOOL, 10: DType.F16, 11: DType.F64, 12: DType.U32, 13: DType.U64, 16: DType.BF16, 17: DType.F8E4M3,
-    18: DType.F8E4M3FNUZ, 19: DType.F8E5M2, 20: DType.F8E5M2FNUZ, 21: DType.U4, 22: DType.I4, 23: DType.F4E2M1,
-    24: DType.F8E8M0, 25: DType.U2, 26: DType.I2,
-}  # fmt: skip
-
-
 @onnx("Cast")
 def cast(node: Call, x: OutPort) -> OutPort:
-    return converted(node, x, _dtype(node.integer("to")))
+    return converted(node, x, node.dtype("to"))
 
 
 @onnx("CastLike")
@@ -226,7 +210,7 @@ def _power_of_two(node: Call, x: OutPort) -> OutPort:
 
 @onnx("BitCast")
 def bit_cast(node: Call, x: OutPort) -> OutPort:
-    to = _dtype(node.integer("to"))
+    to = node.dtype("to")
     node.refuse(x.type.dtype.bits != to.bits, f"types must have equal sizes, got {x.type.dtype.value} and {to.value}")
     return node.build.BitCast(x, destination_type=to)
 
@@ -259,5 +243,3 @@ def dropout(
         return (x,)
     ones = node.build.const(np.ones((), np.bool_), DType.BOOL)
     return x, node.build.Broadcast(ones, node.dims(x, range(x.type.rank)))
-
-

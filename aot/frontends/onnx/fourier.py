@@ -53,12 +53,13 @@ def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> 
         volume(build.Less(numbers, along)), build.Reshape(extent, node.list([1])), volume(behind),
         node.dims(x, [rank - 1]), axis=0,
     )  # fmt: skip
-    total = length
+    lined = build.Reshape(x, bounded(node, x, flat))
+    extent, total = node.size(lined, 1), length
     if total is None:
         total = build.Multiply(build.Subtract(extent, 1), 2) if onesided and inverse else extent
-    found = _transformed(node, build.Reshape(x, bounded(node, x, flat)), total, onesided, inverse)
+    found = _transformed(node, lined, total, onesided, inverse)
     shape = build.Select(build.Equal(numbers, along), node.dims(found, [1]), sizes)
-    last = node.list([int(str(found.shape[-1]))])
+    last = node.list([node.extent(found, -1, "the number of parts")])
     shape = build.Concat(build.Slice(shape, *(node.list([v]) for v in (0, rank - 1, 1, 0))), last, axis=0)
     return node.cast(build.Reshape(found, build.Maximum(shape, 0)), x.type.dtype)
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.frontends.onnx.elementwise import CODES
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
 
 
 @onnx("Range")
@@ -20,7 +18,7 @@ def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort
 @onnx("EyeLike")
 def eye_like(node: Call, x: OutPort) -> OutPort:
     rows, columns = x.type.static_shape
-    dtype = CODES[node.integer("dtype")] if node.has("dtype") else x.type.dtype
+    dtype = node.dtype("dtype", x.type.dtype)
     return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
 
 
@@ -39,7 +37,7 @@ def window(node: Call, size: OutPort) -> OutPort:
     angle = build.Divide(build.Multiply(counted(node, count), 2 * np.pi), around)
     a, b, c = WINDOWS[node.kind]
     waves = build.Add(build.Multiply(build.Cos(angle), -b), build.Multiply(build.Cos(build.Multiply(angle, 2.0)), c))
-    return node.cast(build.Add(waves, a), CODES[node.integer("output_datatype", 1)])
+    return node.cast(build.Add(waves, a), node.dtype("output_datatype", DType.F32))
 
 
 def single(node: Call, x: OutPort) -> OutPort:
@@ -48,10 +46,14 @@ def single(node: Call, x: OutPort) -> OutPort:
     return node.build.Squeeze(x) if x.type.rank else x
 
 
+def indices(node: Call, count: OutPort) -> OutPort:
+    """0, 1, 2, .. below an i64 scalar."""
+    return node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+
+
 def counted(node: Call, count: OutPort) -> OutPort:
     """0, 1, 2, .. below an i64 scalar, as f64."""
-    places = node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
-    return node.cast(places, DType.F64)
+    return node.cast(indices(node, count), DType.F64)
 
 
 @onnx("MelWeightMatrix")
@@ -80,7 +82,7 @@ def mel_weight_matrix(
     falling = build.LogicalAnd(build.GreaterEqual(rows, centre), build.Less(rows, right))
     zero = build.const(0.0, DType.F64)
     found = build.Select(falling, fall, build.Select(rising, rise, zero))
-    return node.cast(found, CODES[node.integer("output_datatype", 1)])
+    return node.cast(found, node.dtype("output_datatype", DType.F32))
 
 
 def _mel(node: Call, hertz: OutPort) -> OutPort:
@@ -96,13 +98,3 @@ def _share(node: Call, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
     span = build.Subtract(top, end)
     share = build.Divide(build.Subtract(place, end), span)
     return build.Select(build.Equal(span, 0.0), build.const(1.0, DType.F64), share)
-
-
-RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
-
-
-@onnx(*RANDOM)
-def random(node: Call, *inputs: OutPort) -> OutPort:
-    raise UnsupportedError(f"{node.kind}: random numbers differ from runtime to runtime: give them as an input")
-
-

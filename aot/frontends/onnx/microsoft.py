@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 
 from aot.frontends.onnx.convolution import conv
+from aot.frontends.onnx.generators import indices
 from aot.frontends.onnx.matmul import gemm
 from aot.frontends.onnx.normalization import layer_normalized, rms_normalized
 from aot.frontends.onnx.quantization import dynamic_quantize_linear, shifted
@@ -80,15 +82,18 @@ def embed_layer_normalization(
     node: Call, ids: OutPort, segments: OutPort | None, words: OutPort, positions: OutPort,
     kinds: OutPort | None, gamma: OutPort, beta: OutPort, mask: OutPort | None = None, places: OutPort | None = None,
 ) -> tuple[OutPort, ...]:  # fmt: skip
-    """Words, positions and segments added and normalised; also how many tokens are valid."""
-    build, zero = node.build, node.scalar(0)
-    total = build.Gather(words, ids, zero)
-    if places is None:
-        size = build.Squeeze(node.dims(ids, [1]), node.list([0]))
-        places = build.Range(zero, size, node.scalar(1), output_type=DType.I64)
-    total = build.Add(total, build.Gather(positions, places, zero))
+    found = [(words, ids), (positions, indices(node, node.size(ids, 1)) if places is None else places)]
     if kinds is not None and segments is not None:
-        total = build.Add(total, build.Gather(kinds, segments, zero))
+        found.append((kinds, segments))
+    rows = [node.build.Gather(table, at, node.scalar(0)) for table, at in found]
+    return embedded(node, ids, rows, gamma, beta, mask)
+
+
+def embedded(
+    node: Call, ids: OutPort, rows: Sequence[OutPort], gamma: OutPort, beta: OutPort, mask: OutPort | None
+) -> tuple[OutPort, ...]:
+    """Rows of tables added and normalised; also how many tokens are valid, and the sum."""
+    build, total = node.build, reduce(node.build.Add, rows)
     y = layer_normalized(node, total, gamma, beta, 2, node.number("epsilon", 1e-12))[0]
     if mask is None:
         valid = build.Broadcast(build.const(0, DType.I32), node.dims(ids, [0]))
@@ -97,10 +102,18 @@ def embed_layer_normalization(
     return y, valid, total
 
 
-@onnx("FusedMatMul", domain=MS)
+def _rows_behind(node: Call, x: OutPort) -> OutPort:
+    """[rows, .., columns] -> [.., rows, columns]"""
+    return node.build.Transpose(x, node.list([*range(1, x.type.rank - 1), 0, x.type.rank - 1]))
+
+
+@onnx("FusedMatMul", "TransposeMatMul", domain=MS)
 def fused_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """alpha a b"""
-    node.refuse(node.flag("transBatchA") or node.flag("transBatchB"), "transposed batches are not supported")
+    """alpha a b; what has a transposed batch has its rows in front."""
+    if node.flag("transBatchA"):
+        a = _rows_behind(node, a)
+    if node.flag("transBatchB"):
+        b = _rows_behind(node, b)
     y = node.build.MatMul(a, b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
     alpha = node.number("alpha", 1.0)
     return y if alpha == 1 else node.build.Multiply(y, node.like(alpha, y))

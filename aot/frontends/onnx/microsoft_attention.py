@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from aot.frontends.onnx.attention import heads_first, heads_last
-from aot.frontends.onnx.attention import rotary_embedding as rotated
+from aot.frontends.onnx.attention import factor, heads_first, heads_last, rotated
+from aot.frontends.onnx.generators import indices
 from aot.frontends.onnx.microsoft import MS
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
@@ -16,20 +14,31 @@ from runtime.abi import DType
 def attention(
     node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None, mask: OutPort | None = None,
     past: OutPort | None = None, score_bias: OutPort | None = None,
-) -> OutPort:  # fmt: skip
-    """Queries, keys and values from one product; `mask` is [batch, keys], or the number of keys of each sequence."""
-    node.refuse(past is not None, "past states are not supported")
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """Queries, keys and values from one product."""
     total = node.build.MatMul(x, w)
-    q, k, v = parted(node, total if bias is None else node.build.Add(total, bias))
-    return heads_last(node, attended(node, q, k, v, mask, score_bias))
+    return attended_with_past(node, total if bias is None else node.build.Add(total, bias), mask, past, score_bias)
 
 
-def parted(node: Call, total: OutPort) -> list[OutPort]:
-    """[batch, length, q + k + v] as heads."""
-    build, heads = node.build, node.integer("num_heads")
-    sizes = node.integers("qkv_hidden_sizes", ()) or (int(str(total.shape[2])) // 3,) * 3
-    parts = build.VariadicSplit(total, node.scalar(2), node.list(sizes), outputs=3)
-    return [heads_first(node, p, heads) for p in parts.node.out_ports().values()]
+def attended_with_past(
+    node: Call, total: OutPort, mask: OutPort | None, past: OutPort | None, score_bias: OutPort | None
+) -> tuple[OutPort, ...]:
+    """Of [batch, length, q + k + v]; `past` and the second result are [2, batch, heads, length, size]: keys, values."""
+    node.refuse(node.flag("past_present_share_buffer"), "one buffer for past and present is not supported")
+    node.refuse(node.flag("do_rotary"), "do_rotary is not supported")
+    build, first = node.build, node.list([0])
+    sizes = node.integers("qkv_hidden_sizes", ()) or (node.extent(total, 2, "the size of heads") // 3,) * 3
+    parts = build.VariadicSplit(total, node.scalar(2), node.list(sizes), outputs=3).node.out_ports().values()
+    q, k, v = (heads_first(node, p, node.integer("num_heads")) for p in parts)
+    if past is not None:
+        k, v = (
+            build.Concat(build.Gather(past, node.scalar(i), node.scalar(0)), new, axis=2)
+            for i, new in enumerate((k, v))
+        )
+    y = heads_last(node, attended(node, q, k, v, mask, score_bias))
+    if len(node.outputs) < 2 or not node.outputs[1]:
+        return (y,)
+    return y, build.Concat(build.Unsqueeze(k, first), build.Unsqueeze(v, first), axis=0)
 
 
 def attended(
@@ -37,12 +46,12 @@ def attended(
 ) -> OutPort:
     """[batch, heads, length, size]"""
     build = node.build
-    scale = node.number("scale", 0.0) or 1 / math.sqrt(int(str(q.shape[3])))
-    scores = build.Multiply(build.MatMul(q, k, transpose_b=True), scale)
+    scores = build.Multiply(build.MatMul(q, k, transpose_b=True), factor(node, q))
     scores = scores if score_bias is None else build.Add(scores, score_bias)
     low = node.number("mask_filter_value", -10000.0)
     if mask is not None:
-        scores = build.Add(scores, _key_mask(node, mask, k, low, scores.type.dtype))
+        valid = node.cast(_valid(node, mask, q, k), scores.type.dtype)
+        scores = build.Add(scores, build.Multiply(build.Subtract(node.like(1, valid), valid), low))
     if node.flag("unidirectional"):
         scores = build.Select(_causal(node, q, k), scores, node.like(low, scores))
     return build.MatMul(build.Softmax(scores, axis=-1), v)
@@ -50,27 +59,41 @@ def attended(
 
 def _causal(node: Call, q: OutPort, k: OutPort) -> OutPort:
     """[queries, keys]: the last query sees all keys, those before it fewer."""
-    build, zero, one = node.build, node.scalar(0), node.scalar(1)
-    ends = [build.Squeeze(node.dims(p, [2]), node.list([0])) for p in (q, k)]
-    rows, columns = (build.Range(zero, n, one, output_type=DType.I64) for n in ends)
+    build, ends = node.build, [node.size(p, 2) for p in (q, k)]
+    rows, columns = (indices(node, n) for n in ends)
     own = build.Add(rows, build.Subtract(ends[1], ends[0]))
     return build.GreaterEqual(build.Unsqueeze(own, node.list([1])), columns)
 
 
-def _key_mask(node: Call, mask: OutPort, k: OutPort, low: float, dtype: DType) -> OutPort:
-    """What is added to scores [batch, heads, queries, keys]: `low` for keys that do not count."""
-    build = node.build
-    if mask.type.rank == 1:
-        node.refuse(mask.shape != k.shape[:1], "masks of starts and ends are not supported")
-        size = build.Squeeze(node.dims(k, [2]), node.list([0]))
-        keys = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
-        ends = build.Unsqueeze(node.cast(mask, DType.I64), node.list([1, 2, 3]))
-        valid = node.cast(build.Less(keys, ends), dtype)
-    else:
-        node.refuse(mask.type.rank > 3, "masks of rank 4 are not supported")
-        axes = [1, 2] if mask.type.rank == 2 else [1]
-        valid = build.Unsqueeze(node.cast(mask, dtype), node.list(axes))
-    return build.Multiply(build.Subtract(node.like(1, valid), valid), low)
+def _valid(node: Call, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
+    """Which keys count, as scores are [batch, heads, queries, keys].
+
+    `mask` is [batch, keys]; [batch, queries, keys]; [batch, 1, places, places], of which the last queries and the first
+    keys are meant; [batch], the ends of sequences; or [2 * batch], these and then their starts.
+    """
+    build, rank = node.build, mask.type.rank
+    match rank:
+        case 1:
+            return _between(node, mask, k)
+        case 2 | 3:
+            return build.Unsqueeze(mask, node.list([1, 2] if rank == 2 else [1]))
+        case _:
+            node.refuse(rank != 4, f"masks of 1 to 4 axes are supported, got {rank}")
+            count, keys = (node.dims(p, [2]) for p in (q, k))
+            ends = build.Concat(keys, keys, axis=0)
+            starts = build.Concat(build.Subtract(keys, count), node.list([0]), axis=0)
+            return build.Slice(mask, starts, ends, node.list([1, 1]), node.list([2, 3]))
+
+
+def _between(node: Call, mask: OutPort, k: OutPort) -> OutPort:
+    """Ends, or ends and starts, of the keys of each sequence."""
+    build, batch, have = node.build, k.shape[0], mask.shape[0]
+    keys, mask = indices(node, node.size(k, 2)), build.Unsqueeze(node.cast(mask, DType.I64), node.list([1, 2, 3]))
+    if have != 2 * batch:
+        node.refuse(isinstance(have, int) and have not in (1, batch), f"a mask of {have} numbers is not supported")
+        return build.Less(keys, mask)
+    ends, starts = build.Split(mask, node.scalar(0), num_splits=2, outputs=2).node.out_ports().values()
+    return build.LogicalAnd(build.Less(keys, ends), build.GreaterEqual(keys, starts))
 
 
 @onnx("MultiHeadAttention", domain=MS)
@@ -102,7 +125,11 @@ def _unpacked(node: Call, q: OutPort, k: OutPort | None) -> list[OutPort]:
 
 def _with_bias(node: Call, parts: list[OutPort], bias: OutPort) -> list[OutPort]:
     """The bias holds those of queries, keys and values; keys that come with heads have none."""
-    sizes = [int(str(p.shape[2])) if p.type.rank == 3 else int(str(p.shape[1])) * int(str(p.shape[3])) for p in parts]
+    what = "the size of heads"
+    sizes = [
+        node.extent(p, 2, what) if p.type.rank == 3 else node.extent(p, 1, what) * node.extent(p, 3, what)
+        for p in parts
+    ]
     made = node.build.VariadicSplit(bias, node.scalar(0), node.list(sizes), outputs=3).node.out_ports().values()
     return [node.build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, made, strict=True)]
 
@@ -112,13 +139,18 @@ def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, s
     """`positions` is [batch, length], or where the first one is; the input has heads in front, or none."""
     build = node.build
     node.refuse(node.number("scale", 1.0) != 1, "a scale is not supported")
-    flat = x.type.rank == 3
+    flat, some = x.type.rank == 3, node.integer("rotary_embedding_dim", 0)
     if flat:
-        x = heads_first(node, x, node.integer("num_heads", 0) or int(str(x.shape[2])) // (2 * int(str(cos.shape[1]))))
+        width = 2 * node.extent(cos, 1, "the size of what is turned")
+        heads = node.integer("num_heads", 0) or node.extent(x, 2, "the size of heads") // width
+        x = build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
+    else:
+        x = build.Transpose(x, node.list([0, 2, 1, 3]))
     if positions.type.rank == 1:
-        size = build.Squeeze(node.dims(x, [2]), node.list([0]))
-        places = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
+        places = indices(node, node.size(x, 1))
         whole = build.Concat(node.dims(x, [0]), build.ShapeOf(places), axis=0)
         positions = build.Broadcast(build.Add(places, positions), whole)
-    found = rotated(node, x, cos, sin, positions)
-    return heads_last(node, found) if flat else found
+    found = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
+    if flat:
+        return build.Reshape(found, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(found, node.list([0, 2, 1, 3]))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.frontends.onnx.attention import heads_last
-from aot.frontends.onnx.microsoft import MS
-from aot.frontends.onnx.microsoft_attention import attended, parted
-from aot.frontends.onnx.pooling import average_pool
-from aot.frontends.onnx.quantization import fitted, quantized, shifted
+from aot.frontends.onnx.generators import indices
+from aot.frontends.onnx.microsoft import MS, embedded
+from aot.frontends.onnx.microsoft_attention import attended_with_past
+from aot.frontends.onnx.pooling import average_pool, max_pool
+from aot.frontends.onnx.quantization import fitted, qlinear_conv, quantized, shifted
 from aot.frontends.onnx.recurrent import lstm
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.softmax import weights
@@ -60,16 +60,59 @@ def qlinear_average_pool(
     node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
 ) -> OutPort:
     """Channels may be the last axis instead of the second."""
-    build, rank, dtype = node.build, x.type.rank, x.type.dtype
-    last = node.flag("channels_last")
+    rank, last = x.type.rank, node.flag("channels_last")
     wide = numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearGlobalAveragePool":
-        found = build.ReduceMean(wide, node.list(range(1, rank - 1) if last else range(2, rank)), keep_dims=True)
-        return again(node, found, y_scale, y_zero, dtype)
-    to_front, to_back = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
-    found = average_pool(node, build.Transpose(wide, node.list(to_front)) if last else wide)
-    found = build.Transpose(found, node.list(to_back)) if last else found
-    return again(node, found, y_scale, y_zero, dtype)
+        axes = node.list(range(1, rank - 1) if last else range(2, rank))
+        found = node.build.ReduceMean(wide, axes, keep_dims=True)
+    else:
+        found = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
+    return again(node, found, y_scale, y_zero, x.type.dtype)
+
+
+def _channels_first(node: Call, x: OutPort, last: bool) -> OutPort:
+    """[batch, .., channels] -> [batch, channels, ..] where channels are `last`."""
+    order = (0, x.type.rank - 1, *range(1, x.type.rank - 1))
+    return node.build.Transpose(x, node.list(order)) if last else x
+
+
+def _channels_last(node: Call, x: OutPort, last: bool) -> OutPort:
+    return node.build.Transpose(x, node.list((0, *range(2, x.type.rank), 1))) if last else x
+
+
+@onnx("NhwcMaxPool", domain=MS)
+def nhwc_max_pool(node: Call, x: OutPort) -> OutPort:
+    return _channels_last(node, max_pool(node, _channels_first(node, x, True))[0], True)
+
+
+@onnx("QLinearConv", domain=MS)
+def qlinear_conv_nhwc(
+    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort, w: OutPort, w_scale: OutPort, w_zero: OutPort,
+    y_scale: OutPort, y_zero: OutPort, b: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    last = node.flag("channels_last")
+    x = _channels_first(node, x, last)
+    y = qlinear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b)
+    return _channels_last(node, y, last)
+
+
+@onnx("QEmbedLayerNormalization", domain=MS)
+def qembed_layer_normalization(
+    node: Call, ids: OutPort, segments: OutPort | None, words: OutPort, positions: OutPort, kinds: OutPort | None,
+    gamma: OutPort, beta: OutPort, mask: OutPort | None, *rest: OutPort | None,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay as they are."""
+    scales, zeros = rest[:5], (*rest[5:], *[None] * 5)[:5]
+
+    def plain(x: OutPort, which: int, at: OutPort | None = None) -> OutPort:
+        scale, rows = scales[which], x if at is None else node.build.Gather(x, at, node.scalar(0))
+        node.refuse(scale is None, "each quantised input needs a scale")
+        return rows if scale is None else numbers(node, rows, scale, zeros[which])
+
+    found = [plain(words, 0, ids), plain(positions, 1, indices(node, node.size(ids, 1)))]
+    if kinds is not None and segments is not None:
+        found.append(plain(kinds, 2, segments))
+    return embedded(node, ids, found, plain(gamma, 3), plain(beta, 4), mask)[:2]
 
 
 @onnx("QLinearConcat", domain=MS)
@@ -115,17 +158,15 @@ def qattention(
     node: Call, x: OutPort, w: OutPort, bias: OutPort, x_scale: OutPort, w_scale: OutPort,
     mask: OutPort | None = None, x_zero: OutPort | None = None, w_zero: OutPort | None = None,
     past: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+) -> tuple[OutPort, ...]:  # fmt: skip
     """The first product is of integers; all that follows is in f32."""
-    node.refuse(past is not None, "past states are not supported")
     build = node.build
     x_point, w_point = (
         None if zero is None else fitted(node, zero, p, axis) for zero, p, axis in ((x_zero, x, 2), (w_zero, w, 1))
     )
     total = build.MatMul(shifted(node, x, x_point), shifted(node, w, w_point))
     wide = build.Multiply(node.cast(total, DType.F32), build.Multiply(x_scale, w_scale))
-    q, k, v = parted(node, build.Add(wide, bias))
-    return heads_last(node, attended(node, q, k, v, mask, None))
+    return attended_with_past(node, build.Add(wide, bias), mask, past, None)
 
 
 @onnx("DynamicQuantizeLSTM", domain=MS)
@@ -143,36 +184,3 @@ def dynamic_quantize_lstm(
         return node.build.Transpose(wide, node.list([0, 2, 1]))
 
     return lstm(node, x, plain(w, w_scale, w_zero), plain(r, r_scale, r_zero), b, lengths, h, c, p)
-
-
-@onnx("MatMulNBits", domain=MS)
-def matmul_nbits(
-    node: Call, a: OutPort, b: OutPort, scales: OutPort, zeros: OutPort | None = None, order: OutPort | None = None,
-    bias: OutPort | None = None,
-) -> OutPort:  # fmt: skip
-    """a [.., K] times weights [N, K] of few bits, with a scale for each block of a row. The weights become f32."""
-    node.refuse(order is not None, "blocks in another order (g_idx) are not supported")
-    bits, block, inner, outer = (node.integer(name) for name in ("bits", "block_size", "K", "N"))
-    node.refuse(bits not in (2, 4, 8), f"weights of 2, 4 and 8 bits are supported, got {bits}")
-    count = -(-inner // block)
-    levels = _unpacked(node.known(b, "weights"), bits).reshape(outer, count, -1)[:, :, :block].astype(np.float32)
-    if zeros is None:
-        points = np.full((outer, count), 2.0 ** (bits - 1), np.float32)
-    else:
-        given = node.known(zeros, "zero points")
-        if given.dtype == np.uint8:
-            given = _unpacked(given.reshape(outer, -1), bits)[:, :count]
-        points = given.reshape(outer, count).astype(np.float32)
-    factors = node.known(scales, "scales").reshape(outer, count, 1).astype(np.float32)
-    whole = ((levels - points[:, :, None]) * factors).reshape(outer, -1)[:, :inner]
-    y = node.build.MatMul(a, node.build.const(whole, a.type.dtype), transpose_b=True)
-    return y if bias is None else node.build.Add(y, bias)
-
-
-def _unpacked(packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int) -> np.ndarray[
-    tuple[int, ...], np.dtype[np.uint8]
-]:
-    """Each byte holds 8 / bits numbers, the first one lowest; along the last axis."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    apart = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return apart.reshape(*packed.shape[:-1], -1)

@@ -93,20 +93,24 @@ def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = 
         raise ModelError(f"MaxUnpool: {rank} spatial axes need as many kernel sizes, got {len(kernel)}")
     counts = zip(small[2:], made.strides, kernel, made.begins, made.ends, strict=True)
     natural = (*small[:2], *((n - 1) * s + k - b - e for n, s, k, b, e in counts))
-    shape = natural if size is None else node.ints(size, "output_shape")
-    flat = node.reshape(indices, (-1,)) if shape == natural else _moved(node, indices, natural, shape)
-    zeros = build.Broadcast(node.like(0, x), node.list([prod(shape)]))
+    shape = node.list(natural) if size is None else size
+    flat = node.reshape(indices, (-1,))
+    if size is not None:
+        count = node.extent(size, 0, "the length of output_shape")
+        node.refuse(count != len(natural), f"output_shape must have {len(natural)} numbers, got {count}")
+        flat = _moved(node, flat, natural, size)
+    zeros = build.Broadcast(node.like(0, x), build.ReduceProd(shape, node.list([0]), keep_dims=True))
     out = build.ScatterElementsUpdate(zeros, flat, node.reshape(x, (-1,)), node.scalar(0))
-    return node.reshape(out, shape)
+    return build.Reshape(out, shape)
 
 
-def _moved(node: Call, indices: OutPort, old: tuple[int, ...], new: tuple[int, ...]) -> OutPort:
+def _moved(node: Call, rest: OutPort, old: tuple[int, ...], new: OutPort) -> OutPort:
     """Flat indices into shape `old` as flat indices into shape `new`."""
-    build = node.build
-    rest, total, step = node.reshape(indices, (-1,)), node.list([0]), 1
-    for m, n in zip(reversed(old), reversed(new), strict=True):
-        total = build.Add(total, build.Multiply(build.FloorMod(rest, node.list([m])), node.list([step])))
-        rest, step = build.Divide(rest, node.list([m])), step * n
+    build, total, step = node.build, node.list([0]), node.scalar(1)
+    for a in reversed(range(len(old))):
+        total = build.Add(total, build.Multiply(build.FloorMod(rest, node.list([old[a]])), step))
+        rest = build.Divide(rest, node.list([old[a]]))
+        step = build.Multiply(step, build.Gather(new, node.scalar(a), node.scalar(0)))
     return total
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.onnx.convolution import convolved
-from aot.frontends.onnx.elementwise import CODES, converted
+from aot.frontends.onnx.elementwise import converted
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
@@ -54,11 +54,9 @@ def _axis(node: Call, x: OutPort) -> int:
 @onnx("QuantizeLinear")
 @onnx("QuantizeLinear", domain="com.microsoft")
 def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
-    code = node.integer("output_dtype", 0)
-    dtype = CODES.get(code, DType.U8) if zero is None else zero.type.dtype
+    dtype = node.dtype("output_dtype", DType.U8) if zero is None else zero.type.dtype
     axis, block = _axis(node, x), node.integer("block_size", 0)
-    precision = node.integer("precision", 0)
-    floats = CODES[precision] if precision and x.type.dtype is not DType.I32 else DType.F32
+    floats = DType.F32 if x.type.dtype is DType.I32 else node.float_type("precision", DType.F32)
     factor = fitted(node, scale, x, axis, block)
     divided = node.build.Divide(node.cast(x, floats), node.cast(factor, floats))
     return quantized(node, divided, None if zero is None else fitted(node, zero, x, axis, block), dtype)
@@ -69,7 +67,7 @@ def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None
 def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
     """(x - zero) scale"""
     axis, block, dtype = _axis(node, x), node.integer("block_size", 0), x.type.dtype
-    made = CODES[node.integer("output_dtype")] if node.integer("output_dtype", 0) else scale.type.dtype
+    made = node.float_type("output_dtype", scale.type.dtype)
     if dtype.is_float:
         value = node.cast(x, DType.F32)
         if zero is not None:

@@ -16,9 +16,10 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, defs, inliner, version_converter
 
+from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
 from aot.frontends.onnx.functions import expanded
-from aot.frontends.onnx.tensors import array, dense, dtype_named
+from aot.frontends.onnx.tensors import array, dense
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Array, Dim, Shape, dtype_of
@@ -161,7 +162,7 @@ class _Reader:
         dtype, shape = DType.F32, None
         if top:
             try:
-                dtype = dtype_named(info.type.tensor_type.elem_type)
+                dtype = element_type(info.type.tensor_type.elem_type)
                 if dtype is DType.STRING:
                     raise UnsupportedError(f"inputs of type {dtype.value} are not supported")
             except UnsupportedError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aot.frontends.onnx.registry import Call, onnx
@@ -12,6 +13,7 @@ from runtime.abi import DType
 
 DIRECTIONS = {d.value: d for d in Direction}
 WITH_PARAMETERS = ("hardsigmoid", "leakyrelu", "elu", "scaledtanh", "affine", "thresholdedrelu")
+MOST_CELLS = 64  # in a row: beyond, there is too much code
 
 
 class _Layer:
@@ -72,12 +74,15 @@ class _Layer:
             "activations_alpha": alphas if given else (), "activations_beta": betas if given else (),
         }  # fmt: skip
 
-    def outputs(self, y: OutPort) -> tuple[OutPort, ...]:
-        """Y [batch, directions, time, hidden] and states, as ONNX has them."""
-        ports = list(y.node.out_ports().values())
+    def arranged(self, ports: Sequence[OutPort]) -> tuple[OutPort, ...]:
+        """Y [batch, directions, time, hidden] and states [batch, directions, hidden], as ONNX has them."""
         order = [0, 2, 1, 3] if self.batch_first else [2, 1, 0, 3]
         first = self.build.Transpose(ports[0], self.node.list(order))
         return first, *(p if self.batch_first else self._swapped(p) for p in ports[1:])
+
+
+def ports_of(first: OutPort) -> list[OutPort]:
+    return list(first.node.out_ports().values())
 
 
 @onnx("RNN")
@@ -88,7 +93,7 @@ def rnn(
     layer = _Layer(node, x, w, r, 1)
     bias = node.build.Add(*layer.biases(b))
     inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
-    return layer.outputs(node.build.RNNSequence(*inputs, **layer.fields(1), outputs=2))
+    return layer.arranged(ports_of(node.build.RNNSequence(*inputs, **layer.fields(1), outputs=2)))
 
 
 @onnx("GRU")
@@ -107,7 +112,8 @@ def gru(
     else:
         bias = build.Add(outer, inner)
     inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
-    return layer.outputs(build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2))
+    made = build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2)
+    return layer.arranged(ports_of(made))
 
 
 @onnx("LSTM")
@@ -122,38 +128,49 @@ def lstm(
         return _with_peepholes(layer, bias, lengths, (layer.state(h), layer.state(c)), p)
     weights = (layer.sorted(q, "2031") for q in (w, r, bias))
     inputs = (layer.x, layer.state(h), layer.state(c), layer.lengths(lengths), *weights)
-    return layer.outputs(node.build.LSTMSequence(*inputs, **layer.fields(3), outputs=3))
+    return layer.arranged(ports_of(node.build.LSTMSequence(*inputs, **layer.fields(3), outputs=3)))
 
 
 def _with_peepholes(
     layer: _Layer, bias: OutPort, lengths: OutPort | None, states: tuple[OutPort, OutPort], p: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Cell by cell: the sequence operation has no peepholes."""
+    """Cell by cell, because the sequence operation has no peepholes; a sequence that has ended keeps its state."""
     node, build = layer.node, layer.build
-    steps = layer.x.shape[1]
-    whole = lengths is None or all(n == steps for n in node.ints(lengths, "sequence lengths beside peepholes"))
-    plain = whole and layer.direction is Direction.FORWARD
-    node.refuse(not plain, "peepholes are supported for whole sequences forwards")
-    if not isinstance(steps, int) or steps > 64:
-        node.refuse(True, f"peepholes are supported for up to 64 steps, got {steps}")
-        return ()
-
-    def row(q: OutPort) -> OutPort:
-        return build.Squeeze(q, node.list([0]))
-
-    w, r, b = (row(layer.sorted(q, "2031")) for q in (layer.w, layer.r, bias))
-    h, c = (build.Squeeze(s, node.list([1])) for s in states)
-    rest = () if p is None else (row(p),)
+    steps = node.extent(layer.x, 1, "the number of steps beside peepholes")
+    node.refuse(steps > MOST_CELLS, f"peepholes are supported for up to {MOST_CELLS} steps, got {steps}")
     fields = {k: v for k, v in layer.fields(3).items() if k != "direction"}
-    found: list[OutPort] = []
-    for t in range(steps):
-        x = build.Gather(layer.x, node.scalar(t), node.scalar(1))
-        h = build.LSTMCell_1(
-            x, h, c, w, r, b, *rest, **fields, input_forget=node.flag("input_forget"),
-            weights_format=WeightsFormat.FICO, outputs=2,
-        )  # fmt: skip
-        c = h.node.out_port(1)
-        found.append(build.Unsqueeze(h, node.list([0, 1] if not layer.batch_first else [1, 2])))
-    y = found[0] if steps == 1 else build.Concat(*found, axis=1 if layer.batch_first else 0)
-    lead = node.list([1 if layer.batch_first else 0])
-    return y, build.Unsqueeze(h, lead), build.Unsqueeze(c, lead)
+    weights = [layer.sorted(q, "2031") for q in (layer.w, layer.r, bias)]
+    found: list[tuple[OutPort, ...]] = []
+    for d in range(layer.directions):
+        backwards = d == 1 or layer.direction is Direction.REVERSE
+        ends = layer.lengths(lengths)
+
+        def turned(q: OutPort, ends: OutPort = ends, backwards: bool = backwards) -> OutPort:
+            return build.ReverseSequence(q, ends, batch_axis=0, seq_axis=1) if backwards else q
+
+        x, rows = turned(layer.x), [build.Gather(q, node.scalar(d), node.scalar(0)) for q in weights]
+        rest = () if p is None else (build.Gather(p, node.scalar(d), node.scalar(0)),)
+        h, c = (build.Gather(s, node.scalar(d), node.scalar(1)) for s in states)
+        made: list[OutPort] = []
+        for t in range(steps):
+            part = build.Gather(x, node.scalar(t), node.scalar(1))
+            after = build.LSTMCell_1(
+                part, h, c, *rows, *rest, **fields, input_forget=node.flag("input_forget"),
+                weights_format=WeightsFormat.FICO, outputs=2,
+            )  # fmt: skip
+            alive = None if lengths is None else build.Greater(build.Unsqueeze(ends, node.list([1])), t)
+            shown, h, c = _while(node, alive, (after, after.node.out_port(1)), (h, c))
+            made.append(build.Unsqueeze(shown, node.list([1])))
+        found.append((turned(made[0] if steps == 1 else build.Concat(*made, axis=1)), h, c))
+    stacked = [[build.Unsqueeze(q, node.list([1])) for q in parts] for parts in zip(*found, strict=True)]
+    return layer.arranged([q[0] if len(q) == 1 else build.Concat(*q, axis=1) for q in stacked])
+
+
+def _while(
+    node: Call, alive: OutPort | None, after: tuple[OutPort, OutPort], before: tuple[OutPort, OutPort]
+) -> tuple[OutPort, OutPort, OutPort]:
+    """What a step shows, and its states: those `before` it, and zeros, where a sequence is not alive any more."""
+    if alive is None:
+        return after[0], *after
+    select, zero = node.build.Select, node.like(0, after[0])
+    return select(alive, after[0], zero), select(alive, after[0], before[0]), select(alive, after[1], before[1])

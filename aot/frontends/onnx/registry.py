@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from aot.frontends.onnx.element_types import element_type
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Operand
@@ -78,6 +79,7 @@ class Call:
     regions: Mapping[str, Graph]
     captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
     bodies: Bodies
+    seed: int | None  # what random numbers begin with, where the user wants any
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = self.attrs.get(name, default)
@@ -110,6 +112,22 @@ class Call:
     def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
         return tuple(self._get(name, (tuple, list), default))
 
+    def dtype(self, name: str, default: DType | None = None) -> DType:
+        """The element type that an attribute numbers; 0 stands for the default, where there is one."""
+        code = self.integer(name, None if default is None else 0)
+        if default is not None and not code:
+            return default
+        try:
+            return element_type(code)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{self.kind}: {name}: {error}") from None
+
+    def float_type(self, name: str, default: DType) -> DType:
+        """As `dtype`; UnsupportedError where it is no type of floats."""
+        found = self.dtype(name, default)
+        self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
+        return found
+
     def tensor(self, name: str) -> Array:
         return self._get(name, np.ndarray, None)
 
@@ -138,12 +156,23 @@ class Call:
     def ints(self, port: OutPort, what: str) -> tuple[int, ...]:
         return Operand(port.type, port.value).ints(f"{self.kind}: {what}")
 
+    def extent(self, x: OutPort, axis: int, what: str) -> int:
+        """A dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
+        found = x.shape[axis]
+        if not isinstance(found, int):
+            raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
+        return found
+
     def list(self, values: Sequence[int]) -> OutPort:
         """A constant i64 vector."""
         return self.build.const(np.array(list(values), np.int64), DType.I64)
 
     def scalar(self, value: int) -> OutPort:
         return self.build.const(value, DType.I64)
+
+    def size(self, x: OutPort, axis: int) -> OutPort:
+        """A dimension of `x` as an i64 scalar."""
+        return self.build.Squeeze(self.dims(x, [axis]), self.list([0]))
 
     def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
         """Some dimensions of `x` as an i64 vector."""
@@ -177,4 +206,3 @@ class Call:
     def like(self, value: float, x: OutPort) -> OutPort:
         """A scalar of `x`'s type."""
         return self.build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)
-

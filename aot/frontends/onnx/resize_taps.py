@@ -82,6 +82,9 @@ def resampled(node: Call, x: OutPort, axes: Sequence[Axis], how: Sampling) -> Ou
             low, high = build.Less(where, 0.0), build.Greater(where, build.Subtract(a.extent, 1.0))
             out = build.Unsqueeze(build.LogicalOr(low, high), behind)
             outside = out if outside is None else build.LogicalOr(outside, out)
+        if how.antialias and a.scale.value is None:
+            y = _by_matrix(node, y, a, where, how)
+            continue
         total: OutPort | None = None
         for place, weight in _taps(node, a, where, how):
             part = build.Gather(y, place, node.scalar(a.axis))
@@ -134,14 +137,14 @@ def _taps(node: Call, a: Axis, where: OutPort, how: Sampling) -> Iterator[tuple[
         return
     reach, scale = 1 if how.mode == "linear" else 2, 1.0
     if how.antialias:
-        scale = min(float(node.known(a.scale, "scales, where antialias is asked for,")), 1.0)
+        scale = min(float(node.known(a.scale, "scales")), 1.0)
     floor = build.Floor(where)
     rest = build.Subtract(where, floor)
     found: list[tuple[OutPort, OutPort]] = []
     first = int(np.floor(-reach / scale)) + 1
     for step in range(first, 2 - first):
         distance = build.Multiply(build.Abs(build.Subtract(rest, float(step))), scale)
-        weight = _linear(node, distance) if how.mode == "linear" else _cubic(node, distance, how.cubic)
+        weight = _weight(node, distance, how)
         place = build.Add(floor, float(step))
         if how.exclude_outside:
             held = build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, last))
@@ -152,6 +155,31 @@ def _taps(node: Call, a: Axis, where: OutPort, how: Sampling) -> Iterator[tuple[
         total = build.Add(total, weight)
     for place, weight in found:
         yield inside(place), build.Divide(weight, total)
+
+
+def _by_matrix(node: Call, x: OutPort, a: Axis, where: OutPort, how: Sampling) -> OutPort:
+    """Where only run time knows how many neighbours there are, all elements are weighed, most of them by 0."""
+    build, reach = node.build, 1.0 if how.mode == "linear" else 2.0
+    scale = build.Minimum(a.scale, 1.0)
+    far = build.Ceiling(build.Divide(node.like(reach, scale), scale))
+    ends = [node.cast(p, DType.I64) for p in (build.Negative(far), build.Add(a.extent, far))]
+    places = node.cast(build.Range(*ends, node.scalar(1), output_type=DType.I64), DType.F64)
+    last = build.Subtract(a.extent, 1.0)
+    inside = build.Minimum(build.Maximum(places, 0.0), last)
+    distance = build.Abs(build.Subtract(places, build.Unsqueeze(where, node.list([1]))))
+    weight = _weight(node, build.Multiply(distance, scale), how)
+    if how.exclude_outside:
+        weight = build.Select(build.Equal(places, inside), weight, node.like(0, weight))
+    weight = build.Divide(weight, build.ReduceSum(weight, node.list([1]), keep_dims=True))
+    rank = x.type.rank
+    order = [*(i for i in range(rank) if i != a.axis), a.axis]
+    rows = build.Transpose(build.Gather(x, node.cast(inside, DType.I64), node.scalar(a.axis)), node.list(order))
+    found = build.MatMul(rows, node.cast(weight, x.type.dtype), transpose_b=True)
+    return build.Transpose(found, node.list(np.argsort(order).tolist()))
+
+
+def _weight(node: Call, distance: OutPort, how: Sampling) -> OutPort:
+    return _linear(node, distance) if how.mode == "linear" else _cubic(node, distance, how.cubic)
 
 
 def _linear(node: Call, d: OutPort) -> OutPort:

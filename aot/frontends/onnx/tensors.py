@@ -7,52 +7,18 @@ from math import prod
 import numpy as np
 from onnx import SparseTensorProto, TensorProto, numpy_helper
 
+from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
 from aot.ir.types import Array, numpy_dtype
 from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
+from runtime.errors import CorruptError
 
 MAX_ELEMENTS = 1 << 48
-
-DTYPES: dict[int, DType] = {
-    TensorProto.FLOAT: DType.F32,
-    TensorProto.UINT8: DType.U8,
-    TensorProto.INT8: DType.I8,
-    TensorProto.UINT16: DType.U16,
-    TensorProto.INT16: DType.I16,
-    TensorProto.INT32: DType.I32,
-    TensorProto.INT64: DType.I64,
-    TensorProto.STRING: DType.STRING,
-    TensorProto.BOOL: DType.BOOL,
-    TensorProto.FLOAT16: DType.F16,
-    TensorProto.DOUBLE: DType.F64,
-    TensorProto.UINT32: DType.U32,
-    TensorProto.UINT64: DType.U64,
-    TensorProto.BFLOAT16: DType.BF16,
-    TensorProto.FLOAT8E4M3FN: DType.F8E4M3,
-    TensorProto.FLOAT8E5M2: DType.F8E5M2,
-    TensorProto.UINT4: DType.U4,
-    TensorProto.INT4: DType.I4,
-    TensorProto.FLOAT4E2M1: DType.F4E2M1,
-    TensorProto.FLOAT8E8M0: DType.F8E8M0,
-    TensorProto.UINT2: DType.U2,
-    TensorProto.INT2: DType.I2,
-    TensorProto.FLOAT8E4M3FNUZ: DType.F8E4M3FNUZ,
-    TensorProto.FLOAT8E5M2FNUZ: DType.F8E5M2FNUZ,
-}
-
-
-def dtype_named(code: int) -> DType:
-    """The element type that ONNX numbers `code`; UnsupportedError if we have none."""
-    if code in DTYPES:
-        return DTYPES[code]
-    known = code in TensorProto.DataType.values()
-    raise UnsupportedError(f"element type {TensorProto.DataType.Name(code) if known else code} is not supported")
 
 
 def array(tensor: TensorProto, external: ExternalData) -> Array:
     """The data of a tensor, read-only where it can stay in its file. CorruptError if data and shape do not fit."""
-    dtype, shape, name = dtype_named(tensor.data_type), tuple(tensor.dims), tensor.name
+    dtype, shape, name = element_type(tensor.data_type), tuple(tensor.dims), tensor.name
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS:
         raise CorruptError(f"tensor {name!r}: a shape has no negative dimension and at most 2^48 elements, got {shape}")
     if tensor.data_location == TensorProto.EXTERNAL:

@@ -62,8 +62,6 @@ def copied(body: Graph, given: Mapping[int, OutPort], build: Builder) -> list[Ou
     for node in body.order():
         if node.type in ("Parameter", "Result"):
             continue
-        if node.type in ("ReadValue", "Assign"):
-            raise UnsupportedError(f"{node.type}: a variable inside of a body is not supported, got {node.name!r}")
         copy_node(node, build.graph, ports)
     return [ports[r.source(0)] for r in body.results]
 

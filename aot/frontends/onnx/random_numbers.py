@@ -1,0 +1,91 @@
+"""Random numbers, if the user gives a seed: of the right distribution, but not those of another runtime.
+
+    the user's seed, with the node's or its name  ->  key of Philox  ->  uniform  ->  normal, Bernoulli
+"""
+
+from __future__ import annotations
+
+import math
+from zlib import crc32
+
+import numpy as np
+
+from aot.frontends.onnx.registry import SHORT, Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+MASK = (1 << 64) - 1
+DRAWN = (*SHORT, DType.F32, DType.F64)
+
+
+def _key(node: Call) -> int:
+    """Nodes with equal seeds draw equal numbers; those without a seed differ."""
+    if node.seed is None:
+        why = "the numbers would not be those of another runtime"
+        raise UnsupportedError(f"{node.kind}: {why}: give them as an input, or have them drawn: --seed 1")
+    if node.has("seed"):
+        own = int(np.float32(node.number("seed")).view(np.uint32))
+    else:
+        origin = node.build.origin
+        own = crc32("\n".join(origin.layers if origin is not None else ()).encode("utf-8", "surrogateescape"))
+    return (node.seed << 32 | own) & MASK
+
+
+def _uniform(node: Call, shape: OutPort, dtype: DType, stream: int = 0) -> OutPort:
+    """In 0..1, without 1; other streams are other numbers."""
+    ends = (node.build.const(v, dtype) for v in (0.0, 1.0))
+    return node.build.RandomUniform(shape, *ends, output_type=dtype, global_seed=_key(node), op_seed=stream + 1)
+
+
+def _shape(node: Call, x: OutPort | None) -> OutPort:
+    return node.list(node.integers("shape")) if x is None else node.dims(x, range(x.type.rank))
+
+
+def _dtype(node: Call, x: OutPort | None) -> DType:
+    found = node.dtype("dtype", DType.F32 if x is None else x.type.dtype)
+    node.refuse(found not in DRAWN, f"numbers of floating point are drawn, got {found.value}")
+    return found
+
+
+def _wide(dtype: DType) -> DType:
+    return DType.F64 if dtype is DType.F64 else DType.F32
+
+
+@onnx("RandomUniform", "RandomUniformLike")
+def random_uniform(node: Call, x: OutPort | None = None) -> OutPort:
+    build, dtype = node.build, _dtype(node, x)
+    low, high = node.number("low", 0.0), node.number("high", 1.0)
+    unit = _uniform(node, _shape(node, x), _wide(dtype))
+    return node.cast(build.Add(build.Multiply(unit, high - low), low), dtype)
+
+
+@onnx("RandomNormal", "RandomNormalLike")
+def random_normal(node: Call, x: OutPort | None = None) -> OutPort:
+    """sqrt(-2 log(1 - u)) cos(2 pi v), scaled; Box and Muller 1958."""
+    build, dtype = node.build, _dtype(node, x)
+    shape = _shape(node, x)
+    u, v = (_uniform(node, shape, _wide(dtype), stream) for stream in range(2))
+    size = build.Sqrt(build.Multiply(build.Log(build.Add(build.Negative(u), 1.0)), -2.0))
+    unit = build.Multiply(size, build.Cos(build.Multiply(v, 2 * math.pi)))
+    return node.cast(build.Add(build.Multiply(unit, node.number("scale", 1.0)), node.number("mean", 0.0)), dtype)
+
+
+@onnx("Bernoulli")
+def bernoulli(node: Call, x: OutPort) -> OutPort:
+    """1 with probability x"""
+    wide = _wide(x.type.dtype)
+    drawn = node.build.Less(_uniform(node, _shape(node, x), wide), node.cast(x, wide))
+    return node.cast(drawn, node.dtype("dtype", x.type.dtype))
+
+
+@onnx("Multinomial")
+def multinomial(node: Call, x: OutPort) -> OutPort:
+    """Classes of each row of logarithms of probabilities, which need not sum up to 1."""
+    build = node.build
+    logs = build.Subtract(x, build.ReduceMax(x, node.list([-1]), keep_dims=True))
+    return build.Multinomial(
+        node.cast(logs, DType.F32), node.list([node.integer("sample_size", 1)]),
+        convert_type=node.dtype("dtype", DType.I32), with_replacement=True, log_probs=True, global_seed=_key(node),
+        op_seed=node.seed or 0,
+    )  # fmt: skip

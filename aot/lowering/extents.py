@@ -1,0 +1,102 @@
+"""Rules for what works read by plain indices: sizes of several inputs that must fit each other.
+
+    y[i, j] = x[i, j] + z[j]    for i in n, j in m        z: f32[k]      ->      m <= k
+
+An index of which `within` guards a part is free, and so is one that data decide: operations guard those themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from aot.ir.types import dim_text
+from aot.lowering.reach import after, last
+from aot.lowering.sizes import Sizes
+from codegen.define import Definition, Group
+from codegen.expressions import variables
+from codegen.index import factors, normal
+from codegen.loops import Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, prim
+from codegen.program import Rule
+from codegen.traverse import Work, members
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:
+    """What must hold for the definitions among works to read nothing behind the end of a dimension.
+
+    ShapeError where it does not, whatever the sizes at run time are.
+    """
+    found: dict[tuple[Size, Size], Rule] = {}
+    for d in (d for w in works if isinstance(w, Definition | Group) for d in members(w)):
+        if any(a.extent == 0 for a in d.axes):
+            continue
+        for index, dim in _indices(d.value, frozenset(i for i, _ in d.where)):
+            least = _least(index, dim, sizes, symbols)
+            if least is None:
+                continue
+            one, other = sizes.written_out(least), sizes.written_out(dim)
+            text = f"{layer}: a dimension of an input must be {dim_text(one)} at least, got {dim_text(other)}"
+            if isinstance(least, int) and isinstance(dim, int):
+                raise ShapeError(text)
+            found.setdefault((least, dim), Rule(prim("max", one - other, 0), 0, text))
+    return list(found.values())
+
+
+def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
+    """What `dim` must be at least; None if it is, or if that is not for sizes to say."""
+    if isinstance(index, Var) and isinstance(index.extent, int) and isinstance(dim, int):
+        return index.extent if index.extent > dim else None
+    if isinstance(dim, int) and isinstance(index, Const):
+        return int(index.value) + 1 if index.value >= dim else None
+    if isinstance(index, Var) and index.extent == dim:
+        return None
+    end = None if after(index, dim, sizes, symbols) == 0 else last(index, sizes, symbols)
+    end = _last_of_products(index, frozenset((*symbols, *sizes.meaning))) if end is None else end
+    least = None if end is None else sizes.of(end + 1)
+    return None if isinstance(least, int) and isinstance(dim, int) and least <= dim else least
+
+
+def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
+    """As `last`, for sums of products of axes and sizes that are not negative: broadcasts have such indices."""
+    total: Expr = Const(0)
+    found = normal(index, {})
+    for atom, c in found.terms.items():
+        ends = [_end(part, sizes) for part in factors(atom)]
+        known = [e for e in ends if e is not None]
+        if c < 0 or len(known) < len(ends):
+            return None
+        total = total + prod(known, start=Const(1)) * c  # type: ignore[arg-type]
+    return total + found.const
+
+
+def _end(part: Expr, sizes: frozenset[Var]) -> Expr | None:
+    if not isinstance(part, Var) or part.low < 0:
+        return None
+    if part in sizes:
+        return part
+    return None if part.extent is None else as_expr(part.extent, DType.I64) - 1
+
+
+def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
+    """Indices of all loads that no `within` guards, with the dimensions that they are into."""
+    match e:
+        case Prim("within", (index, extent, value, *other)):
+            yield from _indices(value, guards | {index})
+            for part in (index, extent, *other):
+                yield from _indices(part, guards)
+        case Prim(_, args):
+            for arg in args:
+                yield from _indices(arg, guards)
+        case Reduce(_, _, body, init):
+            yield from _indices(body, guards)
+            if init is not None:
+                yield from _indices(init, guards)
+        case Load(buffer, index):
+            for i, n in zip(index, buffer.shape, strict=True):
+                if buffer.space is not Space.TABLE and not variables(i) & variables(*guards):
+                    yield i, n
+                yield from _indices(i, guards)
+        case _:
+            return

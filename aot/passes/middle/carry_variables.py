@@ -1,0 +1,258 @@
+"""Variables that bodies use, or whose sizes only run time knows, become values that operations hand on.
+
+    loop {                              v = kept value of "v", s = is it set
+      old = ReadValue("v", first)       v, s = loop(v, s) {
+      Assign("v", f(old))         ->      old = s ? v : first        Select, or If where sizes differ
+    }                                     v = f(old), s = true
+                                        }
+                                        Assign("v", v) if s
+
+A read sees what the operations before it have assigned in a body, those of earlier iterations too; what the network
+itself assigns is for the next inference. A branch that does not run assigns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.op import Op, Stateful
+from aot.ir.types import TensorType
+from aot.opset.control_flow import If, Iterating
+from aot.opset.infrastructure import Parameter, Result
+from aot.opset.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.state import VARIES, AssignCarried, Carried, IsSet, KeptSizes, KeptValue, ReadValue_6
+from aot.passes.front.name_bodies import name_bodies
+from runtime.abi import DType
+from runtime.errors import AotError, InternalError
+
+
+def carry_variables(graph: Graph) -> bool:
+    """Replace the operations of such variables by what hands their values on."""
+    for node in graph.nodes.values():
+        if node.regions:
+            _infer(node)
+    inner = {_id(n) for node in graph.nodes.values() for body in node.regions.values() for n in _users(body)}
+    types = {id: _type(graph, id) for id in dict.fromkeys(map(_id, _users(graph)))}
+    chosen = {id: t for id, t in types.items() if id in inner or VARIES in t.dims}
+    if not chosen:
+        return False
+    walk = _Walk(graph, chosen)
+    walk.run()
+    walk.keep()
+    name_bodies(graph)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    element_type: DType
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """A variable at some place: is it set, and to what?"""
+
+    known: OutPort
+    value: OutPort
+
+
+def _users(graph: Graph) -> Iterator[Node]:
+    """All operations on variables as files have them, those of bodies too."""
+    for node in graph.order():
+        if isinstance(node.op, Stateful) and not isinstance(node.op, Carried):
+            yield node
+        for body in node.regions.values():
+            yield from _users(body)
+
+
+def _infer(node: Node) -> None:
+    """Bodies learn their types from the node around them; should that fail, it is said where they are needed."""
+    with suppress(AotError):
+        node.operands()
+
+
+def _id(node: Node) -> str:
+    assert isinstance(node.op, Stateful)
+    return node.op.variable_id
+
+
+def _type(graph: Graph, id: str) -> _Type:
+    """A dimension varies if it is not declared, and not one number wherever the variable is read and set.
+
+    Inference takes what is kept to be as large as what is read at first: if that holds for all that is set, it is so.
+    """
+    users = [n for n in _users(graph) if _id(n) == id]
+    declared = [TensorType(op.variable_type, op.variable_shape) for n in users if _declares(op := n.op)]
+    found: list[TensorType] = []
+    failed: AotError | None = None
+    for node in users:
+        try:
+            found.append(node.out_port(0).type)
+        except AotError as error:  # sizes that do not stay as they are at first
+            failed = error
+    if failed is not None and not declared:
+        raise failed
+    first = (declared or found)[0]
+    dims = list(first.shape)
+    for k, n in enumerate(dims):
+        others = {t.shape[k] for t in found if t.rank == len(dims)}
+        if not declared or not isinstance(n, int):
+            dims[k] = others.pop() if len(others) == 1 and failed is None else VARIES
+    return _Type(first.dtype, tuple(n if isinstance(n, int) else VARIES for n in dims))
+
+
+def _declares(op: Op) -> TypeGuard[ReadValue_6]:
+    return isinstance(op, ReadValue_6) and op.variable_shape is not None
+
+
+class _Walk:
+    """One graph, operation by operation. `now`: the variables that it was given; `outer`: None for the network."""
+
+    def __init__(self, graph: Graph, types: Mapping[str, _Type], now: dict[str, _Now] | None = None) -> None:
+        self.graph, self.types, self.top = graph, types, now is None
+        self.now = {} if now is None else now
+        self.later: dict[str, _Now] = {}
+
+    def run(self) -> None:
+        for node in self.graph.order():
+            build = Builder(self.graph, node.origin)
+            if isinstance(node.op, Stateful) and not isinstance(node.op, Carried):
+                if node.op.variable_id in self.types:
+                    (self._assign if node.type == "Assign" else self._read)(build, node, node.op.variable_id)
+            elif node.regions:
+                used = [id for id in self.types if any(_id(n) == id for b in node.regions.values() for n in _users(b))]
+                if used:
+                    self._through(build, node, {id: self._at(build, id) for id in used})
+
+    def keep(self) -> None:
+        """Assigns what variables are at last; one that varies moves when others do, so it is written each time."""
+        for id, last in (self.now | self.later).items():
+            op = AssignCarried(id, self.types[id].element_type, self.types[id].dims)
+            if op.varying or not isinstance(last.known.node.op, IsSet):
+                self.graph.add(op, last.value, last.known, origin=last.value.node.origin)
+
+    def _at(self, build: Builder, id: str) -> _Now:
+        """The variable as it is now; in the network, until something sets it, what earlier inferences have left."""
+        if id not in self.now:
+            if not self.top:
+                raise InternalError(f"variable {id!r}: bodies are given what they use")
+            about = (id, self.types[id].element_type, self.types[id].dims)
+            sizes = [build(KeptSizes(*about))] if VARIES in about[2] else []
+            self.now[id] = _Now(build(IsSet(*about)), build(KeptValue(*about), *sizes))
+        return self.now[id]
+
+    def _read(self, build: Builder, node: Node, id: str) -> None:
+        now = self._at(build, id)
+        value = now.value
+        if node.in_ports():
+            first = node.source(0)
+            type = self.types[id]
+            fixed = VARIES not in type.dims
+            value = build.Select(now.known, value, first) if fixed else _either(build, now, first, type.element_type)
+        node.out_port(0).replace_by(value)
+        self.graph.remove(node)
+
+    def _assign(self, build: Builder, node: Node, id: str) -> None:
+        if self.top:
+            self._at(build, id)
+        (self.later if self.top else self.now)[id] = _Now(build.const(True, DType.BOOL), node.source(0))
+        node.out_port(0).replace_by(node.source(0))
+        self.graph.remove(node)
+
+    def _through(self, build: Builder, node: Node, given: dict[str, _Now]) -> None:
+        """The node again, with inputs for the variables that its bodies use, and outputs for those that they set."""
+        op = node.op
+        sources = [p for p in node.sources() if p is not None]
+        places = {id: len(sources) + 2 * k for k, id in enumerate(given)}
+        sources += [p for now in given.values() for p in (now.known, now.value)]
+        inner = {key: self._inside(body, given) for key, body in node.regions.items()}
+        changed = [id for id in given if any(walk.now[id] != start[id] for walk, start in inner.values())]
+        count = len(node.out_ports())
+        maps = {key: self._maps(walk, start, places, changed, count) for key, (walk, start) in inner.items()}
+        made = self.graph.add(
+            _with_maps(op, maps), *sources, name=node.name, origin=node.origin, outputs=count + 2 * len(changed)
+        )
+        made.regions, node.regions = node.regions, {}
+        for k, port in node.out_ports().items():
+            made.out_port(k).add_tensor_names(port.names)
+            port.replace_by(made.out_port(k))
+        self.graph.remove(node)
+        made.name = node.name
+        for k, id in enumerate(changed):
+            self.now[id] = _Now(made.out_port(count + 2 * k), made.out_port(count + 2 * k + 1))
+
+    def _inside(self, body: Graph, given: Mapping[str, _Now]) -> tuple[_Walk, dict[str, _Now]]:
+        """A body with parameters for the variables, after it has been walked through; and those parameters."""
+        start: dict[str, _Now] = {}
+        for id in given:
+            types = DType.BOOL, self.types[id].element_type
+            known, value = (body.add(Parameter(t, None), name=f"{id}.{n}") for n, t in zip(_PARTS, types, strict=True))
+            start[id] = _Now(known.out_port(0), value.out_port(0))
+        walk = _Walk(body, self.types, dict(start))
+        walk.run()
+        return walk, start
+
+    @staticmethod
+    def _maps(
+        walk: _Walk, start: Mapping[str, _Now], places: Mapping[str, int], changed: list[str], count: int
+    ) -> _Maps:
+        body = walk.graph
+        inputs: list[InputMap] = []
+        outputs: list[OutputMap] = []
+        edges: list[BackEdge] = []
+        for id, first in places.items():
+            parameters = [body.parameters.index(p.node) for p in (start[id].known, start[id].value)]
+            inputs += [InputMap(first + k, at) for k, at in enumerate(parameters)]
+            if id in changed:
+                for port, parameter in zip((walk.now[id].known, walk.now[id].value), parameters, strict=True):
+                    body.add(Result(), port)
+                    outputs.append(OutputMap(count + len(outputs), len(body.results) - 1))
+                    edges.append(BackEdge(len(body.results) - 1, parameter))
+        return _Maps(tuple(inputs), tuple(outputs), tuple(edges))
+
+
+_PARTS = ("known", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Maps:
+    """What the variables add to the maps of one body."""
+
+    inputs: tuple[InputMap, ...]
+    outputs: tuple[OutputMap, ...]
+    edges: tuple[BackEdge, ...]
+
+
+def _with_maps(op: object, more: Mapping[str, _Maps]) -> If | Iterating:
+    match op:
+        case If():
+            then, other = more["then"], more["else"]
+            return If(
+                op.then_inputs + then.inputs, op.then_outputs + then.outputs,
+                op.else_inputs + other.inputs, op.else_outputs + other.outputs,
+            )  # fmt: skip
+        case Iterating():
+            maps = more["body"]
+            return replace(
+                op, input_maps=op.input_maps + maps.inputs, output_maps=op.output_maps + maps.outputs,
+                back_edges=op.back_edges + maps.edges,
+            )  # fmt: skip
+        case _:
+            raise InternalError(f"{type(op).__name__}: bodies are those of If, Loop and TensorIterator")
+
+
+def _either(build: Builder, now: _Now, first: OutPort, element_type: DType) -> OutPort:
+    """If(known) {value} {first}: they may differ in size."""
+    maps = [((InputMap(k, 0),), (OutputMap(0, 0),)) for k in (1, 2)]
+    node = build.node(If(*maps[0], *maps[1]), now.known, now.value, first)
+    for name in ("then", "else"):
+        body = Graph(name)
+        body.add(Result(), body.add(Parameter(element_type, None)).out_port(0))
+        node.regions[name] = body
+    return node.out_port(0)

@@ -1,0 +1,59 @@
+"""What was made of expressions, for each state of the variables in them.
+
+Statements of unrolled loops are visited again and again, mostly where what they read is as it was before. Sums come
+from here, so those that are equal are nearly always one object: states are compared by identity, which is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import is_
+from typing import Any, Generic, TypeVar, cast
+
+from codegen.expressions import variables
+from codegen.index import Affine
+from codegen.loops import Expr, Node, Var
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Node)
+
+
+class Seen(Generic[T]):
+    """Of some expressions, which are kept alive like all that states are made of: so no identity is used twice."""
+
+    __slots__ = ("_known", "_read", "_roots")
+
+    def __init__(self, *roots: Expr) -> None:
+        self._roots = roots
+        self._read = tuple(variables(*roots))
+        self._known: dict[tuple[int, ...], tuple[T, list[object]]] = {}
+
+    def of(self, env: Mapping[Var, Affine], lane: Var | None, make: Callable[[], T]) -> T:
+        """What was made where `env` and `lane` were the same, as far as the expressions read them."""
+        state: list[object] = [lane, *map(env.get, self._read)]
+        key = tuple(map(id, state))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = make(), state
+        return found[0]
+
+
+def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
+    """The same nodes, in which all that is equal is one object."""
+    known: dict[Node, Node] = {}
+
+    def one(part: Any) -> Any:
+        if isinstance(part, tuple):
+            old = cast(tuple[object, ...], part)
+            new = tuple(map(one, old))
+            return old if all(map(is_, old, new)) else new
+        if not isinstance(part, Node):
+            return part
+        found = known.get(part)
+        if found is None:
+            fields = part.parts()
+            new = one(fields)
+            found = known[part] = part if new is fields else type(part)(*new)
+        return found
+
+    return one(nodes)

@@ -1,0 +1,69 @@
+"""Inferences of models with strings: the user sees tensors of strings, compiled code three tensors of numbers each."""
+
+from __future__ import annotations
+
+from runtime.abi import DType
+from runtime.errors import UsageError
+from runtime.executor import Executor
+from runtime.library import Library, Pool
+from runtime.outputs import Outputs
+from runtime.request import InferRequest, check_index
+from runtime.strings import PARTS, as_texts, numbered, spell, texts
+from runtime.tensors import Array
+
+
+class StringRequest(InferRequest):
+    """As InferRequest; indices and names are those of the tensors that the user sees."""
+
+    def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
+        super().__init__(library, pool, executor)
+        inputs, outputs = list(numbered(self._inputs_info)), list(numbered(self._outputs_info))
+        self._input_at, self._seen_inputs = tuple(at for at, _ in inputs), tuple(info for _, info in inputs)
+        self._output_at, self._seen_outputs = tuple(at for at, _ in outputs), tuple(info for _, info in outputs)
+
+    def get_input_tensor(self, index: int = 0) -> Array:
+        """What was set for input `index`; strings are a new array of them."""
+        check_index("input", index, self._seen_inputs)
+        return self._input(index)
+
+    def get_output_tensor(self, index: int = 0) -> Array:
+        """As `InferRequest.get_output_tensor`."""
+        check_index("output", index, self._seen_outputs)
+        given = self._given[self._output_at[index]]
+        return given if given is not None else self.results[index]
+
+    def set_output_tensor(self, index: int, value: object) -> None:
+        """As `InferRequest.set_output_tensor`, but for strings: they are always new arrays."""
+        check_index("output", index, self._seen_outputs)
+        info = self._seen_outputs[index]
+        if info.dtype is DType.STRING:
+            raise UsageError(f"output '{info.name}': strings are given as new arrays, none can be set")
+        super().set_output_tensor(self._output_at[index], value)
+
+    @property
+    def results(self) -> Outputs:
+        """Of the last inference."""
+        return self._joined(super().results)
+
+    def _input(self, index: int) -> Array:
+        at = self._input_at[index]
+        if self._seen_inputs[index].dtype is not DType.STRING:
+            return super()._input(at)
+        return texts(*(super(StringRequest, self)._input(at + k) for k in range(len(PARTS))))
+
+    def _set_input(self, index: int, value: object) -> None:
+        info, at = self._seen_inputs[index], self._input_at[index]
+        if info.dtype is not DType.STRING:
+            self._bind(at, value)
+            return
+        for k, part in enumerate(spell(as_texts("input", info, value))):
+            self._bind(at + k, part)
+
+    def _run(self) -> Outputs:
+        return self._joined(super()._run())
+
+    def _joined(self, found: Outputs) -> Outputs:
+        arrays = found.to_tuple()
+        pairs = zip(self._output_at, self._seen_outputs, strict=True)
+        made = (texts(*arrays[at : at + len(PARTS)]) if i.dtype is DType.STRING else arrays[at] for at, i in pairs)
+        return Outputs(self._seen_outputs, tuple(made))

@@ -1,0 +1,80 @@
+"""Tensors of strings: arrays of str for the user, three tensors of numbers for compiled code.
+
+    ["héllo", ""]   ->   begins [0, 6]   ends [6, 6]   symbols 68 C3 A9 6C 6C 6F      (UTF-8, i32 places)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+
+from runtime.abi import DType
+from runtime.errors import UsageError
+from runtime.manifest import TensorInfo
+from runtime.tensors import Array, fits
+
+PARTS = ("begins", "ends", "symbols")  # in this order, one after another, among a model's inputs or outputs
+MOST = (1 << 31) - 1  # bytes that i32 places can tell
+# Vocabularies hold pieces of characters: bytes that are no UTF-8 come and go as lone surrogates.
+ENCODING = ("utf-8", "surrogateescape")
+
+
+def spell(array: Array) -> tuple[Array, Array, Array]:
+    """The three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
+    found = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
+    ends = np.cumsum([len(text) for text in found], dtype=np.int64).reshape(array.shape)
+    if ends.max(initial=0) > MOST:
+        raise UsageError(f"strings: a tensor has at most {MOST} bytes of text, got {ends.max()}")
+    lengths = np.array([len(text) for text in found], np.int32).reshape(array.shape)
+    last = ends.astype(np.int32)
+    return last - lengths, last, np.frombuffer(b"".join(found), np.uint8)
+
+
+def texts(begins: Array, ends: Array, symbols: Array) -> Array:
+    """The array of str, whose elements are objects: texts keep their zeros at the end, and need no common length."""
+    data = symbols.tobytes()
+    found = np.empty(begins.shape, object)
+    pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
+    found.reshape(-1)[:] = [data[low:high].decode(*ENCODING) for low, high in pairs]
+    return found
+
+
+def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
+    """`value` as an array of strings of the tensor's shape; what its elements are is looked at by `spell`."""
+    try:
+        array = np.asarray(value, object)
+    except ValueError as error:
+        raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
+    dtype = cast(Array, value).dtype if isinstance(value, np.ndarray) else array.dtype
+    given = "string" if dtype.kind in "USOT" else dtype
+    if given != "string" or not fits(info, array.shape):
+        raise UsageError(f"{kind} '{info.name}': expected {info}, got {given}[{','.join(map(str, array.shape))}]")
+    return array
+
+
+def joined(infos: Sequence[TensorInfo]) -> tuple[TensorInfo, ...]:
+    """Inputs or outputs as the user sees them: the three tensors of strings are one."""
+    return tuple(info for _, info in numbered(infos))
+
+
+def numbered(infos: Sequence[TensorInfo]) -> Iterator[tuple[int, TensorInfo]]:
+    """As `joined`, each with the number of its first, or only, tensor."""
+    at = 0
+    while at < len(infos):
+        info = infos[at]
+        if info.string:
+            names = tuple(n.removesuffix(f".{PARTS[0]}") for n in info.names)
+            yield at, info._replace(name=info.string, names=names, dtype=DType.STRING, string="")
+        else:
+            yield at, info
+        at += len(PARTS) if info.string else 1
+
+
+def _bytes(text: object) -> bytes:
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise UsageError(f"strings: elements are str or bytes, got {type(text).__name__}")
+    return text.encode(*ENCODING)

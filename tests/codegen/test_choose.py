@@ -1,0 +1,52 @@
+"""What the cost model chooses for products, on targets that differ in their caches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.define import Definition
+from codegen.loops import Reduce, Var, as_expr, dense
+from codegen.schedule import Schedule
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from runtime.abi import DType
+
+FAR = replace(Target.parse("x86-64-v3"), l2=512 << 10, l3=32 << 20, cores=2)
+NEAR = replace(FAR, cpu="znver3")
+
+
+def product(rows: int, columns: int, steps: int, batch: int = 1) -> Definition:
+    """y[b, i, j] = add[k](x[b, i, k] * w[b, k, j]), without b for one."""
+    b, i, j, k = (Var(name, n) for name, n in zip("bijk", (batch, rows, columns, steps), strict=True))
+    x, w, y = dense("x", batch, rows, steps), dense("w", batch, steps, columns), dense("y", batch, rows, columns)
+    outer = (b,) if batch > 1 else ()
+    place = b if batch > 1 else 0
+    value = Reduce("add", (k,), x[place, i, k] * w[place, k, j])
+    return Definition(y, (*outer, i, j), value, (as_expr(place, DType.I64), i, j))
+
+
+def chosen(d: Definition, target: Target) -> Schedule:
+    return choose(d, target, frozenset({"w"}))
+
+
+def test_long_sums_are_blocked_where_the_rows_would_come_from_far() -> None:
+    work = product(128, 768, 3072)
+    assert dict(chosen(work, FAR).blocks)["k"] < 3072
+    assert chosen(work, NEAR).blocks == ()
+
+
+def test_a_near_cache_has_an_end() -> None:
+    assert chosen(product(16384, 768, 3072), replace(NEAR, l3=8 << 20)).prefetch == "w"
+    assert chosen(product(128, 768, 3072), replace(NEAR, l3=1 << 20)).blocks != ()
+
+
+def test_panels_are_read_once_in_each_product_of_a_batch() -> None:
+    """256 KB of weights for 16 rows: what counts is one product's rows, not those of all."""
+    plan = chosen(product(16, 256, 256, batch=36), FAR)
+    assert plan.order.index("j") < plan.order.index("i")
+    assert plan.prefetch == "w"
+
+
+def test_rows_are_outermost_where_all_weights_stay_in_the_cache() -> None:
+    plan = chosen(product(3136, 64, 64), FAR)
+    assert plan.order.index("i") < plan.order.index("j")

@@ -1,0 +1,60 @@
+"""What the emitter remembers: equal expressions are one object, and sums are made anew only where variables differ."""
+
+from __future__ import annotations
+
+from codegen.expressions import loads, variables
+from codegen.index import Affine, exactly, normal
+from codegen.llvm.seen import Seen, unified
+from codegen.llvm.text import number
+from codegen.loops import Const, For, Prim, Reduce, Store, Var, dense
+from runtime.abi import DType
+
+ROW, COLUMN = Var("i", 8), Var("j", 4)
+
+
+def test_equal_expressions_become_one_object() -> None:
+    y, again = dense("y", 8), dense("y", 8)
+    last = Store(again, (Var("i", 8) * 2 + 1,), Const(0.5, DType.F32))
+    stmts = (Store(y, (ROW * 2 + 1,), y[ROW * 2 + 1] * 3.0), For(COLUMN, (last,)))
+    made = unified(stmts)
+    assert made == stmts
+    first, loop = made
+    assert isinstance(first, Store) and isinstance(loop, For) and isinstance(loop.body[0], Store)
+    assert loop.body[0].buffer is first.buffer and loop.body[0].index[0] is first.index[0]
+    assert loads(first.value)[0].index[0] is first.index[0]
+    assert unified(made)[0] is first
+
+
+def test_zeros_of_both_signs_stay_apart() -> None:
+    y = dense("y", 8)
+    plus, minus = unified((Store(y, (ROW,), Const(0.0, DType.F32)), Store(y, (ROW,), Const(-0.0, DType.F32))))
+    assert plus != minus
+    assert number(0.0, "float").name == "0x0000000000000000"
+    assert number(-0.0, "float").name == "0x8000000000000000"
+
+
+def test_sums_are_made_once_for_each_state_of_their_variables() -> None:
+    expr, made = ROW * 4 + COLUMN, list[Affine]()
+    seen = Seen[Affine](expr)
+
+    def at(env: dict[Var, Affine], lane: Var | None = None) -> Affine:
+        def make() -> Affine:
+            made.append(normal(expr, env))
+            return made[-1]
+
+        return seen.of(env, lane, make)
+
+    one, two = exactly(1), exactly(2)
+    assert at({ROW: one}).const == 4 and at({ROW: two}).const == 8 and at({}).terms == {ROW: 4, COLUMN: 1}
+    assert at({ROW: one}) is made[0] and at({ROW: two, Var("other", 3): one}) is made[1] and len(made) == 3
+    assert at({ROW: one}, Var("lane", 8)) is made[3]
+
+
+def test_what_is_found_in_an_expression() -> None:
+    x, w = dense("x", 8), dense("w", 8)
+    inner = x[ROW] * w[COLUMN]
+    total = Reduce("add", (COLUMN,), inner, x[ROW])
+    assert loads(total) == (x[ROW], w[COLUMN]) and loads(total, w[ROW]) == (x[ROW], w[COLUMN], w[ROW])
+    assert variables(total) == {ROW, COLUMN} and variables(x[ROW]) == variables(x[ROW], Const(1)) == {ROW}
+    nested = x[Prim("cast", (w[ROW],), DType.I64)]
+    assert loads(nested) == loads(nested) == (nested, w[ROW])

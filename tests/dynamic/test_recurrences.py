@@ -1,0 +1,68 @@
+"""Recurrences over a time that run time tells: a loop whose body is kernels, with large weights all threads share."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from aot.driver import in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from aot.opset.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
+from aot.options import CompileOptions
+from codegen.loops import Var
+from runtime.abi import DType
+from tests.dynamic.networks import check, parameter, result, weights
+
+INPUTS, HIDDEN = 6, 192
+LAYERS = {"rnn": (RNNSequence, 1, 1), "gru": (GRUSequence, 3, 1), "lstm": (LSTMSequence, 4, 2)}
+
+
+def recurrent(kind: str, direction: str, *, lengths: bool) -> Graph:
+    """x[n, t, 6] through one layer; without `lengths` each sequence is as long as the tensor."""
+    layer, gates, states = LAYERS[kind]
+    count = 2 if direction == "bidirectional" else 1
+    graph = Graph(kind)
+    build = Builder(graph)
+    x = parameter(graph, "x", Var("n", None, 1), Var("t", None, 1), INPUTS)
+    size = build.ShapeOf(x)
+    batch, time = (build.Gather(size, build.const([k], DType.I64), build.const(0, DType.I64)) for k in (0, 1))
+    each = parameter(graph, "lengths", Var("n", None, 1), dtype=DType.I64) if lengths else build.Broadcast(time, batch)
+    shape = build.Concat(batch, build.const([count, HIDDEN], DType.I64), axis=0)
+    first = [build.Broadcast(build.const(0.25 * k, DType.F32), shape) for k in range(states)]
+    rows = gates * HIDDEN
+    sides = [weights(build, count, rows, n, seed=n) for n in (INPUTS, HIDDEN)]
+    op = layer(hidden_size=HIDDEN, direction=Direction(direction))
+    found = build.node(op, x, *first, each, *sides, weights(build, count, rows), outputs=1 + states)
+    for port in found.out_ports().values():
+        result(graph, port)
+    return graph
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize(("kind", "direction"), [("lstm", "bidirectional"), ("gru", "reverse"), ("rnn", "forward")])
+def test_a_loop_over_time_calls_kernels(kind: str, direction: str, lengths: bool) -> None:
+    make = partial(recurrent, kind, direction, lengths=lengths)
+    asked = stages(make(), CompileOptions(level=None))
+    assert f"{kind}recurrence" in asked.groups
+    assert ".t in t" in asked.groups
+    one, two, oracle = in_memory(asked.built, 1), in_memory(asked.built, 2), make()
+    for n, t in ((1, 5), (2, 1), (3, 9), (8, 4)):
+        arrays = [np.random.default_rng(n).standard_normal((n, t, INPUTS)).astype(np.float32)]
+        arrays += [np.arange(n, dtype=np.int64) % t + 1] if lengths else []
+        check(one, oracle, arrays)
+        alone, shared = one(arrays), two(arrays)
+        assert all(np.array_equal(alone[i], shared[i]) for i in range(len(one.outputs)))
+
+
+def test_few_rows_have_kernels_of_their_own_over_the_same_weights() -> None:
+    asked = stages(recurrent("lstm", "forward", lengths=False), CompileOptions(level=None, target="x86-64-v3"))
+    assert "if select(n<=2,1,0)" in asked.groups
+    assert asked.program.constant_bytes < 1.1 * 4 * HIDDEN * HIDDEN * 4
+
+
+def test_lengths_that_are_the_time_cost_nothing() -> None:
+    asked = stages(recurrent("lstm", "forward", lengths=False), CompileOptions(level=None))
+    assert "min(" not in asked.groups

@@ -1,0 +1,97 @@
+"""The most that a size can be, over what is known before an inference."""
+
+from __future__ import annotations
+
+import pytest
+
+from aot.lowering.sizes import MANY, Sizes
+from codegen.loops import Expr, Var, prim
+from runtime.errors import UnsupportedError
+
+N = Var("n", None, 1)
+
+
+def late(sizes: Sizes, *names: str, low: int = 0, extent: int | None = None) -> list[Var]:
+    found = [Var(n, extent, low) for n in names]
+    sizes.late |= dict.fromkeys(found)
+    return found
+
+
+def test_what_is_known_beforehand_is_its_own_bound() -> None:
+    assert Sizes().most(N + 1) == N + 1
+
+
+def test_a_limit_needs_no_capacity() -> None:
+    sizes = Sizes()
+    (v,) = late(sizes, "v")
+    assert sizes.most(prim("min", v, 7) * 3) == 21
+    assert sizes.late == {v: None}
+
+
+def test_without_a_limit_there_is_a_capacity() -> None:
+    sizes = Sizes()
+    (v,) = late(sizes, "v")
+    found = sizes.most(v * 2)
+    capacity = sizes.late[v]
+    assert capacity is not None
+    assert sizes.written_out(found) == capacity * 2
+
+
+def test_a_limit_beyond_all_memory_is_one_of_the_capacity_too() -> None:
+    sizes = Sizes()
+    v, w = late(sizes, "v", "w")
+    found = sizes.most(prim("min", v, MANY) * prim("min", w, MANY))
+    assert isinstance(found, Expr)
+    assert None not in sizes.late.values()
+
+
+def test_elements_that_are_counted_make_no_more_than_their_count() -> None:
+    """Sizes of a reshaped tensor, in any order, and with others beside them."""
+    sizes = Sizes()
+    v, w, z = late(sizes, "v", "w", "z")
+    sizes.learn(v * w * z, 100)
+    assert sizes.most(v * w * z) == 100
+    assert sizes.most(z * v * w * 2) == 200
+    assert sizes.most(v * z * prim("min", w, 3)) == 300
+    assert set(sizes.late.values()) == {None}
+
+
+def test_what_is_made_before_a_rule_is_checked_does_not_rely_on_it() -> None:
+    """What has some of its symbols only may be made before the others are known."""
+    sizes = Sizes()
+    v, w, z = late(sizes, "v", "w", "z")
+    sizes.learn(v * w * z, 100)
+    sizes.most(v * z)
+    assert sizes.late[v] is not None
+    assert sizes.late[z] is not None
+
+
+def test_without_elements_some_sizes_may_be_anything() -> None:
+    sizes = Sizes()
+    v, w, z = late(sizes, "v", "w", "z")
+    sizes.learn(v * w * z, 0)
+    sizes.most(v * w + z)
+    assert sizes.late[v] is not None
+    assert sizes.late[w] is not None
+
+
+def test_a_count_may_be_that_of_another_tensor() -> None:
+    sizes = Sizes()
+    v, w, z = late(sizes, "v", "w", "z")
+    sizes.learn(v * w, z * 2)
+    sizes.learn(z * 2, v * w)  # leads back
+    found, capacity = sizes.written_out(sizes.most(v * w + z)), sizes.late[z]
+    assert capacity is not None
+    assert found == capacity * 3
+    assert sizes.late[v] is None
+
+
+def test_a_product_of_many_capacities_is_refused_where_nothing_limits_it() -> None:
+    sizes = Sizes()
+    many = late(sizes, *(f"v{i}" for i in range(6)))
+    whole = many[0]
+    for v in many[1:]:
+        whole = whole * v
+    with pytest.raises(UnsupportedError, match="5 sizes that only run time knows may be multiplied, got a bound of 6"):
+        sizes.most(whole)
+    assert isinstance(sizes.most(prim("min", whole, N)), Expr)

@@ -1,0 +1,104 @@
+"""Operations of real networks that must not fall to single elements: every reduction has lanes."""
+
+from __future__ import annotations
+
+import pytest
+
+from aot.driver import Compilation
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.opset.padding import PadMode
+from codegen.define import Definition
+from codegen.schedule import Schedule
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from runtime.abi import DType
+from tests.lowering.check import Make, calls, compiled, conv, ints, weights
+
+TARGET = Target.parse("x86-64-v3")
+
+
+def plans(made: Compilation) -> list[Schedule]:
+    """Of the reductions."""
+    constants = made.steps.constants()
+    works = [w for step in made.steps.steps for w in step.works if isinstance(w, Definition)]
+    return [choose(w, TARGET, constants) for w in works if w.reduction is not None]
+
+
+def grouped(b: Builder, x: OutPort, groups: int, channels: int, kernel: int = 3, seed: int = 0) -> OutPort:
+    inside = x.type.static_shape[1] // groups
+    w = weights(b, groups, channels // groups, inside, kernel, kernel, seed=seed)
+    pad = (kernel // 2, kernel // 2)
+    return b.GroupConvolution(x, w, strides=(1, 1), pads_begin=pad, pads_end=pad, dilations=(1, 1))
+
+
+def shuffled(b: Builder, x: OutPort, groups: int) -> OutPort:
+    n, c, h, w = x.type.static_shape
+    parts = b.Transpose(b.Reshape(x, ints(b, n, groups, c // groups, h, w)), ints(b, 0, 2, 1, 3, 4))
+    return b.Reshape(parts, ints(b, n, c, h, w))
+
+
+def two_groups(b: Builder, x: OutPort) -> OutPort:
+    """AlexNet's convolutions."""
+    return conv(b, b.Relu(grouped(b, conv(b, x, 16), 2, 32, 5)), 8, seed=1)
+
+
+def shuffle(b: Builder, x: OutPort) -> OutPort:
+    """ShuffleNet's units."""
+    y = shuffled(b, b.Relu(grouped(b, conv(b, x, 16), 2, 32, 1)), 2)
+    return grouped(b, grouped(b, y, 32, 32, seed=1), 2, 16, 1, seed=2)
+
+
+def region_norm(b: Builder, x: OutPort) -> OutPort:
+    """A norm over channels and a pooling between convolutions, as in early networks."""
+    y = b.LRN(b.Relu(conv(b, x, 16)), ints(b, 1), alpha=1e-4, beta=0.75, bias=1.0, size=5)
+    y = b.MaxPool(y, strides=(2, 2), pads_begin=(0, 0), pads_end=(0, 0), kernel=(3, 3)).node.out_port(0)
+    return conv(b, y, 8, seed=1)
+
+
+def reflected(b: Builder, x: OutPort) -> OutPort:
+    """Padding by reflection, and a norm of each channel, as in style transfer."""
+    beside = ints(b, 0, 0, 1, 1)
+    y = b.Pad(conv(b, x, 16), beside, beside, b.const(0.0, DType.F32), pad_mode=PadMode.REFLECT)
+    return b.MVN(conv(b, y, 16, begin=(0, 0), seed=1), ints(b, 2, 3), eps=1e-5)
+
+
+def enlarged(b: Builder, x: OutPort) -> OutPort:
+    """Nearest neighbours before a convolution, as in feature pyramids."""
+    n, c, h, w = (y := b.Relu(conv(b, x, 16))).type.static_shape
+    wide = b.Broadcast(b.Reshape(y, ints(b, n, c, h, 1, w, 1)), ints(b, n, c, h, 2, w, 2))
+    return conv(b, b.Reshape(wide, ints(b, n, c, 2 * h, 2 * w)), 8, seed=1)
+
+
+def three_channels(b: Builder, x: OutPort) -> OutPort:
+    """A picture at the end of a generator: sums along channels in lanes, since there are three results."""
+    return b.Tanh(conv(b, b.Relu(conv(b, x, 32)), 3, 5, begin=(2, 2), seed=1))
+
+
+@pytest.mark.parametrize("make", [two_groups, shuffle, region_norm, reflected, enlarged, three_channels])
+def test_reductions_have_lanes(make: Make) -> None:
+    made = compiled(make, (1, 4, 13, 11))
+    found = plans(made)
+    assert found
+    assert all(p.lanes is not None for p in found)
+
+
+def test_a_shuffle_of_channels_is_in_memory_where_it_is_read_again_and_again() -> None:
+    def once(b: Builder, x: OutPort) -> OutPort:
+        return shuffled(b, b.Relu(x), 2)
+
+    def often(b: Builder, x: OutPort) -> OutPort:
+        return grouped(b, once(b, x), 32, 32)
+
+    assert calls(compiled(once, (1, 32, 5, 7))) == 1
+    assert calls(compiled(often, (1, 32, 5, 7))) == 2
+
+
+def test_heads_that_are_merged_stay_in_place() -> None:
+    """[heads, rows, 8] read as [rows, heads * 8]: one layout makes that even, so nothing is copied."""
+
+    def make(b: Builder, x: OutPort, v: OutPort) -> OutPort:
+        merged = b.Reshape(b.Transpose(b.MatMul(x, v), ints(b, 1, 0, 2)), ints(b, 6, 32))
+        return b.MatMul(merged, weights(b, 32, 24))
+
+    assert calls(compiled(make, (4, 6, 10), (4, 10, 8))) == 2

@@ -1,0 +1,118 @@
+"""Sizes of several inputs that do not fit each other: refused when compiling, or at run time where only that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from aot.driver import compile_model
+from aot.ir.graph import Graph
+from aot.ir.op import Op
+from aot.ir.types import Array, dtype_of
+from aot.opset.bucketing import SearchSorted
+from aot.opset.colour import NV12toRGB, RGBtoNV12
+from aot.opset.comparison import Select
+from aot.opset.convolution import Convolution
+from aot.opset.ctc import CTCGreedyDecoder, CTCLoss
+from aot.opset.deformable import DeformableConvolution
+from aot.opset.elementwise_binary import Add, AutoBroadcast
+from aot.opset.embedding import EmbeddingBagPackedSum
+from aot.opset.gather import GatherElements, GatherTree
+from aot.opset.grid import GridSample
+from aot.opset.infrastructure import Parameter, Result
+from aot.opset.linear_algebra import Inverse
+from aot.opset.movement import Concat, ReverseSequence
+from aot.opset.proposal import Proposal
+from aot.opset.roi_align import ROIAlign
+from aot.opset.roi_pooling import PSROIPooling
+from aot.opset.scatter import ScatterNDUpdate
+from aot.opset.segments import GroupedMatMul
+from aot.opset.slicing import Slice
+from aot.options import CompileOptions
+from codegen.loops import Var
+from runtime.abi import DType
+from runtime.errors import ModelError, UsageError
+from tests.properties.compiled import network
+from tests.properties.drawing import Trial, listed
+
+FAST = CompileOptions(level=None)
+Shapes = Sequence[tuple[int, ...]]
+I32, F32 = np.dtype(np.int32), np.dtype(np.float32)
+NONE = AutoBroadcast.NONE
+CONV = Convolution((1, 1), (0, 0), (0, 0), (1, 1))
+DEFORMABLE = DeformableConvolution((1, 1), (0, 0), (0, 0), (1, 1))
+PROPOSAL = Proposal(16, 9, 3, 0.5, 16, 1, (0.5, 1.0), (1.0,))
+
+# operation, types, shapes that fit, shapes that do not
+CASES: list[tuple[Op, Sequence[np.dtype[np.generic]], Shapes, Shapes]] = [
+    (Add(NONE), (F32, F32), ((3,), (3,)), ((3,), (7,))),
+    (Add(AutoBroadcast.PDPD, 0), (F32, F32), ((3, 2), (3,)), ((3, 2), (5,))),
+    (Select(NONE), (np.dtype(np.bool_), F32, F32), ((2,), (2,), (2,)), ((9,), (2,), (2,))),
+    (Concat(0), (F32, F32), ((2, 3), (1, 3)), ((2, 3), (1, 2))),
+    (CONV, (F32, F32), ((1, 3, 4, 4), (2, 3, 1, 1)), ((1, 3, 4, 4), (2, 5, 1, 1))),
+    (DEFORMABLE, (F32,) * 3, ((1, 2, 4, 4), (1, 2, 4, 4), (2, 2, 1, 1)), ((1, 2, 4, 4), (1, 1, 4, 4), (2, 2, 1, 1))),
+    (SearchSorted(), (F32, F32), ((2, 3), (2, 4)), ((2, 3), (5, 4))),
+    (CTCGreedyDecoder(), (F32, F32), ((4, 2, 3), (4, 2)), ((4, 2, 3), (3, 2))),
+    (CTCLoss(), (F32, *(I32,) * 3), ((2, 4, 3), (2,), (2, 4), (2,)), ((2, 4, 3), (2,), (1, 4), (2,))),
+    (EmbeddingBagPackedSum(), (F32, I32, F32), ((5, 2), (2, 3), (2, 3)), ((5, 2), (2, 3), (2, 1))),
+    (GatherElements(0), (F32, I32), ((3, 2), (1, 2)), ((3, 2), (1, 9))),
+    (GatherTree(), (F32,) * 4, ((3, 2, 2), (3, 2, 2), (2,), ()), ((3, 2, 2), (3, 2, 2), (1,), ())),
+    (GridSample(), (F32, F32), ((1, 2, 3, 3), (1, 2, 2, 2)), ((1, 2, 3, 3), (4, 2, 2, 2))),
+    (Inverse(), (F32,), ((1, 3, 3),), ((1, 2, 3),)),
+    (ReverseSequence(0, 1), (F32, I32), ((2, 3), (2,)), ((2, 3), (1,))),
+    (ROIAlign(2, 2), (F32, F32, I32), ((1, 2, 4, 4), (2, 4), (2,)), ((1, 2, 4, 4), (2, 4), (0,))),
+    (PSROIPooling(2, 1.0, 2), (F32, F32), ((1, 8, 4, 4), (2, 5)), ((1, 7, 4, 4), (2, 5))),
+    (PROPOSAL, (F32, F32, F32), ((1, 4, 2, 2), (1, 8, 2, 2), (3,)), ((1, 4, 2, 2), (1, 8, 1, 2), (3,))),
+    (ScatterNDUpdate(), (F32, I32, F32), ((3, 2), (2, 1), (2, 2)), ((3, 2), (2, 1), (1, 2))),
+    (GroupedMatMul(), (F32, F32), ((2, 3, 4), (2, 5, 4)), ((2, 3, 4), (1, 5, 4))),
+    (NV12toRGB(), (F32,), ((1, 6, 4, 1),), ((1, 6, 4, 2),)),
+    (RGBtoNV12(False), (F32,), ((1, 4, 4, 3),), ((1, 4, 4, 1),)),
+]
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda c: type(c[0]).__name__ + str(len(c[1])))
+
+
+def zeros(types: Sequence[np.dtype[np.generic]], shapes: Shapes) -> list[Array]:
+    return [np.zeros(shape, dtype) for dtype, shape in zip(types, shapes, strict=True)]
+
+
+def graph_of(op: Op, arrays: Sequence[Array], dynamic: bool) -> Graph:
+    graph = Graph("rules")
+    shapes = [tuple(Var(f"n{k}_{d}") for d in range(a.ndim)) if dynamic else a.shape for k, a in enumerate(arrays)]
+    pairs = enumerate(zip(arrays, shapes, strict=True))
+    given = [graph.add(Parameter(dtype_of(a), s), name=f"x{k}") for k, (a, s) in pairs]
+    count = 1 if not isinstance(op, Proposal | RGBtoNV12) else 2
+    node = graph.add(op, *(n.out_port(0) for n in given), name="op", outputs=count)
+    graph.add(Result(), node.out_port(0))
+    return graph
+
+
+@each_case
+def test_sizes_that_do_not_fit(case: tuple[Op, Sequence[np.dtype[np.generic]], Shapes, Shapes]) -> None:
+    op, types, fitting, others = case
+    with pytest.raises(ModelError, match=op.type):
+        compile_model(graph_of(op, zeros(types, others), False), FAST)
+    model = compile_model(graph_of(op, zeros(types, fitting), True), FAST, threads=1)
+    for _ in range(2):  # what was refused leaves no trace
+        with pytest.raises(UsageError, match=f"inputs: {op.type} 'op': "):
+            model(*zeros(types, others))
+        model(*zeros(types, fitting))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(4, -(1 << 31)), (3, -6), (-2, 0), (9, 1)])
+def test_a_slice_of_nothing_is_empty(start: int, stop: int) -> None:
+    bounds = [listed(DType.I64, [n]) for n in (start, stop, 1)]
+    trial = Trial(Slice(), [np.zeros((5, 2), np.float32), *bounds], frozenset({1, 2, 3}), dynamic=True)
+    graph, fed = network([trial])
+    assert compile_model(graph, FAST, threads=1)(*fed)[0].shape == trial.expected()[0].shape == (0, 2)
+
+
+def test_loss_reads_nothing_outside_of_its_inputs() -> None:
+    shapes = ((1, 4, 3), (1,), (1, 2), (1,))
+    model = compile_model(graph_of(CTCLoss(), zeros((F32, *(I32,) * 3), shapes), True), FAST, threads=1)
+    logits = np.zeros((1, 4, 3), np.float32)
+    expected = model(logits, *(np.array(a, np.int32) for a in ([4], [[1, 2]], [2])))[0]
+    found = model(logits, *(np.array(a, np.int32) for a in ([1 << 30], [[1, 1 << 30]], [1 << 30])))[0]
+    assert np.array_equal(found, expected)

@@ -1,0 +1,244 @@
+"""Strings: packed, unpacked and moved in compiled code, which sees three tensors of numbers for each tensor of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import runtime
+from aot.driver import compile_model
+from aot.frontends.openvino.reader import read
+from aot.ir.graph import Graph, OutPort
+from aot.ir.interpret import interpret
+from aot.ir.op import Op
+from aot.ir.parser import parse_graph
+from aot.ir.printer import constants_by_sha, print_graph
+from aot.ir.types import Array, dtype_of
+from aot.opset.comparison import Select
+from aot.opset.elementwise_unary import Exp
+from aot.opset.gather import Gather
+from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.movement import Concat, Split, Transpose
+from aot.opset.shape import Reshape, ShapeOf, Squeeze
+from aot.opset.slicing import Slice
+from aot.opset.strings import StringPlaces, StringSymbols, StringTensorPack, StringTensorUnpack
+from aot.options import CompileOptions
+from codegen.loops import Var
+from runtime.abi import DType
+from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
+from runtime.files import read_arrays, write_outputs
+from runtime.manifest import from_json
+from runtime.model import CompiledModel
+from tests.frontends.irfile import network
+from tests.properties.oracle import layer, port
+
+FAST = CompileOptions(level=None)
+WORDS = np.array(["Intel", "", "Grüße, 世界", "a\0b\0", "🙂", "x"], object)
+
+
+def graph_of(
+    op: Op, inputs: Sequence[Array], fixed: Sequence[Array] = (), outputs: int = 1, dynamic: bool = False
+) -> Graph:
+    graph, ports = Graph("strings"), list[OutPort]()
+    for k, array in enumerate(inputs):
+        shape = tuple(Var(f"n{k}_{a}") for a in range(array.ndim)) if dynamic else array.shape
+        ports.append(graph.add(Parameter(_type(array), shape), name=f"x{k}").out_port(0))
+    ports += [graph.add(Constant(_type(a)), name=f"c{k}", data=a).out_port(0) for k, a in enumerate(fixed)]
+    for n, out in graph.add(op, *ports, name="op", outputs=outputs).out_ports().items():
+        graph.add(Result(), out, name=f"y{n}")
+    return graph
+
+
+def _type(array: Array) -> DType:
+    return DType.STRING if array.dtype == object else dtype_of(array)
+
+
+def check(op: Op, inputs: Sequence[Array], fixed: Sequence[Array] = (), outputs: int = 1) -> None:
+    """Compiled code gives what the reference gives, with fixed sizes and without; the text of the graph does too."""
+    for dynamic in (False, True):
+        graph = graph_of(op, inputs, fixed, outputs, dynamic)
+        text = print_graph(graph)
+        assert print_graph(parse_graph(text, constants_by_sha(graph))) == text
+        expected = interpret(graph, inputs)
+        found = compile_model(graph, FAST, threads=1)(*inputs)
+        for one, two in zip(found.to_tuple(), expected, strict=True):
+            assert one.dtype == two.dtype and one.shape == two.shape and one.tolist() == two.tolist()
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (2, 3), (1, 2, 3), (0,), (2, 0)], ids=str)
+def test_unpack(shape: tuple[int, ...]) -> None:
+    check(StringTensorUnpack(), [np.resize(WORDS, shape)], outputs=3)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(), (4,), (2, 2), (1, 2, 2), (0,)], ids=str)
+def test_pack(shape: tuple[int, ...], kind: type[np.generic]) -> None:
+    symbols = np.frombuffer("IntelÖpenVINO".encode(), np.uint8)
+    begins, ends = np.resize([0, 5, 3, 14], shape).astype(kind), np.resize([5, 14, 3, 14], shape).astype(kind)
+    check(StringTensorPack(), [begins, ends, symbols])
+
+
+def test_bytes_that_are_no_text_stay() -> None:
+    symbols = np.array([0xE4, 0xB8, 65], np.uint8)
+    graph = graph_of(StringTensorPack(), [np.array([0, 2]), np.array([2, 3]), symbols])
+    (found,) = compile_model(graph, FAST, threads=1)(np.array([0, 2]), np.array([2, 3]), symbols).to_tuple()
+    assert [t.encode("utf-8", "surrogateescape") for t in found] == [b"\xe4\xb8", b"A"]
+
+
+MOVED: dict[str, tuple[Op, list[Array], list[Array]]] = {
+    "reshape": (Reshape(), [WORDS], [np.array([3, -1])]),
+    "squeeze": (Squeeze(), [WORDS.reshape(1, 6)], [np.array([0])]),
+    "transpose": (Transpose(), [WORDS.reshape(2, 3)], [np.array([1, 0])]),
+    "slice": (Slice(), [WORDS], [np.array([4]), np.array([0]), np.array([-2])]),
+    "gather": (Gather(), [WORDS], [np.array([[2, -1, 2]]), np.array(0)]),
+    "gather by input": (Gather(), [WORDS, np.array([5, 0])], [np.array(0)]),
+    "concat": (Concat(0), [WORDS, WORDS[:2], WORDS[::-1].copy()], []),
+    "concat with a constant": (Concat(0), [WORDS], [np.array(["ende", "ü"], object)]),
+    "shape": (ShapeOf(), [WORDS], []),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_moved(name: str) -> None:
+    op, inputs, fixed = MOVED[name]
+    check(op, inputs, fixed)
+
+
+def test_split_and_select() -> None:
+    check(Split(2), [WORDS], [np.array(0)], outputs=2)
+    check(Select(), [WORDS == "x", WORDS, WORDS[::-1].copy()])
+
+
+def test_an_input_may_be_an_output() -> None:
+    graph = Graph("echo")
+    graph.add(Result(), graph.add(Parameter(DType.STRING, (Var("n"),)), name="x").out_port(0), name="y")
+    assert compile_model(graph, FAST, threads=1)(WORDS)["y"].tolist() == WORDS.tolist()
+
+
+def test_constants_are_known_when_compiling() -> None:
+    graph = graph_of(Concat(0), [], [WORDS, WORDS])
+    assert compile_model(graph, FAST, threads=1)().to_tuple()[0].tolist() == [*WORDS, *WORDS]
+
+
+def test_what_does_more_than_to_move_strings_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"'op': strings can be packed, unpacked and moved, nothing else"):
+        compile_model(graph_of(_Lengths(), [WORDS]), FAST)
+
+
+class _Lengths(Exp):
+    elements = Op.elements
+    type = "Lengths"
+
+
+WRONG = [([-1], [2]), ([0], [4]), ([2], [1]), ([-(1 << 31)], [(1 << 31) - 1]), ([9], [9])]
+
+
+@pytest.mark.parametrize("places", WRONG, ids=str)
+@pytest.mark.parametrize("wide", [False, True])
+def test_places_outside_of_the_symbols_are_refused(places: tuple[list[int], list[int]], wide: bool) -> None:
+    begins, ends = (np.array(p, np.int64 if wide else np.int32) for p in places)
+    graph = graph_of(StringTensorPack(), [begins, ends, np.zeros(3, np.uint8)], dynamic=True)
+    model = compile_model(graph, FAST, threads=1)
+    with pytest.raises(UsageError, match=r"'op': strings without 0 <= begin <= end <= number of symbols"):
+        model(begins, ends, np.zeros(3, np.uint8))
+    with pytest.raises(UsageError, match="dimensions 0 of begins and ends must be equal"):
+        model(np.resize(begins, 2), ends, np.zeros(3, np.uint8))
+    fine = np.array([1], begins.dtype)
+    assert model(fine, fine + 1, np.full(3, 65, np.uint8)).to_tuple()[0].tolist() == ["A"]
+
+
+def test_references_of_what_passes_make() -> None:
+    begins, ends, symbols = np.array([1, 0, -1]), np.array([3, 1, 2]), np.arange(3, dtype=np.uint8)
+    first, last, counts = StringPlaces().evaluate(begins, ends, symbols)
+    assert (first.tolist(), last.tolist(), counts.tolist()) == ([0, 2, 3], [2, 3, 3], [3, 1])
+    assert StringSymbols().evaluate(begins[:2], ends[:2], symbols, counts)[0].tolist() == [1, 2, 0]
+
+
+def file(folder: Path) -> Path:
+    """x: string[?] -> Unpack -> Pack -> y, as an IR file."""
+    sizes = (-1,)
+    layers = [
+        layer(0, "Parameter", "opset1", {"element_type": "string", "shape": "?"}, [], [port(0, DType.STRING, sizes)]),
+        layer(
+            1, "StringTensorUnpack", "opset15", {}, [port(0, DType.STRING, sizes)],
+            [port(1, DType.I32, sizes), port(2, DType.I32, sizes), port(3, DType.U8, sizes)],
+        ),
+        layer(
+            2, "StringTensorPack", "opset15", {},
+            [port(0, DType.I32, sizes), port(1, DType.I32, sizes), port(2, DType.U8, sizes)],
+            [port(3, DType.STRING, sizes)],
+        ),
+        layer(3, "Result", "opset1", {}, [port(0, DType.STRING, sizes)], []),
+    ]  # fmt: skip
+    path = folder / "strings.xml"
+    path.write_text(network(layers, "0.0->1.0 1.1->2.0 1.2->2.1 1.3->2.2 2.3->3.0"))
+    return path
+
+
+def test_from_a_file_to_a_library(tmp_path: Path) -> None:
+    path = file(tmp_path)
+    assert str(read(path).parameters[0].out_port(0).type.dtype) == "string"
+    compile_model(path, FAST).export_model(tmp_path / "m.so")
+    model = runtime.load(tmp_path / "m.so", threads=1)
+    assert [str(t) for t in (*model.inputs, *model.outputs)] == ["string[l0.d0]", "string[l0.d0]"]
+    for words in (WORDS, WORDS[:0], np.array(["b", "ccc"]), [["p", "q"]], np.array([b"bytes"])):
+        given = np.asarray(words if not isinstance(words, list) else words[0])
+        expected = [w.decode() if isinstance(w, bytes) else w for w in given.tolist()]
+        assert model(words).to_tuple()[0].tolist() == expected
+
+
+@pytest.fixture(scope="module")
+def echo(tmp_path_factory: pytest.TempPathFactory) -> CompiledModel:
+    return compile_model(file(tmp_path_factory.mktemp("strings")), FAST, threads=1)
+
+
+def test_requests_speak_of_strings(echo: CompiledModel) -> None:
+    request = echo.create_infer_request()
+    request.set_tensor("l0", WORDS)
+    assert request.get_tensor("l0").tolist() == request.get_input_tensor(0).tolist() == WORDS.tolist()
+    request.start_async()
+    request.wait()
+    assert request.results["l3"].tolist() == request.get_output_tensor(0).tolist() == WORDS.tolist()
+    assert request.infer({echo.input(0): WORDS[:1]})[echo.output(0)].tolist() == ["Intel"]
+    with pytest.raises(UsageError, match="'l3': strings are given as new arrays"):
+        request.set_output_tensor(0, np.empty(6, object))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.zeros(3), r"input 'l0': expected string\[l0.d0\], got float64\[3\]"),
+        (np.array([["a"]]), r"input 'l0': expected string\[l0.d0\], got string\[1,1\]"),
+        (np.array(["a", 1], object), "elements are str or bytes, got int"),
+    ],
+)
+def test_what_is_no_string_is_refused(echo: CompiledModel, value: Array, text: str) -> None:
+    with pytest.raises(AotError, match=text):
+        echo(value)
+
+
+def test_files_hold_strings(tmp_path: Path) -> None:
+    write_outputs(tmp_path / "y.npz", {"y": WORDS[:3], "n": np.ones(1)})
+    found = read_arrays(tmp_path / "y.npz")
+    assert isinstance(found, dict)
+    assert found["y"].tolist() == WORDS[:3].tolist()
+
+
+Tensors = list[dict[str, object]]
+
+
+DAMAGES: list[Callable[[Tensors], object]] = [
+    lambda t: t.pop(1), lambda t: t[0].update(dtype="f32"), lambda t: t.reverse(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", DAMAGES)
+def test_manifest_names_all_three_tensors(echo: CompiledModel, wrong: Callable[[Tensors], object]) -> None:
+    tree = json.loads(json.dumps(echo.manifest.json))
+    wrong(tree["inputs"])
+    with pytest.raises(CorruptError, match="with begins, ends and symbols of the strings 'l0'"):
+        from_json(tree, "m.so")
