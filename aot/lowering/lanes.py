@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.access import all_axes, known
+from codegen.access import known
 from codegen.define import Definition
 from codegen.expressions import loads, variables
 from codegen.index import normal
@@ -39,11 +39,18 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
     batch = frozenset(d.axes).intersection(*(v for _, v in sites))
     moving = [(x, v) for x, v in sites if a in v]
     for x, v in moving:
-        if dim_of(x.index, a, all_axes(d) if len(moving) == len(sites) else d.axes) is None:
+        if dim_of(x.index, a, _beside(d, x) if len(moving) == len(sites) else d.axes) is None:
             return False
         if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
             return False
     return bool(moving)
+
+
+def _beside(d: Definition, x: Load) -> tuple[Var, ...]:
+    """What lanes may be added to in an index: other axes, and those of a window that slides along them."""
+    assert d.reduction is not None
+    steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}
+    return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
 
 
 def memory_of(d: Definition) -> list[Load]:
