@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import gcd, inf
 
 from codegen.expressions import variables
@@ -18,6 +18,8 @@ from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 
+_LONG = 16  # terms that are added one after the other
+_EXPANDED = 64  # terms that a product of two sums may have; a larger one stays a product
 Key = tuple[frozenset[tuple[Expr, int]], int]
 
 
@@ -67,12 +69,17 @@ class Affine:
     def expr(self) -> Expr:
         if not self.terms:
             return Const(self.const)
-        total: Expr | None = None
-        for atom, c in self.terms.items():
-            term = atom if c == 1 else Prim("mul", (atom, Const(c)), DType.I64)
-            total = Prim("add", (total, term), DType.I64) if total is not None else term
-        assert total is not None
+        terms = [a if c == 1 else Prim("mul", (a, Const(c)), DType.I64) for a, c in self.terms.items()]
+        total = _added(terms)
         return Prim("add", (total, Const(self.const)), DType.I64) if self.const else total
+
+
+def _added(terms: list[Expr]) -> Expr:
+    """Left to right; long sums in halves, so that no expression is as deep as a sum is long."""
+    if len(terms) > _LONG:
+        half = len(terms) // 2
+        return Prim("add", (_added(terms[:half]), _added(terms[half:])), DType.I64)
+    return reduce(lambda total, term: Prim("add", (total, term), DType.I64), terms)
 
 
 Env = Mapping[Var, Affine]
@@ -155,6 +162,8 @@ def _product(a: Affine, b: Affine) -> Affine:
         return b.times(a.const)
     if b.is_const:
         return a.times(b.const)
+    if len(a.terms) * len(b.terms) > _EXPANDED or _holds_sums(a) or _holds_sums(b):
+        return Affine({_times(a.expr(), b.expr()): 1})
     left, right = [*a.terms.items(), (Const(1), a.const)], [*b.terms.items(), (Const(1), b.const)]
     total = Affine({})
     for x, c in left:
@@ -163,6 +172,11 @@ def _product(a: Affine, b: Affine) -> Affine:
                 both = _times(x, y)
                 total = total.plus(Affine({}, c * d) if isinstance(both, Const) else Affine({both: c * d}))
     return total
+
+
+def _holds_sums(a: Affine) -> bool:
+    """Products that were too large to expand stay so, whatever order they are made in."""
+    return any(isinstance(f, Prim) and f.fn == "add" for x in a.terms for f in factors(x))
 
 
 def factors(e: Expr) -> tuple[Expr, ...]:

@@ -207,7 +207,7 @@ Operand = Arith | float | int
 #   select(c, a, b)                             a where c, else b
 #   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
 #   bits(x)                                     the same bits as another type of equal size
-#   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from 2^127 on
+#   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction

@@ -361,5 +361,5 @@ def axis_of(axis: int, rank: int, what: str) -> int:
 __all__ = [
     "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Elements", "Foreign", "Input", "LoopOp", "ModelError",
     "Op", "Operand", "Piece", "RegionOp", "Stateful", "ViewOp", "Work", "absent", "alike", "at_least", "at_most_equal",
-    "attr", "attributes",    "axis_of", "find", "op", "opsets_of",
+    "attr", "attributes", "axis_of", "find", "op", "opsets_of",
 ]

@@ -121,20 +121,22 @@ def _votes(steps: Steps) -> Votes:
     found = [d for step in steps.steps for work in step.works for d in members(work)]
     plain = [d for d in found if d.reduction is None]
     reductions = [d for d in found if d.reduction is not None]
-    free = {id(d) for d in reductions if _is_free(d, steps.constants())}
+    constants = steps.constants()
+    free = {id(d): axes for d in reductions if (axes := _free_lanes(d, constants))}
     for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
         for d in some:
-            _vote(d, steps, votes)
+            lane = _wanted(d, free[id(d)], votes) if id(d) in free else lane_axis(d, constants)
+            _vote(d, lane, steps, votes)
         for _ in range(ROUNDS):
             for d in (*plain, *reversed(plain)):
                 _pass_on(d, steps, votes)
     return votes
 
 
-def _is_free(d: Definition, constants: frozenset[str]) -> bool:
-    """Would several axes do for lanes? Then what lies around it says which."""
+def _free_lanes(d: Definition, constants: frozenset[str]) -> list[Var]:
+    """The axes that would do for lanes, where what lies around says which; none where only one does."""
     lanes = lane_axes(d, constants)
-    return not streams(d, constants) and len(lanes) > 1 and not lanes[0][0]
+    return [a for *_, a in lanes] if not streams(d, constants) and len(lanes) > 1 and not lanes[0][0] else []
 
 
 def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
@@ -142,7 +144,7 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
     mine[dim] = max(mine.get(dim, 0.0), weight)
 
 
-def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
+def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes) -> None:
     """A product or a window wants the axis of its lanes innermost, and what it sums plainly contiguous."""
     assert d.reduction is not None
     weight = float(known(points(d)))
@@ -152,7 +154,6 @@ def _vote(d: Definition, steps: Steps, votes: Votes) -> None:
             if inner and inner[-1] == len(x.index) - 1:
                 _add(votes, x.buffer, inner[-1], weight / 4)
         return
-    lane = _wanted_lane(d, steps, votes)
     if _stays(d, steps):
         return
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
@@ -182,18 +183,16 @@ def _stays(d: Definition, steps: Steps) -> bool:
     )
 
 
-def _wanted_lane(d: Definition, steps: Steps, votes: Votes) -> Var | None:
-    """The lane axis; where several would do, the one that most votes of what is read and written are for."""
+def _wanted(d: Definition, lanes: list[Var], votes: Votes) -> Var:
+    """The one that most votes of what is read and written are for."""
     assert d.reduction is not None
-    if not _is_free(d, steps.constants()):
-        return lane_axis(d, steps.constants())
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.reduction.body))]
 
     def wanted(a: Var) -> float:
         dims = ((b.name, dim_of(index, a, all_axes(d))) for b, index in sites)
         return sum(votes.get(name, {}).get(k, 0.0) for name, k in dims if k is not None)
 
-    return max((a for *_, a in lane_axes(d, steps.constants())), key=wanted)
+    return max(lanes, key=wanted)
 
 
 def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:

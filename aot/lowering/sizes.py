@@ -101,10 +101,7 @@ class Sizes:
         if not self.is_late(size):
             return size
         plain = self._spelled(size)
-        try:
-            high = self._bound(plain, self._facts(size))
-        except RecursionError:
-            high = None  # sizes that are made of each other without end
+        high = self._bound(plain, self._facts(size))
         if high is None:
             raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
         capacities: dict[Expr, int] = {c: 1 for c in self.late.values() if c is not None}

@@ -8,7 +8,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Operand, op
 from aot.ir.types import Array, TensorType, dim_text
-from aot.opset.decomposition import narrowed, numbers, reshaped, wide, widened
+from aot.opset.decomposition import narrowed, reshaped, softmax_with_sink, wide, widened
 from aot.opset.families import broadcast
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -67,7 +67,7 @@ class ScaledDotProductAttention(DecomposedOp):
         if sink is None:
             weights = build.Softmax(scores, axis=-1)
         else:
-            weights = self._with_sink(build, scores, widened(build, sink))
+            weights = softmax_with_sink(build, scores, widened(build, sink))
         return narrowed(build, build.MatMul(weights, value), q.type.dtype)
 
     @staticmethod
@@ -86,15 +86,6 @@ class ScaledDotProductAttention(DecomposedOp):
         """[L, S]: is the key not later than the query?"""
         rows, columns = (_count(build, x) for x in (q, k))
         return build.GreaterEqual(reshaped(build, rows, (-1, 1)), columns)
-
-    @staticmethod
-    def _with_sink(build: Builder, scores: OutPort, sink: OutPort) -> OutPort:
-        """Softmax of the scores and one more, which is then dropped."""
-        last = numbers(build, (-1,))
-        top = build.Maximum(build.ReduceMax(scores, last, keep_dims=True), sink)
-        powers = build.Exp(build.Subtract(scores, top))
-        total = build.Add(build.ReduceSum(powers, last, keep_dims=True), build.Exp(build.Subtract(sink, top)))
-        return build.Divide(powers, total)
 
     def reference(
         self,

@@ -41,3 +41,12 @@ def along_channels(build: Builder, vector: OutPort, rank: int) -> OutPort:
 def wide(x: Array) -> Array:
     """For references: floats in double precision."""
     return x.astype(np.float64)
+
+
+def softmax_with_sink(build: Builder, scores: OutPort, sink: OutPort) -> OutPort:
+    """Softmax, along the last axis, of the scores and one more, `sink`, which is then dropped."""
+    last = numbers(build, (-1,))
+    top = build.Maximum(build.ReduceMax(scores, last, keep_dims=True), sink)
+    powers = build.Exp(build.Subtract(scores, top))
+    total = build.Add(build.ReduceSum(powers, last, keep_dims=True), build.Exp(build.Subtract(sink, top)))
+    return build.Divide(powers, total)

@@ -7,7 +7,7 @@ import pytest
 
 from codegen.define import Definition
 from codegen.index import Affine, normal
-from codegen.loops import Const, Var, dense, prim
+from codegen.loops import Const, Expr, Prim, Var, dense, prim
 from codegen.nest import apply
 from codegen.schedule import Schedule
 from runtime.abi import DType
@@ -46,3 +46,21 @@ def test_divisors_of_run_time(n: int) -> None:
     out = aligned(np.zeros(24, np.int64))
     compiled(kernel)(aligned(np.arange(64)), out, n)
     assert out.tolist() == [(k - 11) // n + 32 for k in range(24)]
+
+
+def test_a_long_sum_is_not_deep() -> None:
+    total = Affine({Var(f"n{k}"): k + 1 for k in range(200)}, 1)
+    spelled = total.expr()
+    assert depth(spelled) < 30
+    assert normal(spelled, {}) == total
+
+
+def test_large_products_of_sums_stay_products_with_one_spelling() -> None:
+    a, b, c = (Affine({Var(f"{s}{k}"): 1 for k in range(9)}).expr() for s in "abc")
+    found = normal(a * b * c, {})
+    assert len(found.terms) == 1
+    assert found == normal(c * a * b, {}) == normal(b * (c * a), {})
+
+
+def depth(e: Expr) -> int:
+    return 1 + max(map(depth, e.args), default=0) if isinstance(e, Prim) else 1

@@ -196,6 +196,12 @@ def test_reductions_along_axes_of_run_time(name: str, kept: bool) -> None:
     check([(F32, (2, 3, 4)), (I64, (2,))], lambda b, x, a: getattr(b, name)(x, a, keep_dims=kept), *runs)
 
 
+def test_reductions_of_many_axes_that_are_all_open() -> None:
+    x = np.arange(720, dtype=np.float32).reshape(2, 3, 4, 5, 6) - 70
+    shape = tuple(Var(f"n{k}", None) for k in range(5))
+    check([(F32, shape), (I64, (2,))], lambda b, x, a: b.ReduceSum(x, a, keep_dims=True), (x, ints(1, -1)))
+
+
 def test_as_many_segments_as_ids_say() -> None:
     x = np.arange(18, dtype=np.float32).reshape(6, 3) - 7
     runs = [(x, np.array(ids, np.int32)) for ids in ((0, 0, 1, 3, 3, 3), (0, 0, 0, 0, 0, 0), (2, 2, 5, 5, 9, 9))]

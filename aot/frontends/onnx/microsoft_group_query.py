@@ -15,6 +15,7 @@ from aot.frontends.onnx.microsoft import MS
 from aot.frontends.onnx.normalization import rms_normalized
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
+from aot.opset.decomposition import softmax_with_sink
 from runtime.abi import DType
 
 
@@ -112,7 +113,4 @@ def _weights(
     if sink is None and not node.flag("smooth_softmax"):
         return build.Softmax(scores, axis=-1)
     more = node.like(0, scores) if sink is None else build.Unsqueeze(sink, node.list([1, 2]))
-    top = build.Maximum(build.ReduceMax(scores, node.list([-1]), keep_dims=True), more)
-    powers = build.Exp(build.Subtract(scores, top))
-    rest = build.Exp(build.Subtract(more, top))
-    return build.Divide(powers, build.Add(build.ReduceSum(powers, node.list([-1]), keep_dims=True), rest))
+    return softmax_with_sink(build, scores, more)
