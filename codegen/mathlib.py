@@ -118,7 +118,7 @@ def exp(x: Expr) -> Expr:
 
 
 def exp_normal(x: Expr) -> Expr:
-    """e^x where that is a normal number; 0 below, infinite from about 2^127.5 on. For sums where the rest does not count."""
+    """e^x where that is a normal number; 0 below, infinite from about 2^127.5 on. For sums: its tails do not count."""
     if x.dtype is not F32:
         return exp(x)
     lost = prim("lt", x, -87.33)
