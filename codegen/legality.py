@@ -100,8 +100,8 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         if p.operand not in operands:
             raise ScheduleError(f"{name}: pack names no operand: {p.operand!r} (operands: {', '.join(operands)})")
         rank = len(operands[p.operand].shape)
-        if sorted((*p.order, p.axis)) != list(range(rank)):
-            raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions, got {p.order} and {p.axis}")
+        if sorted(p.order) != list(range(rank)) or p.axis not in p.order:
+            raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions with {p.axis}, got {p.order}")
     if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
         raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
     reduction = definition.reduction

@@ -1,6 +1,6 @@
 """Packing of an operand: the same definition over a blocked layout.
 
-    b[k, j]  ->  b[j // 16, k, j % 16]        weights at compile time (`pack_array`), others as a definition of a group
+    b[k, j]  ->  b[j // 16, k, j % 16]        weights at compile time (`pack_array`)
 """
 
 from __future__ import annotations
@@ -26,27 +26,32 @@ def pack(definition: Definition, plan: Pack) -> Definition:
 
 
 def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
-    """[.., n, ..] -> [n / width, the others in `order`, width], the last block padded."""
+    """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block padded."""
     n = buffer.shape[plan.axis]
     if not isinstance(n, int):
         raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
-    others = (buffer.shape[i] for i in plan.order)
-    return dense(buffer.name, -(-n // plan.width), *others, plan.width, space=buffer.space, dtype=buffer.dtype)
+    blocks = -(-n // plan.width)
+    shape = (blocks if i == plan.axis else buffer.shape[i] for i in plan.order)
+    return dense(buffer.name, *shape, plan.width, space=buffer.space, dtype=buffer.dtype)
 
 
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     """The elements in the layout of `pack_buffer`, padded with zeros. Works on any element type."""
-    moved = array.transpose(*plan.order, plan.axis)
+    others = tuple(i for i in plan.order if i != plan.axis)
+    moved = array.transpose(*others, plan.axis)
     whole, rest = divmod(moved.shape[-1], plan.width)
-    packed = np.zeros((whole + (rest > 0), *moved.shape[:-1], plan.width), array.dtype)
-    blocks = moved[..., : whole * plan.width].reshape(*moved.shape[:-1], whole, plan.width)  # a view
-    packed[:whole] = np.moveaxis(blocks, -2, 0)
+    shape = [array.shape[i] for i in plan.order]
+    shape[plan.place] = whole + (rest > 0)
+    packed = np.zeros((*shape, plan.width), array.dtype)
+    to = np.moveaxis(packed, plan.place, 0)  # a view
+    blocks = moved[..., : whole * plan.width].reshape(*moved.shape[:-1], whole, plan.width)
+    to[:whole] = np.moveaxis(blocks, -2, 0)
     if rest:
-        packed[whole, ..., :rest] = moved[..., whole * plan.width :]
+        to[whole, ..., :rest] = moved[..., whole * plan.width :]
     return packed
 
 
 def _blocked(load: Load, plan: Pack) -> Expr:
-    i = load.index[plan.axis]
-    others = (load.index[n] for n in plan.order)
-    return Load(pack_buffer(load.buffer, plan), (i // plan.width, *others, i % plan.width))
+    lane = load.index[plan.axis]
+    index = (lane // plan.width if i == plan.axis else load.index[i] for i in plan.order)
+    return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))

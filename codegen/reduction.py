@@ -76,7 +76,8 @@ def in_tiles(
 def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, inner: Spans) -> Stmts:
     """Fetches of the packed operand's next block, spread evenly over the work on this one."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
-    if read is None or points.vector is None:
+    place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
+    if read is None or place is None or points.vector is None:
         return ()
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
@@ -94,26 +95,30 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, i
     at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
     tile = volume(s.extent for s in inner.values())
     lines = -(-each * tile // line) if isinstance(tile, int) else 1
-    index = _following(read, points, part, spans)
+    index = _following(read, place, points, part, spans)
     return tuple(Prefetch(read.buffer, (*index, at + line * n)) for n in range(lines))
 
 
-def _following(read: Load, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
-    """Where the block after the one in use begins: of a piece's last one, the first, at the next piece of the sum."""
+def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
+    """Where the block after the one in use begins: of a piece's last one, the first, at the next piece of the sum.
+
+    `place` of the index counts blocks. After the last one of a loop around them comes the first of its next step.
+    """
 
     def indices(starts: dict[Expr, Expr]) -> list[Expr]:
         known: dict[Expr, Expr] = {**{a: s.start for a, s in points.spans.items()}, **starts}
         known |= {axis: rewrite(value, known) for axis, value in points.lets}
         return [rewrite(i, known) for i in read.index[:-1]]
 
-    panel, *others = indices({a: s.start for a, s in sums.items()})
+    index = indices({a: s.start for a, s in sums.items()})
+    following = index[place] + 1
     columns, width = part.get(points.vector) if points.vector else None, read.buffer.shape[-1]
     if columns is None:
-        return (panel + 1, *others)
-    last = prim("eq", panel + 1, (columns.start + columns.extent) // width)
-    further = indices({a: s.start + s.extent for a, s in sums.items()})[1:]
-    panel = select(last, columns.start // width, panel + 1)
-    return (panel, *(select(last, after, here) for after, here in zip(further, others, strict=True)))
+        return (*index[:place], following, *index[place + 1 :])
+    last = prim("eq", following, (columns.start + columns.extent) // width)
+    further = indices({a: s.start + s.extent for a, s in sums.items()})
+    index = [select(last, after, here) for after, here in zip(further, index, strict=True)]
+    return (*index[:place], select(last, columns.start // width, following), *index[place + 1 :])
 
 
 def _early(definition: Definition, reduction: Reduce, points: Points, part: Spans, inner: Spans) -> Stmts:

@@ -31,12 +31,20 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Dimension `axis` of buffer `operand` is blocked by `width`: [blocks, the others as in `order`, width]."""
+    """Dimension `axis` of buffer `operand` is blocked by `width`: [all dimensions as in `order`, width].
+
+    What loops around the blocks' loop comes before `axis` in `order`, so that blocks lie in the order of their use.
+    """
 
     operand: str
     order: tuple[int, ...]
     axis: int
     width: int
+
+    @property
+    def place(self) -> int:
+        """The dimension of the packed buffer that counts the blocks."""
+        return self.order.index(self.axis)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from runtime.elf import SHARED_OBJECT, ElfFile
 from runtime.errors import CorruptError, PlatformError, UsageError
 from runtime.machine import machine_name, missing_features
 from runtime.manifest import Manifest, from_json, parse
+from runtime.pages import populate_later
 from runtime.seal import is_whole
 from runtime.weights import beside, check, check_embedded, info_in, map_into
 
@@ -56,7 +57,7 @@ class Library:
             least = ctypes.sizeof(Table)
             raise CorruptError(f"load: {manifest.name}: the table has {least} bytes or more, got {table.bytes}")
         self.manifest = _of_level(manifest, table) if "levels" in manifest.json else manifest
-        self.weights = table.weights
+        self.weights, self.weights_bytes = table.weights, table.weights_bytes
         self.infer = _INFER(table.infer)
         self.shapes = _SHAPES(table.shapes)
         self.arena_size = _ARENA_SIZE(table.arena_size)
@@ -158,13 +159,15 @@ def _open(stream: BinaryIO, name: str, weights: Path | None) -> Library:
         raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
     info = info_in(manifest.json, name)
     if info is None:
-        return _loaded(stream.fileno(), None, manifest, name)
-    if weights is None:
+        library = _loaded(stream.fileno(), None, manifest, name)
+    elif weights is None:
         raise UsageError(f"load: {name}: its weights are a file of their own, got no path of it")
-    with weights.open("rb") as side:
-        check(side, info, str(weights))
-        library = _loaded(stream.fileno(), side.fileno(), manifest, name)
-        map_into(side, library.weights, info.bytes)
+    else:
+        with weights.open("rb") as side:
+            check(side, info, str(weights))
+            library = _loaded(stream.fileno(), side.fileno(), manifest, name)
+            map_into(side, library.weights, info.bytes)
+    populate_later(library.weights, library.weights_bytes, library)
     return library
 
 

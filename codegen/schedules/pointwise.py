@@ -178,20 +178,23 @@ def packable(x: Access, a: Var) -> bool:
 
 
 def packs(
-    accesses: tuple[Access, ...], axis: Var, constants: frozenset[str], lanes: int, order: tuple[Var, ...] = ()
+    accesses: tuple[Access, ...], axis: Var, constants: frozenset[str], lanes: int,
+    order: tuple[Var, ...] = (), outside: tuple[Var, ...] = (),
 ) -> tuple[Pack, ...]:
     """Constants that do not move by one element along the lanes are blocked by the lanes.
 
-    `order`: the loops inside, outermost first; dimensions that no loop walks plainly come before them.
+    `order`: the loops inside, `outside`: those outside, outermost first; dimensions that no loop walks plainly lie
+    between blocks and loops inside.
     """
     found: dict[str, Pack] = {}
-    place: dict[Expr, int] = {a: n for n, a in enumerate(order)}
+    place: dict[Expr, int] = {a: n - len(outside) - 1 for n, a in enumerate((*outside, axis))}
+    place |= {a: n + 1 for n, a in enumerate(order)}
     for x in accesses:
         if x.load is None or x.buffer.name not in constants or axis not in x.load.index:
             continue
         at = x.load.index.index(axis)
         if not isinstance(x.buffer.shape[at], int) or (x.steps.get(axis) == 1 and not order):
             continue
-        others = sorted((place.get(i, -1), k) for k, i in enumerate(x.load.index) if k != at)
-        found[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in others), at, lanes)
+        dims = sorted((place.get(i, 0), k) for k, i in enumerate(x.load.index))
+        found[x.buffer.name] = Pack(x.buffer.name, tuple(k for _, k in dims), at, lanes)
     return tuple(found.values())

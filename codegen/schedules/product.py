@@ -213,7 +213,7 @@ def _early(form: _Form, target: Target) -> bool:
 
 
 def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
-    return packs(reads(d, body=True), form.lane, constants, width, form.sums)
+    return packs(reads(d, body=True), form.lane, constants, width, form.sums, form.outer)
 
 
 def _rows(

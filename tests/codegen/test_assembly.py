@@ -61,7 +61,7 @@ def test_register_tiles_fit(target: str, height: int, width: int) -> None:
     i, j, k = Var("i", 8 * height), Var("j", 4 * width), Var("k", 64)
     x, w, y = dense("x", 8 * height, 64), dense("w", 64, 4 * width), dense("y", 8 * height, 4 * width)
     tiles = (Tile("i", height), Tile("j", width, Tail.CUT))
-    plan = Schedule(order=("i", "j", "k"), tile=tiles, lanes=("j", lanes), pack=(Pack("w", (0,), 1, width),))
+    plan = Schedule(order=("i", "j", "k"), tile=tiles, lanes=("j", lanes), pack=(Pack("w", (1, 0), 1, width),))
     kernel = apply("product", Definition(y, (i, j), Reduce("add", (k,), x[i, k] * w[k, j])), plan, (x, w, y))
     function = emit(kernel, target=here)
     text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])

@@ -116,7 +116,7 @@ def test_products(seed: int) -> None:
         plan = Schedule(order=tuple(a for a in plan.order if a not in "pq"), lanes=lanes,
                         tile=tuple(t for t in plan.tile if t.axis not in "pq"), partials=plan.partials)  # fmt: skip
     elif r.random() < 0.4:
-        plan = replace(plan, pack=(Pack("b", (0,), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
+        plan = replace(plan, pack=(Pack("b", (1, 0), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
     if not symbols:
         plan = replace(plan, blocks=blocks(r, work, plan), early=r.random() < 0.3)
     data = {

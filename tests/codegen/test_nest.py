@@ -48,7 +48,7 @@ PLAN = Schedule(
     order=("i", "j"),
     tile=(Tile("i", 4), Tile("j", 16, Tail.CUT)),
     lanes=("j", 8),
-    pack=(Pack("b", (0,), 1, 16),),
+    pack=(Pack("b", (1, 0), 1, 16),),
     parallel="i",
 )
 
@@ -178,7 +178,7 @@ def test_definition_and_schedule_print() -> None:
     assert (
         definition_text(matmul(8, 7, 16)) == "c[i, j] = max(add[k in 7](a[i, k] * b[k, j]), 0)    for i in 8, j in 16"
     )
-    assert schedule_text(PLAN) == "order[i j] tile[i:4 j:16/cut] lanes[j:8] pack[b.1:16(0)] parallel=i"
+    assert schedule_text(PLAN) == "order[i j] tile[i:4 j:16/cut] lanes[j:8] pack[b.1:16(1,0)] parallel=i"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_definition_and_schedule_print() -> None:
         ({"fuse": (("p", ("i", "x")),)}, "c: fuse names no axis: 'x' (axes: i, j, k)"),
         ({"fuse": (("p", ("i", "k")),)}, "c: fuse mixes output and reduction axes, got i, k"),
         ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
-        ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions, got (0, 2) and 1"),
+        ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions with 1, got (0, 2)"),
         ({"prefetch": "a"}, "c: prefetch names a packed operand, got 'a'"),
         ({"blocks": (("x", 4),)}, "c: blocks names no axis: 'x' (axes: i, j, k)"),
         ({"blocks": (("j", 0),)}, "c: block sizes are positive, got 0"),
@@ -289,10 +289,10 @@ def test_one_tile_keeps_its_parallel_loop() -> None:
 
 def test_pack_array_permutes_and_pads() -> None:
     w = np.arange(5 * 2 * 3, dtype=np.int8).reshape(5, 2, 3)
-    packed = pack_array(w, Pack("w", (2, 1), 0, 4))
-    assert packed.shape == (2, 3, 2, 4)
-    assert packed[1, 2, 1].tolist() == [w[4, 1, 2], 0, 0, 0]
-    assert packed[0, 1, 0].tolist() == w[:4, 0, 1].tolist()
+    packed = pack_array(w, Pack("w", (2, 0, 1), 0, 4))
+    assert packed.shape == (3, 2, 2, 4)
+    assert packed[2, 1, 1].tolist() == [w[4, 1, 2], 0, 0, 0]
+    assert packed[1, 0, 0].tolist() == w[:4, 0, 1].tolist()
 
 
 def test_two_reductions_are_refused() -> None:

@@ -14,7 +14,7 @@ ROW, J, K = Var("i", 4), Var("j", 8), Var("k", 8)
 X, W, Y, Z = dense("x0", 4, 8), dense("w0", 8, 8), dense("y0", 4, 8), dense("y1", 4, 8)
 PLAIN = Definition(Y, (ROW, J), Reduce("add", (K,), X[ROW, K] * W[K, J]))
 TURNED = Definition(Z, (ROW, J), Reduce("add", (K,), X[ROW, K] * W[J, K]))
-PACKS = (Pack("w0", (0,), 1, 8), Pack("w0", (1,), 0, 8))
+PACKS = (Pack("w0", (1, 0), 1, 8), Pack("w0", (0, 1), 0, 8))
 PARAMS = (X, W, Y, Z)
 
 
@@ -23,7 +23,7 @@ def test_each_packing_of_a_constant_is_a_parameter() -> None:
     plans = tuple(Schedule(pack=(p,)) for p in PACKS)
     works, schedules, packs = separated((PLAIN, TURNED), plans, frozenset({"w0"}), names)
     assert len(works) == 2 and set(packs) == {"w0", "w1"}
-    assert names["w1"] == "weights" and packs["w1"].order == (1,)
+    assert names["w1"] == "weights" and packs["w1"].order == (0, 1)
     assert [s.pack[0].operand for s in schedules] == ["w0", "w1"]
 
 
