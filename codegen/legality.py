@@ -105,6 +105,10 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
         raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
     reduction = definition.reduction
+    sums = [a.name for a in reduction.axes] if reduction is not None else []
+    for n in s.skip:
+        if n not in sums or s.size(n).size != 1:
+            raise ScheduleError(f"{name}: skip names reduction axes without a tile, got {n!r}")
     if reduction is not None:
         _sums_in_blocks(definition, reduction, s)
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}

@@ -224,8 +224,8 @@ IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "
 class Buffer(Node):
     """Memory with strides, in elements.
 
-    `origin` is where element [0, 0, ...] lies: a halo is addressed by negative indices. `start` is the first index a
-    window holds: a temp keeps its indices when it shrinks to the tile being made.
+    `origin` is where element [0, 0, ...] lies: a halo, all of it `halo`, is addressed by negative indices. `start` is
+    the first index a window holds: a temp keeps its indices when it shrinks to the tile being made.
     """
 
     name: str
@@ -237,6 +237,7 @@ class Buffer(Node):
     dtype: DType = DType.F32
     values: tuple[float, ...] = ()
     start: tuple[Expr, ...] = ()
+    halo: float | None = None
 
     def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
         parts = index if isinstance(index, tuple) else (index,)

@@ -135,6 +135,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"order[{' '.join(s.order)}]" if s.order else "",
         f"tile[{tiles}]" if s.tile else "",
         f"unroll[{' '.join(s.unroll)}]" if s.unroll else "",
+        f"skip[{' '.join(s.skip)}]" if s.skip else "",
         f"lanes[{s.lanes[0]}:{s.lanes[1]}]" if s.lanes else "",
         f"partials={s.partials}" if s.partials != 1 else "",
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",

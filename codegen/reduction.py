@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.access import volume
+from codegen.border import borders, passed_over
 from codegen.define import Definition, identity
 from codegen.expressions import loads, rewrite, variables
 from codegen.loops import (
@@ -59,6 +60,22 @@ def in_tiles(
             fetches += _early(definition, reduction, points, part, inner)
         return (*fetches, *stmts)
 
+    halos = [b for b in borders(definition) if b.axis.name in schedule.skip]
+    mine = {a: s for a, s in part.items() if a in reduction.axes}
+
+    def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
+        if not axes:
+            return update(inner)
+        axis, *rest = axes
+
+        def step(span: Spans) -> Stmts:
+            stmts = terms(tuple(rest), inner | span)
+            for border in (b for b in halos if b.axis == axis):
+                stmts = passed_over(border, points, inner | span, stmts)
+            return stmts
+
+        return tiles((axis,), schedule, mine, step)
+
     end = points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),))
     for axis in reduction.axes:
         if axis in part:
@@ -68,9 +85,14 @@ def in_tiles(
             end = (If(prim("lt", begin + _size(part[axis].extent), as_expr(extent, DType.I64)), raw, end),)
     return (Alloc(acc, (
         *points.each((Store(acc, cell, start),)),
-        *tiles(reduction.axes, schedule, {a: s for a, s in part.items() if a in reduction.axes}, update),
+        *terms(_in_order(reduction.axes, schedule), {}),
         *end,
     )),)  # fmt: skip
+
+
+def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:
+    rank = {name: i for i, name in enumerate(schedule.order)}
+    return tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank))))
 
 
 def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, inner: Spans) -> Stmts:

@@ -56,6 +56,7 @@ class Schedule:
     order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
     tile: tuple[Tile, ...] = ()
     unroll: tuple[str, ...] = ()  # axes whose loop is written out
+    skip: tuple[str, ...] = ()  # reduction axes whose terms in a halo are passed over, a tile of outputs at a time
     lanes: tuple[str, int] | None = None  # vector axis, lanes
     partials: int = 1  # vectors of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()

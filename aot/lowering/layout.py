@@ -275,7 +275,7 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
         step = step * (b.shape[k] + (before + after))
         if place == 0:
             step = step + pitch
-    return replace(b, strides=tuple(strides), origin=origin), step
+    return replace(b, strides=tuple(strides), origin=origin, halo=halo.fill if halo else None), step
 
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:

@@ -15,7 +15,9 @@ from itertools import pairwise
 from math import prod
 
 from codegen.access import Access, known, reads, runs_on, store, varies
+from codegen.border import Border, borders
 from codegen.define import Definition
+from codegen.expressions import variables
 from codegen.index import normal
 from codegen.loops import Buffer, Load, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
@@ -30,6 +32,7 @@ FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
 BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
+SKIPPED = 0.08  # of the terms of a sum: from there on it pays to ask, for each tile, which lie in a halo
 TOGETHER = 4  # panels that take turns on a block of the sum
 
 
@@ -164,9 +167,10 @@ def _matrix(
 ) -> Schedule:
     width = _width(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
-    rows, row_loops = _rows(d, form, width, target, fuse)
-    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target)
     sums = _fused_sums(d, form, fuse)
+    skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= SKIPPED]
+    rows, row_loops = _rows(d, form, width, target, fuse, skipped)
+    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target)
     loops = _loops(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
@@ -193,6 +197,7 @@ def _matrix(
         blocks=_blocks(d, form, width * vectors, target) if blocked else (),
         order=order,
         tile=tuple(tiles),
+        skip=tuple(b.axis.name for b in skipped),
         lanes=(form.lane.name, width),
         pack=plans,
         prefetch=plans[0].operand if fetched and len(plans) == 1 else None,
@@ -217,9 +222,13 @@ def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) ->
 
 
 def _rows(
-    d: Definition, form: _Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]]
+    d: Definition, form: _Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
+    skipped: list[Border],
 ) -> tuple[str, list[str]]:
-    """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles."""
+    """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles.
+
+    Not where tiles of the last axis alone lie in a halo as a whole more often.
+    """
     if not form.rows:
         return "", []
     last = form.rows[-1]
@@ -232,7 +241,9 @@ def _rows(
     alone, _ = tile_of(extent(last), extent(form.lane), width, target)
     count = prod(extent(a) for a in form.rows)
     together, _ = tile_of(count, extent(form.lane), width, target)
-    if len(form.rows) == 1 or _tiles(extent(last), alone) * (count // extent(last)) <= _tiles(count, together):
+    apart = any(last in variables(b.index) for b in skipped)
+    fewer = _tiles(extent(last), alone) * (count // extent(last)) <= _tiles(count, together)
+    if len(form.rows) == 1 or apart or fewer:
         return last.name, [a.name for a in form.rows[:-1]]
     name = fresh("p", d)
     fuse.append((name, tuple(a.name for a in form.rows)))

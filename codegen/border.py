@@ -1,0 +1,108 @@
+"""Terms of a reduction that lie in the halo of what they read: they change nothing and can be passed over.
+
+    y[h] = add[k](x[h + 6 k - 6] * w[k])      for k:  if 0 <= h + 6 k - 6 < n:  y[h] += x[h + 6 k - 6] * w[k]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, prod
+
+import numpy as np
+
+from codegen.define import Definition
+from codegen.expressions import loads, rewrite, variables, walk
+from codegen.index import bounds, normal
+from codegen.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
+from codegen.points import Points, Spans, Stmts
+from runtime.abi import DType
+
+MOST = 1 << 16  # points that are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """Terms count where 0 <= `index` < `extent`; `axis` is the only one of the reduction in `index`."""
+
+    axis: Var
+    index: Expr
+    extent: int
+
+    @property
+    def share(self) -> float:
+        """Of the terms, those that do not count; 0 where they are too many to be counted."""
+        terms = dict(normal(self.index, {}).terms)
+        sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
+        if len(sizes) < len(terms) or prod(sizes.values()) > MOST:
+            return 0.0
+        at = np.array([normal(self.index, {}).const])
+        for a, n in sizes.items():
+            at = np.add.outer(at, terms[a] * np.arange(a.low, n)).ravel()
+        return float(np.mean((at < 0) | (at >= self.extent)))
+
+
+def borders(d: Definition) -> tuple[Border, ...]:
+    """The halos that the terms of the reduction reach into; none where a term there counts."""
+    r = d.reduction
+    found: list[Border] = []
+    for x in loads(r.body) if r is not None else ():
+        if r is None or not _neutral(r, x):
+            continue
+        for i, n in zip(x.index, x.buffer.shape, strict=True):
+            axes = variables(i) & set(r.axes)
+            low, high = bounds(normal(i, {}))
+            if len(axes) == 1 and isinstance(n, int) and (low < 0 or high >= n):
+                found.append(Border(next(iter(axes)), i, n))
+    return tuple(found)
+
+
+def _neutral(r: Reduce, x: Load) -> bool:
+    """Does a term change nothing where `x` is what its halo holds?"""
+    match r.fn:
+        case "add":
+            return x.buffer.halo == 0 and _vanishes(r.body, x)
+        case "max":
+            return x.buffer.halo == -inf and r.body == x
+        case "min":
+            return x.buffer.halo == inf and r.body == x
+        case _:
+            return False
+
+
+def _vanishes(e: Expr, x: Load) -> bool:
+    """Is it 0 where `x` is?"""
+    if e == x:
+        return True
+    return isinstance(e, Prim) and e.fn in ("mul", "cast") and any(_vanishes(a, x) for a in e.args)
+
+
+def passed_over(border: Border, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
+    """`stmts` where some point of the tile reads inside; `inner` are the tiles of the reduction axes around it."""
+    ends = _ends(border.index, points, inner)
+    if ends is None:
+        return stmts
+    first, last = ends
+    if bounds(normal(first, {}))[1] >= border.extent:
+        stmts = (If(prim("lt", first, Const(border.extent)), stmts),)
+    if bounds(normal(last, {}))[0] < 0:
+        stmts = (If(prim("ge", last, Const(0)), stmts),)
+    return stmts
+
+
+def _ends(index: Expr, points: Points, inner: Spans) -> tuple[Expr, Expr] | None:
+    """Its least and greatest value in the tile; None where they need not be at the tile's first and last point."""
+    lets, moving = dict(points.lets), set(points.axes)
+    for a, c in normal(index, {}).terms.items():
+        if c < 0 or not isinstance(a, Var):
+            return None
+        turns = any(isinstance(e, Prim) and e.fn == "mod" for e in walk(lets[a])) if a in lets else False
+        if turns and variables(lets[a]) & moving:
+            return None
+
+    def at(starts: dict[Expr, Expr]) -> Expr:
+        known = starts | {a: s.start for a, s in inner.items()}
+        known |= {axis: rewrite(value, known) for axis, value in points.lets}
+        return rewrite(index, known)
+
+    spans = points.spans.items()
+    return at({a: s.start for a, s in spans}), at({a: s.start + as_expr(s.extent, DType.I64) - 1 for a, s in spans})

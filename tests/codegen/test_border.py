@@ -1,0 +1,89 @@
+"""Terms of sums that lie in a halo and are passed over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from codegen.border import borders
+from codegen.define import Definition
+from codegen.loops import Buffer, Expr, Reduce, Var, dense
+from codegen.nest import apply
+from codegen.printer import kernel_text, schedule_text
+from codegen.schedule import Schedule, ScheduleError, Tail, Tile
+from tests.codegen.running import Array, aligned, compiled
+
+SIDE, FAR, CHANNELS = 6, 4, 16
+ROW = SIDE + 2 * FAR
+H, W, C = Var("h", SIDE), Var("w", SIDE), Var("c", CHANNELS)
+KH, KW, K = Var("kh", 3), Var("kw", 3), Var("k", 5)
+PLAN = Schedule(
+    order=("h", "w", "c", "kh", "kw", "k"), tile=(Tile("w", 2), Tile("c", 16, Tail.CUT)), lanes=("c", 4), parallel="h"
+)
+
+
+def picture(halo: float | None) -> Buffer:
+    """[SIDE, SIDE, 5] with FAR points around."""
+    strides = (ROW * 5, 5, 1)
+    return Buffer("x", (SIDE, SIDE, 5), strides, origin=FAR * (strides[0] + strides[1]), halo=halo)
+
+
+def window(x: Buffer, fn: str = "add") -> Definition:
+    at: Expr = x[H + KH * FAR - FAR, W + KW * FAR - FAR, K]
+    body = at * dense("w", 3, 3, 5, CHANNELS)[KH, KW, K, C] if fn == "add" else at
+    return Definition(dense("y", SIDE, SIDE, CHANNELS), (H, W, C), Reduce(fn, (KH, KW, K), body))
+
+
+def run(plan: Schedule) -> Array:
+    """The sums over a picture of ones, with weights of ones; what lies around it is 100, so that reading it shows."""
+    x = np.full((ROW, ROW, 5), 100, np.float32)
+    x[FAR:-FAR, FAR:-FAR] = 1
+    definition = window(picture(0.0))
+    kernel = apply("g", definition, plan, (picture(0.0), dense("w", 3, 3, 5, CHANNELS), definition.out))
+    out = aligned(np.zeros((SIDE, SIDE, CHANNELS), np.float32))
+    compiled(kernel)(aligned(x), aligned(np.ones((3, 3, 5, CHANNELS), np.float32)), out)
+    return out
+
+
+def test_terms_outside_are_passed_over() -> None:
+    inside = [sum(0 <= i + k * FAR - FAR < SIDE for k in range(3)) for i in range(SIDE)]
+    expected = 5 * np.multiply.outer(inside, inside)[..., None] * np.ones(CHANNELS)
+    plan = replace(PLAN, skip=("kh", "kw"))
+    assert "skip[kh kw]" in schedule_text(plan)
+    np.testing.assert_array_equal(run(plan), expected)
+
+
+def test_a_tile_is_asked_as_a_whole() -> None:
+    out = run(replace(PLAN, tile=(Tile("w", 6), Tile("c", 16, Tail.CUT)), skip=("kh", "kw")))
+    assert out[0, 0].tolist() == [5 * 2 * (100 + 1 + 1)] * CHANNELS  # two rows inside, a column outside
+
+
+def test_flat_rows_are_asked_by_their_outer_part() -> None:
+    plan = replace(PLAN, fuse=(("p", ("h", "w")),), order=("p", "c", "kh", "kw", "k"), parallel="p")
+    plan = replace(plan, tile=(Tile("p", 2), Tile("c", 16, Tail.CUT)), skip=("kh", "kw"))
+    definition = window(picture(0.0))
+    params = (picture(0.0), dense("w", 3, 3, 5, CHANNELS), definition.out)
+    text = kernel_text(apply("g", definition, plan, params))
+    assert text.count("if ") == 2  # of kh alone: a tile may go on in the next row
+
+
+def test_how_much_lies_outside() -> None:
+    found = borders(window(picture(0.0)))
+    assert [b.axis for b in found] == [KH, KW]
+    assert found[0].share == pytest.approx(8 / 18)
+
+
+KEPT = [(None, "add", 0), (1.0, "add", 0), (0.0, "max", 0), (-inf, "max", 2)]
+
+
+@pytest.mark.parametrize(("halo", "fn", "count"), KEPT)
+def test_terms_that_count_are_kept(halo: float | None, fn: str, count: int) -> None:
+    assert len(borders(window(picture(halo), fn))) == count
+
+
+def test_a_tiled_axis_is_not_passed_over() -> None:
+    with pytest.raises(ScheduleError, match="skip names reduction axes without a tile, got 'k'"):
+        run(replace(PLAN, tile=(*PLAN.tile, Tile("k", 5)), skip=("k",)))
