@@ -45,7 +45,10 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A 3x3 convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them."""
+    """A 3x3 convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
+
+    `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
+    """
 
     x: Load
     w: Load
@@ -57,6 +60,12 @@ class Form:
     ic: Var
     kh: Var
     kw: Var
+    deep: tuple[Var, ...]
+
+    @property
+    def terms(self) -> int:
+        """Of one point of the window."""
+        return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +148,11 @@ def weight_matrix(m: int) -> NDArray[np.float64]:
 
 
 def transformed(weights: NDArray[np.generic], form: Form, m: int) -> NDArray[np.float32]:
-    """[(m + 2)^2, ic, oc] from the weights, computed in f64."""
-    order = [form.w.index.index(a) for a in (form.kh, form.kw, form.ic, form.oc)]
+    """[(m + 2)^2, deep.., ic, oc] from the weights, computed in f64."""
+    order = [form.w.index.index(a) for a in (form.kh, form.kw, *form.deep, form.ic, form.oc)]
     rest = [k for k in range(weights.ndim) if k not in order]
-    ic, oc = weights.shape[order[2]], weights.shape[order[3]]
+    *deep, oc = (weights.shape[k] for k in order[2:])
+    ic = prod(deep)
     plain = weights.transpose(*rest, *order).reshape(3, 3, ic, oc)
     g = weight_matrix(m)
     n = m + 2
@@ -151,7 +161,7 @@ def transformed(weights: NDArray[np.generic], form: Form, m: int) -> NDArray[np.
         part = np.asarray(plain[:, :, start : start + BLOCK], np.float64)
         down = np.matmul(g, part.reshape(3, -1)).reshape(n, 3, -1)
         made[:, :, start : start + BLOCK] = np.matmul(g, down).reshape(n, n, -1, oc)
-    return made.reshape(n * n, ic, oc)
+    return made.reshape(n * n, *deep, oc)
 
 
 def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
@@ -183,28 +193,31 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
         if len(found) != len(at.terms) or any(c != 1 for c in at.terms.values()):
             return None
         sums, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
-        if len(sums) == len(outs) == 1 and sums[0].extent == 3:
+        if len(sums) == len(outs) == 1:
             windows.append((outs[0], sums[0]))
         elif len(found) == 1:
             plain.append(found[0])
         elif found:
             return None
     channels = [a for a in plain if a in r.axes]
-    if len(windows) != 2 or len(channels) != 1 or len(r.axes) != 3:
+    flat = [pair for pair in windows if pair[1].extent == 3][-2:]
+    if len(flat) != 2 or len(channels) != 1 or len(r.axes) != 1 + len(windows):
         return None
-    (h, kh), (wide, kw) = windows
+    (h, kh), (wide, kw) = flat
     lanes = [a for a in d.axes if a in w.index]
-    batch = tuple(a for a in plain if a in d.axes)
-    if len(lanes) != 1 or {*batch, h, wide, lanes[0]} != set(d.axes) or not {kh, kw, channels[0]} <= set(w.index):
+    others = [pair for pair in windows if pair not in flat]
+    batch, deep = (*(a for a in plain if a in d.axes), *(a for a, _ in others)), tuple(k for _, k in others)
+    if len(lanes) != 1 or {*batch, h, wide, lanes[0]} != set(d.axes) or not set(r.axes) <= set(w.index):
         return None
     if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
-    return Form(x, w, guarded, batch, h, wide, lanes[0], channels[0], kh, kw)
+    return Form(x, w, guarded, batch, h, wide, lanes[0], channels[0], kh, kw, deep)
 
 
 def choose_size(form: Form) -> int:
     """4, 2, or 0 for a plain convolution: the least work, transforms and ragged tiles counted."""
-    h, w, ic, oc = (known(a.extent or 1) for a in (form.h, form.w_axis, form.ic, form.oc))
+    h, w, oc = (known(a.extent or 1) for a in (form.h, form.w_axis, form.oc))
+    ic = form.terms
     if ic < 16 or oc < 16 or min(h, w) < 4:
         return 0
     plain = 9.0 * h * w * ic * oc
@@ -222,9 +235,10 @@ def winograd(d: Definition, form: Form, m: int, target: Target, named: Callable[
     n = m + 2
     tiles = _blocks(form, m, named) if varies((*form.n, form.h, form.w_axis)) else _rows(form, m)
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
-    channels, outs = known(ic.extent or 1), known(oc.extent or 1)
-    u = dense(f"{form.w.buffer.name}.winograd{m}", n * n, channels, outs)
-    v = dense("v", n * n, *tiles.shape, channels, space=Space.ARENA)
+    sums, outs = (*form.deep, ic), known(oc.extent or 1)
+    terms = [known(a.extent or 1) for a in sums]
+    u = dense(f"{form.w.buffer.name}.winograd{m}", n * n, *terms, outs)
+    v = dense("v", n * n, *tiles.shape, *terms, space=Space.ARENA)
     mm = dense("m", n * n, *tiles.shape, outs, space=Space.ARENA)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     guarded = _inside(form, m)
@@ -242,13 +256,13 @@ def winograd(d: Definition, form: Form, m: int, target: Target, named: Callable[
 
     xn = Var("xn", n * n)
     outer = tuple(a for a in tiles.shared if a not in (*place, *form.n))
-    total = Reduce("add", (ic,), v[xn, *place, ic] * u[xn, ic, oc])
+    total = Reduce("add", sums, v[xn, *place, *sums] * u[xn, *sums, oc])
     products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
 
     def fill(i: Var, j: Var, e: Expr) -> Definition:
-        return Definition(v, (*axes, ic, j, i), e, (i * n + j, *place, ic))
+        return Definition(v, (*axes, *sums, j, i), e, (i * n + j, *place, *sums))
 
-    forward = _transform("input", (*axes, ic), into, n, read, fill)
+    forward = _transform("input", (*axes, *sums), into, n, read, fill)
     backward = _transform("output", (*axes, oc), back, n, lambda i, j: mm[i * n + j, *place, oc], write)
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     rows = max(1, min(round(TILES / known(tiles.inside[-1].extent or 1)), known(tiles.shared[-1].extent or 1)))
@@ -270,7 +284,7 @@ def _blocks(form: Form, m: int, named: Callable[[Size], Size]) -> Tiles:
     """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left."""
     sizes = [a.extent or 1 for a in form.n]
     sizes += [named((as_expr(a.extent or 1, DType.I64) + (m - 1)) // m) for a in (form.h, form.w_axis)]
-    held = 4 * (m + 2) ** 2 * (known(form.ic.extent or 1) + known(form.oc.extent or 1))
+    held = 4 * (m + 2) ** 2 * (form.terms + known(form.oc.extent or 1))
     most = next((n for n in MOST_TILES if n * held <= BLOCK_BYTES), MOST_TILES[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
     blocks = as_expr(named((count + (most - 1)) // most), DType.I64)

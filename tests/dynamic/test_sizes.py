@@ -12,7 +12,7 @@ from aot.ir.types import Array
 from aot.options import CompileOptions, dims_of, shapes_of
 from codegen.loops import Var
 from runtime.abi import DType
-from runtime.errors import UsageError
+from runtime.errors import ShapeError, UsageError
 from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, result, weights
 
 
@@ -74,7 +74,23 @@ def test_shapes_can_be_fixed_and_named() -> None:
         square(noise(2, 3, 20, 21))
 
 
-@pytest.mark.parametrize("given", ["x=1x3x16", "x=1x4x16x16", "y=1x3x16x16"])
+def test_dimensions_of_the_file_can_be_replaced() -> None:
+    def fixed() -> Graph:
+        graph = Graph("fixed")
+        build = Builder(graph)
+        x = parameter(graph, "x", 1, 4, 6)
+        result(graph, build.Relu(build.MatMul(x, weights(build, 6, 3))))
+        return graph
+
+    model = compiled(fixed(), shapes=shapes_of(["x=n,5,?"]))
+    for n in (1, 3):
+        check(model, fixed(), [noise(n, 5, 6)])
+    with pytest.raises(ShapeError, match="inner dimensions differ") as caught:
+        compiled(fixed(), shapes=shapes_of(["x=1x4x7"]))
+    assert "with the shapes that were given for inputs" in caught.value.__notes__[-1]
+
+
+@pytest.mark.parametrize("given", ["x=1x3x16", "y=1x3x16x16"])
 def test_shapes_must_fit_the_model(given: str) -> None:
     with pytest.raises(UsageError, match="--shape"):
         compiled(conv_net(), shapes=shapes_of([given]))
@@ -126,3 +142,22 @@ def test_winograd_at_any_size(pad: int) -> None:
         x = noise(*shape)
         check(model, oracle, [x])
         assert all(np.array_equal(model(x)[i], two(x)[i]) for i in range(2))
+
+
+def test_deep_winograd_at_any_size() -> None:
+    graphs: list[Graph] = []
+    for _ in range(2):
+        made = Graph("deep")
+        build = Builder(made)
+        x = parameter(made, "x", N, 16, Var("d"), H, W)
+        w = weights(build, 24, 16, 3, 3, 3)
+        ones = (1, 1, 1)
+        result(made, build.Convolution(x, w, strides=ones, dilations=ones, pads_begin=ones, pads_end=ones))
+        graphs.append(made)
+    asked = stages(graphs[0], CompileOptions(level=None))
+    assert "winograd" in asked.groups
+    model, two = in_memory(asked.built, 1), in_memory(asked.built, 2)
+    for shape in ((1, 16, 1, 8, 8), (2, 16, 3, 9, 7), (1, 16, 6, 17, 12)):
+        x = noise(*shape)
+        check(model, graphs[1], [x])
+        assert np.array_equal(model(x)[0], two(x)[0])

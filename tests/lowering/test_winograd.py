@@ -12,7 +12,7 @@ from aot.ir.types import Array
 from aot.options import CompileOptions
 from codegen.access import known
 from codegen.schedules.winograd import transforms, weight_matrix
-from tests.lowering.check import compiled, conv
+from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
 
 # Relative to the standard deviation of the output; a plain f32 convolution has 4.3e-7 and 3.3e-6 with 64 channels.
@@ -81,3 +81,21 @@ def test_epilogue_and_halo_around() -> None:
         return conv(b, b.Relu(b.Add(conv(b, y, 16, seed=1), y)), 16, seed=2)
 
     compiled(make, (1, 16, 18, 15))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_deep_windows_are_sums_of_flat_ones(depth: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        pads = (depth // 2, 1, 1)
+        w = weights(b, 24, 16, depth, 3, 3)
+        return b.Relu(b.Convolution(x, w, strides=(1, 1, 1), dilations=(1, 1, 1), pads_begin=pads, pads_end=pads))
+
+    assert size_of(compiled(make, (2, 16, 6, 12, 13))) == 4
+
+
+def test_a_step_in_depth_is_summed_plainly() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 16, 16, 3, 3, 3)
+        return b.Convolution(x, w, strides=(2, 1, 1), dilations=(1, 1, 1), pads_begin=(1, 1, 1), pads_end=(1, 1, 1))
+
+    assert size_of(compiled(make, (1, 16, 6, 12, 12))) == 0
