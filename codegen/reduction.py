@@ -49,15 +49,17 @@ def in_tiles(
     """One accumulator for each point of the tile. What the blocks in `part` have summed so far waits in the output."""
     acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
+    sums = _in_order(reduction.axes, schedule)
+    whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
 
     def update(inner: Spans) -> Stmts:
         stmts = points.each((Store(acc, cell, reduction.body, reduction.fn),), inner)
         for axis in reversed(reduction.axes):
             if inner[axis].extent != 1:
                 stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
-        fetches = _ahead(reduction, schedule, points, part, inner)
+        fetches = _ahead(reduction, schedule, points, part, whole, inner)
         if schedule.early:
-            fetches += _early(definition, reduction, points, part, inner)
+            fetches += _early(definition, reduction, points, whole, inner)
         return (*fetches, *stmts)
 
     halos = [b for b in borders(definition) if b.axis.name in schedule.skip]
@@ -85,7 +87,7 @@ def in_tiles(
             end = (If(prim("lt", begin + _size(part[axis].extent), as_expr(extent, DType.I64)), raw, end),)
     return (Alloc(acc, (
         *points.each((Store(acc, cell, start),)),
-        *terms(_in_order(reduction.axes, schedule), {}),
+        *terms(sums, {}),
         *end,
     )),)  # fmt: skip
 
@@ -95,8 +97,10 @@ def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:
     return tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank))))
 
 
-def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, inner: Spans) -> Stmts:
-    """Fetches of the packed operand's next block, spread evenly over the work on this one."""
+def _ahead(
+    reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans
+) -> Stmts:
+    """Fetches of the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
     if read is None or place is None or points.vector is None:
@@ -104,8 +108,6 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, i
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
-    sums = sorted(reduction.axes, key=lambda a: rank.get(a.name, -1))
-    spans = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
     steps, count = volume(s.extent for s in spans.values()), volume(_size(a.extent) for a in rows)
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = 64 // read.buffer.dtype.compute.bytes
@@ -143,10 +145,9 @@ def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans)
     return (*index[:place], select(last, columns.start // width, following), *index[place + 1 :])
 
 
-def _early(definition: Definition, reduction: Reduce, points: Points, part: Spans, inner: Spans) -> Stmts:
-    """Fetches of what the end of the tile reads and writes, line by line, spread over the sum."""
+def _early(definition: Definition, reduction: Reduce, points: Points, spans: Spans, inner: Spans) -> Stmts:
+    """Fetches of what the end of the tile reads and writes, line by line, spread over the sum and its `spans`."""
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
-    spans = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in reduction.axes}
     steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
     if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):
         return ()

@@ -27,6 +27,8 @@ from codegen.target import Target
 HIGHEST = 14  # rows of a register tile: more would only spend loads
 MANY = 3  # tiles
 LOW = 6  # rows of tiles that are balanced, however many there are
+PIXELS = 7  # rows of a window's tile
+CHAINS = 8  # vectors of a window without rows: additions that wait for each other would take four cycles each
 WINDOW = 32  # points of a reduction that are written out
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
@@ -112,8 +114,11 @@ def _window(
     fuse: list[tuple[str, tuple[str, ...]]] = []
     rows = [*_loops(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
+    height = _pixels(extent(form.rows[-1]), PIXELS) if form.rows else 1
     if form.rows:
-        tile.append(_row_tile(form.rows[-1:], rows[-1], _pixels(extent(form.rows[-1]), 7)))
+        tile.append(_row_tile(form.rows[-1:], rows[-1], height))
+    if height == 1:
+        tile.append(Tile(form.lane.name, width * max(1, min(CHAINS, extent(form.lane) // width)), Tail.CUT))
     small = prod(extent(a) for a in form.sums) <= WINDOW
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     channels = _channels(d, form, width, target, constants) if not shared else 0

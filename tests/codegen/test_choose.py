@@ -50,3 +50,16 @@ def test_panels_are_read_once_in_each_product_of_a_batch() -> None:
 def test_rows_are_outermost_where_all_weights_stay_in_the_cache() -> None:
     plan = chosen(product(3136, 64, 64), FAR)
     assert plan.order.index("i") < plan.order.index("j")
+
+
+def test_panels_lie_in_the_order_of_their_use() -> None:
+    """The batch of the weights first, then their panels."""
+    assert [p.order for p in chosen(product(16, 256, 256, batch=36), FAR).pack] == [(0, 2, 1)]
+
+
+def test_a_window_without_rows_sums_several_vectors() -> None:
+    c, r = Var("c", 1024), Var("r", 256)
+    x, y = dense("x", 256, 1024), dense("y", 1024)
+    plan = chosen(Definition(y, (c,), Reduce("max", (r,), x[r, c])), FAR)
+    assert plan.lanes == ("c", 8)
+    assert plan.size("c").size == 64
