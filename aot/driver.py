@@ -20,6 +20,7 @@ from aot.frontends import front_passes, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
+from aot.lowering.chain import chain
 from aot.lowering.define import define
 from aot.lowering.fuse import fuse
 from aot.lowering.group import group
@@ -149,6 +150,7 @@ class Compilation:
             group(block)
             split(block)
             hoist(block)
+            chain(block, self.target)
             if not self.options.small_weights:
                 use_winograd(block, self.target)
             lay_out(block)

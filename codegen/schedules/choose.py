@@ -5,6 +5,7 @@
     a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
     no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
     group                                              members as above, rows in parallel
+    products with rows between                         codegen.schedules.chain      a block of rows at a time
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from codegen.expressions import variables
 from codegen.index import normal
 from codegen.loops import Expr, Var
 from codegen.schedule import Schedule
+from codegen.schedules.chain import chain, is_chain
 from codegen.schedules.pointwise import pointwise
 from codegen.schedules.product import product
 from codegen.schedules.rows import rows
@@ -34,6 +36,8 @@ def choose(work: Definition | Group, target: Target, constants: frozenset[str]) 
 @lru_cache(maxsize=1 << 8)  # layers that repeat have equal works
 def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
     if isinstance(work, Group):
+        if is_chain(work):
+            return chain(work, target, constants, lambda g, shared: _group(g, target, constants, shared))
         return _group(work, target, constants, NOTHING)
     return _definition(work, target, constants, NOTHING)
 

@@ -109,17 +109,23 @@ def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
 def _window(
     d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
-    """Windows over channels: a vector of channels times a tile of pixels, the window written out."""
+    """Windows over channels: a vector of channels times a tile of pixels, the window written out.
+
+    Of a large one, a piece of its rows: neighbours read much the same, which stays in registers.
+    """
     width = _width(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     rows = [*_loops(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
-    height = _pixels(extent(form.rows[-1]), PIXELS) if form.rows else 1
+    small = prod(extent(a) for a in form.sums) <= WINDOW
+    most = PIXELS if small or target.registers < 32 else 2 * PIXELS
+    height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
     if form.rows:
         tile.append(_row_tile(form.rows[-1:], rows[-1], height))
     if height == 1:
         tile.append(Tile(form.lane.name, width * max(1, min(CHAINS, extent(form.lane) // width)), Tail.CUT))
-    small = prod(extent(a) for a in form.sums) <= WINDOW
+    if not small and height > 1 and not varies(form.sums):
+        tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), PIXELS)))
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     channels = _channels(d, form, width, target, constants) if not shared else 0
     return Schedule(
@@ -143,7 +149,7 @@ def _channels(d: Definition, form: _Form, width: int, target: Target, constants:
     channels = extent(form.lane)
     if held * channels <= target.l2 // 2:
         return 0
-    most = min(target.l2 // 2 // held, channels // (4 * target.cores))
+    most = min(target.l2 // 2 // held, channels // (2 * target.cores))
     return next((n for n in _parts(channels) if n % (2 * width) == 0 and n <= most), 0)
 
 
@@ -164,6 +170,7 @@ def _width(n: int, lanes: int) -> int:
 
 def _pixels(n: int, most: int) -> int:
     """The tile up to `most` that leaves the fewest, fullest tiles."""
+    n = max(n, 1)
     return -(-n // -(-n // most))
 
 

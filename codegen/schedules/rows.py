@@ -13,11 +13,14 @@ from codegen.schedules.pointwise import lane_count, packable, packs
 from codegen.target import Target
 
 PARTIALS = 4
+ENOUGH = 4  # rows for each core, that all have as much to do
 
 
 def rows(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     assert d.reduction is not None
     outer = [a for a in d.axes if a not in shared]
+    if not shared:
+        outer = _most_first(outer, ENOUGH * target.cores)
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
     axis = _along(d, constants)
@@ -30,6 +33,15 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
         order=order, lanes=(axis.name, lanes), partials=PARTIALS, parallel=parallel,
         pack=packs(reads(d, body=True), axis, constants, lanes),
     )  # fmt: skip
+
+
+def _most_first(axes: list[Var], enough: int) -> list[Var]:
+    """An axis that threads can share evenly comes first: the first with enough points, or the one with the most."""
+    sizes = [known(a.extent if a.extent is not None else 1) for a in axes]
+    best = next((a for a, n in zip(axes, sizes, strict=True) if n >= enough), None)
+    if best is None and axes:
+        best = axes[sizes.index(max(sizes))]
+    return sorted(axes, key=lambda a: a is not best)
 
 
 def _along(d: Definition, constants: frozenset[str]) -> Var | None:

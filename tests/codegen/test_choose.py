@@ -8,6 +8,7 @@ from codegen.define import Definition
 from codegen.loops import Reduce, Var, as_expr, dense
 from codegen.schedule import Schedule
 from codegen.schedules.choose import choose
+from codegen.schedules.rows import rows
 from codegen.target import Target
 from runtime.abi import DType
 
@@ -63,3 +64,19 @@ def test_a_window_without_rows_sums_several_vectors() -> None:
     plan = chosen(Definition(y, (c,), Reduce("max", (r,), x[r, c])), FAR)
     assert plan.lanes == ("c", 8)
     assert plan.size("c").size == 64
+
+
+def test_large_windows_keep_in_registers_what_neighbours_read() -> None:
+    c, h, w, kh, kw = (Var(name, n) for name, n in zip(("c", "h", "w", "kh", "kw"), (64, 28, 28, 7, 7), strict=True))
+    x, k, y = dense("x", 34, 34, 64), dense("w", 64, 7, 7), dense("y", 28, 28, 64)
+    work = Definition(y, (h, w, c), Reduce("add", (kh, kw), x[h + kh, w + kw, c] * k[c, kh, kw]))
+    narrow, wide = chosen(work, FAR), chosen(work, replace(FAR, registers=32, lanes_bytes=64))
+    assert (narrow.size("w").size, wide.size("w").size) == (7, 14)
+    assert narrow.size("kw").size == wide.size("kw").size == 7
+
+
+def test_threads_share_an_axis_with_enough_rows() -> None:
+    c, h, k = Var("c", 3), Var("h", 64), Var("k", 32)
+    x, w, y = dense("x", 64, 32), dense("w", 3, 32), dense("y", 3, 64)
+    plan = rows(Definition(y, (c, h), Reduce("add", (k,), x[h, k] * w[c, k])), FAR, frozenset({"w"}), frozenset())
+    assert (plan.parallel, plan.order) == ("h", ("h", "c"))

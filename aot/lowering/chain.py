@@ -1,0 +1,154 @@
+"""Two products with a group of rows between them, as attention is: made for a block of rows at a time.
+
+    s[b, i, j] = add[k](q[b, i, k] * k[b, j, k])     p = rows of s     y[b, i, d] = add[j](p[b, i, j] * v[b, j, d])
+
+become one group over b and i, of which s and p hold a block of rows that stays in the cache. Where all of s does so
+anyway, they stay apart.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from aot.lowering.fuse import simplified
+from aot.lowering.group import streams
+from aot.lowering.order import sort
+from aot.lowering.steps import Step, Steps
+from codegen.access import varies
+from codegen.define import Definition, Group
+from codegen.expressions import loads, rewrite, variables
+from codegen.index import normal
+from codegen.loops import Buffer, Expr, Load, Space, Var, as_expr, dense
+from codegen.program import Region
+from codegen.target import Target
+from codegen.traverse import members
+from runtime.abi import DType
+
+
+Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # a temporary for a value, and the dimensions it has after the row
+
+
+def chain(steps: Steps, target: Target) -> None:
+    """Put such products and the rows between them into one step."""
+    for step in list(steps.steps):
+        found = _neighbours(step, steps, target)
+        made = _joined(*found, steps.constants()) if found is not None else None
+        if found is None or made is None:
+            continue
+        first, _, last = found
+        layers = tuple(dict.fromkeys(n for s in found for n in s.layers))
+        steps.steps[steps.steps.index(last)] = Step((made,), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+        for s in (first, step):
+            steps.steps.remove(s)
+            del steps.values[s.writes()[0].name]
+    sort(steps)
+
+
+def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, Step] | None:
+    """What alone makes the large value that a group of rows reads, the group, and what alone reads its result."""
+    rows = step.works[0] if len(step.works) == 1 else None
+    if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1 or varies(rows.axes):
+        return None
+    after = step.writes()[0]
+    readers = _readers(after, steps)
+    for before in {x.buffer.name: x.buffer for x in step.reads()}.values():
+        makers = [s for s in steps.steps if any(b.name == before.name for b in s.writes())]
+        alone = len(makers) == len(readers) == 1 and _readers(before, steps) == [step]
+        arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
+        static = [n for n in before.shape if isinstance(n, int)]
+        large = len(static) == len(before.shape) and prod(static) * before.dtype.compute.bytes > target.l2
+        if alone and arena and large:
+            return makers[0], step, readers[0]
+    return None
+
+
+def _readers(b: Buffer, steps: Steps) -> list[Step]:
+    return [s for s in steps.steps if any(x.buffer.name == b.name for x in s.reads())]
+
+
+def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> Group | None:
+    head, rows, tail = first.definition, step.works[0], last.definition
+    if head is None or tail is None or not isinstance(rows, Group):
+        return None
+    if any(d.where or d.reduction is None or streams(d, constants) for d in (head, tail)):
+        return None
+    before, after = head.out, step.writes()[0]
+    read = [x for x in loads(tail.value, *tail.index) if x.buffer.name == after.name]
+    dims, theirs = _rows_of(before, rows), _rows_of(after, rows)
+    if dims is None or theirs is None or len(read) != 1:
+        return None
+    axes, others = _variables(head.target, dims, head), _variables(read[0].index, theirs, tail)
+    if axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
+        return None
+    flat = _flat(axes)
+    if not (_walks(rows, before, dims, flat, axes) and _walks(rows, after, theirs, flat, axes)):
+        return None
+    places: Places = {}
+    for b, mine in ((before, dims), (after, theirs)):
+        columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
+        places[b.name] = dense(b.name, *axes, *(b.shape[k] for k in columns), space=Space.ARENA), columns
+    temps = tuple(b for b, _ in places.values())
+    begin = _moved(head, {}, axes, places)
+    end = _moved(tail, dict(zip(others, axes, strict=True)), axes, places)
+    return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), end))
+
+
+def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
+    """The dimensions that the group's rows walk, the same wherever it reads or writes the buffer."""
+    found = {tuple(k for k, i in enumerate(index) if rows.axes[0] in variables(i)) for index in _sites(b, rows)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:
+    found = [d.target for d in members(rows) if d.out.name == b.name]
+    return found + [x.index for d in members(rows) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
+
+
+def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) -> tuple[Var, ...] | None:
+    """What walks these dimensions, if it is an axis of the definition for each."""
+    found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
+    return found if len({*found}) == len(dims) else None
+
+
+def _flat(axes: tuple[Var, ...]) -> Expr:
+    total: Expr = axes[0]
+    for a in axes[1:]:
+        total = total * as_expr(a.extent or 1, DType.I64) + a
+    return total
+
+
+def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tuple[Var, ...]) -> bool:
+    """Are the group's rows those of `axes`, one after the other?"""
+    change: dict[Expr, Expr] = {rows.axes[0]: flat}
+    return all(
+        normal(rewrite(index[k], change), {}).key == normal(a, {}).key
+        for index in _sites(b, rows) for k, a in zip(dims, axes, strict=True)
+    )  # fmt: skip
+
+
+def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places) -> Group:
+    """The group of rows over the shared axes."""
+    mine: Places = {}
+    for t in rows.temps:
+        inner = tuple(range(1, len(t.shape)))
+        mine[t.name] = dense(t.name, *axes, *t.shape[1:], space=t.space, dtype=t.dtype), inner
+    change: dict[Expr, Expr] = {rows.axes[0]: flat}
+    made = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
+    return Group(rows.name, axes, tuple(b for b, _ in mine.values()), made)
+
+
+def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], places: Places) -> Definition:
+    """The definition on the shared axes, with what lies between in the temporaries."""
+
+    def local(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer.name not in places:
+            return None
+        temp, inner = places[e.buffer.name]
+        return Load(temp, (*axes, *(rewrite(e.index[k], local) for k in inner)))
+
+    own = tuple(a for a in d.axes if a not in axes and a not in change)
+    value = simplified(rewrite(rewrite(d.value, change), local))
+    if d.out.name in places:
+        temp, inner = places[d.out.name]
+        return Definition(temp, (*axes, *own), value, (*axes, *(rewrite(d.target[k], change) for k in inner)))
+    return Definition(d.out, (*axes, *own), value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))

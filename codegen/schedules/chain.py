@@ -1,0 +1,53 @@
+"""Groups of products and rows over the same axes: a block of rows of each at a time.
+
+    tile[i:48] parallel=b        products of 48 rows, whose results the rows between them find in the cache
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from codegen.access import known
+from codegen.define import Definition, Group
+from codegen.loops import Var
+from codegen.schedule import Schedule, Tail, Tile
+from codegen.schedules.product import product
+from codegen.target import Target
+
+MOST = 64  # rows of a block
+LEAST = 12
+
+Rows = Callable[[Group, frozenset[Var]], Schedule]
+
+
+def is_chain(g: Group) -> bool:
+    """Is it made of products, and of groups over just its own axes?"""
+    inner = [m for m in g.members if isinstance(m, Group)]
+    return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
+
+
+def chain(g: Group, target: Target, constants: frozenset[str], rows: Rows) -> Schedule:
+    """`rows` schedules a group between."""
+    *outer, row = g.axes
+    size = _size(g, row, target)
+    plans: list[Schedule] = []
+    for m in g.members:
+        if isinstance(m, Definition):
+            block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
+            plan = product(block, target, constants, frozenset(outer))
+            assert plan is not None
+        else:
+            plan = rows(m, frozenset())
+        plans.append(replace(plan, parallel=None))
+    shared = next((a for a in outer if known(a.extent or 1) > 1), row)
+    return Schedule(tile=(Tile(row.name, size, Tail.CUT),), parallel=shared.name, members=tuple(plans))
+
+
+def _size(g: Group, row: Var, target: Target) -> int:
+    """Rows of a block: as many as half of the cache holds with what lies between; a divisor of all if there is one."""
+    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.compute.bytes for t in g.temps)
+    n = known(row.extent or 1)
+    most = min(n, MOST, max(LEAST, target.l2 // (2 * each)))
+    return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

@@ -1,0 +1,93 @@
+"""Products with rows between them: attention, a block of rows at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from aot.options import CompileOptions
+from codegen.define import Definition, Group
+from codegen.loops import Reduce, Var, dense
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from tests.lowering.check import compiled, ints, weights
+from tests.passes.check import graph_of
+
+V3 = "x86-64-v3"  # an L2 of 512 KB: scores of 4 heads and 200 x 200 are larger
+HEADS = (1, 4, 200, 16)
+
+
+def attention(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> OutPort:
+    scores = b.Multiply(b.MatMul(q, k, transpose_b=True), 0.25)
+    return b.MatMul(b.Softmax(scores, axis=-1), v)
+
+
+def biased(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> OutPort:
+    scores = b.Add(b.Multiply(b.MatMul(q, k, transpose_b=True), 0.25), weights(b, 1, 4, 200, 200))
+    return b.MatMul(b.Softmax(scores, axis=-1), v)
+
+
+def causal(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> OutPort:
+    return b.ScaledDotProductAttention(q, k, v, causal=True)
+
+
+def heads_last(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> OutPort:
+    turned = b.Transpose(attention(b, q, k, v), ints(b, 0, 2, 1, 3))
+    return b.Relu(b.Reshape(turned, ints(b, 1, 200, 64)))
+
+
+def masked(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> OutPort:
+    return b.ScaledDotProductAttention(q, k, v, mask)
+
+
+@pytest.mark.parametrize("make", [attention, biased, causal, heads_last])
+def test_attention_is_one_kernel(make: object) -> None:
+    made = compiled(make, HEADS, HEADS, HEADS, target=V3)  # type: ignore[arg-type]
+    assert "group chain" in made.groups
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("rows", [(190, 211), (197, 197)])
+def test_other_keys_than_queries_and_a_mask(batch: int, rows: tuple[int, int]) -> None:
+    q, k = ((batch, 4, n, 16) for n in rows)
+    made = compiled(masked, q, k, k, (batch, 1, 1, rows[1]), target=V3)
+    assert "group chain" in made.groups
+
+
+def test_equal_bits_for_any_number_of_threads() -> None:
+    graph = graph_of(attention, HEADS, HEADS, HEADS)
+    built = stages(graph, CompileOptions(level=None, target=V3)).built
+    given: list[Array] = [np.random.default_rng(k).normal(size=HEADS).astype(np.float32) for k in range(3)]
+    one, two = (np.asarray(in_memory(built, threads)(given)[0]) for threads in (1, 2))
+    assert one.tobytes() == two.tobytes()
+
+
+def test_small_scores_stay_apart() -> None:
+    small = (1, 4, 32, 16)
+    assert "group chain" not in compiled(attention, small, small, small, target=V3).groups
+
+
+def test_scores_that_are_read_elsewhere_stay_apart() -> None:
+    def make(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> tuple[OutPort, ...]:
+        scores = b.Multiply(b.MatMul(q, k, transpose_b=True), 0.25)
+        return b.MatMul(b.Softmax(scores, axis=-1), v), b.Sigmoid(scores)
+
+    assert "group chain" not in compiled(make, HEADS, HEADS, HEADS, target=V3).groups  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("rows", "size"), [(1024, 64), (197, 64), (210, 42), (50, 50)])
+def test_blocks_divide_the_rows_where_they_can(rows: int, size: int) -> None:
+    i, j, k, d = Var("i", rows), Var("j", 64), Var("k", 32), Var("d", 32)
+    s, top, p = dense("s", i, 64), dense("top", i), dense("p", i, 64)
+    first = Definition(s, (i, j), Reduce("add", (k,), dense("q", rows, 32)[i, k] * dense("w", 32, 64)[k, j]))
+    between = Group("rows", (i,), (top,), (
+        Definition(top, (i,), Reduce("max", (j,), s[i, j])), Definition(p, (i, j), s[i, j] - top[i]),
+    ))  # fmt: skip
+    last = Definition(dense("y", rows, 32), (i, d), Reduce("add", (j,), p[i, j] * dense("v", 64, 32)[j, d]))
+    plan = choose(Group("chain", (i,), (s, p), (first, between, last)), Target.parse(V3), frozenset())
+    assert plan.size("i").size == size
+    assert [bool(m.members) for m in plan.members] == [False, True, False]
