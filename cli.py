@@ -17,27 +17,27 @@ from dataclasses import asdict
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec, Self
+from typing import Annotated, ParamSpec
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 import runtime
 from aot import cache as compiled
 from aot import overview, signature, table
 from aot.check import check as check_model
-from aot.driver import compile_model, stages
+from aot.driver import Stage, compile_model, stages
 from aot.frontends import front_passes, read_model
 from aot.options import CompileOptions, dims_of, layouts_of, shapes_of, specialise_of, values_of
+from aot.progress import Watch
 from codegen.llvm.header import header_text
+from codegen.llvm.link import find_linker
 from codegen.llvm.peak import PeakLoops
 from codegen.target import Target as TargetMachine
 from runtime import profile
-from runtime.describe import hint, manifest_text, size_text, summary
+from runtime.describe import error_text, hint, manifest_text, size_text, summary
 from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
-from runtime.files import Arrays, is_compiled, read_inputs, write_outputs
+from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
 from runtime.library import read_manifest
 from runtime.version import VERSION
 
@@ -46,7 +46,6 @@ JSON_VERSION = 1  # raised with every change that an older reader would misread
 P = ParamSpec("P")
 
 app = typer.Typer(
-    help="Compiles neural networks into self-contained shared libraries.",
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
 )
 
@@ -63,10 +62,6 @@ class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
 
-class Stage(StrEnum):
-    IMPORTED, OPTIMIZED, GROUPS, LOOPS, LLVM, ASM = "imported", "optimized", "groups", "loops", "llvm", "asm"
-
-
 Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it, or ONNX")]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
@@ -78,6 +73,11 @@ Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="S
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
+SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd: weights stay small")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
+Extensions = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Operations and passes of your own; their code runs")
+]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph after a pass")]
@@ -104,56 +104,16 @@ def command(run: Callable[P, None]) -> Callable[P, None]:
 
 def report(error: Exception) -> int:
     """Print the error, its notes and what to do next on stderr; gives the exit code."""
-    known = isinstance(error, AotError | OSError)
-    notes: list[str] = getattr(error, "__notes__", [])
-    text = str(error) if known else f"{type(error).__name__}: {error}"
-    typer.echo("\n  ".join([f"error: {text}", *notes]) + f"\nnext: {hint(error)}", err=True)
-    others = BudgetError.exit_code if isinstance(error, MemoryError) else UsageError.exit_code if known else 1
-    return error.exit_code if isinstance(error, AotError) else others
-
-
-class Watch:
-    """Shows on stderr how far the compiler is: a bar for each stage on a terminal, else a line when one is done."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._begin = self._last = time.perf_counter()
-        self._line = ""
-        self._tasks: dict[str, TaskID] = {}
-        columns = TextColumn("{task.description:12}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()
-        self._bars = Progress(*columns, console=Console(stderr=True)) if sys.stderr.isatty() else None
-
-    def __enter__(self) -> Self:
-        if self._bars is not None:
-            self._bars.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._finish()
-        if self._bars is not None:
-            self._bars.stop()
-
-    @property
-    def total(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self._begin
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """`done` of `total` steps of a stage are done."""
-        if stage not in self.seconds:
-            self._finish()
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
-        self._last = now
-        self._line = f"{stage:9} {done:4}/{total:<4} {self.seconds[stage]:6.2f} s, {self.total:.2f} s in all"
-        if self._bars is not None:
-            if stage not in self._tasks:
-                self._tasks[stage] = self._bars.add_task(stage, total=total)
-            self._bars.update(self._tasks[stage], completed=done, total=total)
-
-    def _finish(self) -> None:
-        if self._bars is None and self._line:
-            typer.echo(self._line, err=True)
+    typer.echo(f"error: {error_text(error)}\nnext: {hint(error)}", err=True)
+    match error:
+        case AotError():
+            return error.exit_code
+        case MemoryError():
+            return BudgetError.exit_code
+        case OSError():
+            return UsageError.exit_code
+        case _:
+            return 1
 
 
 @command
@@ -166,6 +126,7 @@ def compile(
     dim: Dims = None,
     value: Values = None,
     specialise: Specialise = None,
+    extensions: Extensions = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
     print_after: Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
@@ -174,8 +135,8 @@ def compile(
     emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
-    small_weights: Annotated[bool, typer.Option("--small-weights", help="No Winograd: weights stay small")] = False,
-    seed: Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")] = None,
+    small_weights: SmallWeights = False,
+    seed: Seed = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
     as_json: Json = False,
@@ -183,12 +144,16 @@ def compile(
 ) -> None:
     """Compile a model into a shared library, or into an object to link."""
     out = output if output is not None else Path(model.with_suffix(".o" if emit is Emit.OBJ else ".so").name)
-    with Watch() as watch:
+    for path in (out, header, tune_file):
+        if path is not None:
+            check_output(path, model, model.with_suffix(".bin"))
+    with Watch(sys.stderr) as watch:
         options = CompileOptions(
-            target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
-            values=values_of(value or ()), specialise=specialise_of(specialise or ()), seed=seed, save_temps=save_temps,
-            on_event=watch, print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
-            external_weights=weights is Weights.EXTERNAL, small_weights=small_weights, tune=tune,
+            target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
+            values=values_of(value), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
+            save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
+            stop_after_rewrite=stop_after_rewrite, external_weights=weights is Weights.EXTERNAL,
+            small_weights=small_weights, tune=tune,
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
@@ -197,6 +162,8 @@ def compile(
             typer.echo(made.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is Emit.OBJ
+        if not as_object or len(made.targets) > 1:
+            find_linker(made.target.machine)
         write = made.built.write_object if as_object else made.built.write_shared
         watch("link", 0, 1)
         write(out)
@@ -226,6 +193,8 @@ def run(
 ) -> None:
     """Run a model once on arrays from files."""
     loaded = runtime.load(model, threads) if is_compiled(model) else compile_model(model, threads=threads)
+    if output is not None:
+        check_results_path(output, len(loaded.outputs))
     given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
     times: list[float] = []
     results: Arrays = {}
@@ -307,6 +276,9 @@ def dump(
     dim: Dims = None,
     value: Values = None,
     specialise: Specialise = None,
+    extensions: Extensions = None,
+    small_weights: SmallWeights = False,
+    seed: Seed = None,
     stop_after_rewrite: Rewrites = None,
     debug: Debug = False,
 ) -> None:
@@ -314,8 +286,8 @@ def dump(
     if kernel is not None and stage not in (Stage.LOOPS, Stage.LLVM, Stage.ASM):
         raise UsageError(f"dump: --kernel goes with --stage loops, llvm or asm, got {stage.value}")
     options = CompileOptions(
-        target=target, layouts=layouts_of(layout), shapes=shapes_of(shape or ()), dims=dims_of(dim or ()),
-        values=values_of(value or ()), specialise=specialise_of(specialise or ()),
+        target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
+        specialise=specialise_of(specialise), extensions=extensions, seed=seed, small_weights=small_weights,
         stop_after_rewrite=stop_after_rewrite,
     )
     typer.echo(stages(model, options).text(stage.value, kernel))
@@ -331,7 +303,7 @@ def cache(
 ) -> None:
     """Look after a folder of compiled models."""
     if action is CacheAction.LS:
-        typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))))
+        typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")
     elif action is CacheAction.GC:
         for entry in compiled.collect(folder, max_bytes, max_days):
             typer.echo(f"removed {entry.key}, {size_text(entry.bytes)}")
@@ -343,9 +315,20 @@ def cache(
 
 
 @command
-def check(model: Model, as_json: Json = False, debug: Debug = False) -> None:
+def check(
+    model: Model,
+    shape: Shapes = None,
+    dim: Dims = None,
+    value: Values = None,
+    extensions: Extensions = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
-    found = check_model(model)
+    found = check_model(model, CompileOptions(
+        shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), extensions=extensions, seed=seed,
+    ))  # fmt: skip
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
     else:
@@ -381,10 +364,19 @@ def ops(
         typer.echo(table.markdown(rows) if markdown else table.text(rows))
 
 
-@command
-def version() -> None:
-    """Print the version."""
-    typer.echo(VERSION)
+def print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compiles neural networks into self-contained shared libraries."""
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import hashlib
 import logging
 import mmap
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -20,6 +21,7 @@ from pathlib import Path
 from shutil import rmtree
 
 import codegen
+from aot.extensions import digest_of
 from aot.options import CompileOptions
 from codegen.llvm.levels import names_of
 from codegen.target import Target
@@ -30,7 +32,7 @@ from runtime.version import VERSION
 from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
-_SHOWN_ONLY = ("print_after", "save_temps", "on_event", "on_dump")  # options that change no code
+_LEFT_OUT = ("print_after", "save_temps", "on_event", "on_dump", "extensions")  # change no code; or by their content
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
 
 
@@ -54,8 +56,10 @@ def key_of(model: Path, options: CompileOptions) -> str:
         target = Target.parse(name)
         digest.update(f"{target.triple} {target.cpu} {target.features} {target.l1} {target.l2} {target.l3}\n".encode())
     for field in fields(options):
-        if field.name not in _SHOWN_ONLY:
+        if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
+    if options.extensions is not None:
+        digest.update(digest_of(options.extensions).encode())
     for path in _files(model):
         with path.open("rb") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
@@ -83,8 +87,9 @@ def load_or_make(
 
 
 def entries(folder: Path) -> list[Entry]:
-    """All entries, the last used first."""
-    return sorted((e for path in folder.glob("*.so") if (e := _entry(path)) is not None), key=lambda e: -e.used)
+    """All entries, the last used first; libraries that are called otherwise are none."""
+    paths = (path for path in folder.glob("*.so") if re.fullmatch("[0-9a-f]{64}", path.stem))
+    return sorted((e for path in paths if (e := _entry(path)) is not None), key=lambda e: -e.used)
 
 
 def damaged(folder: Path) -> Iterator[tuple[Entry, str]]:

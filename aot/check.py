@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aot.driver import stages
-from aot.frontends.onnx.convert import UnconvertedError
+from aot.frontends.unsupported import UnconvertedError
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError
@@ -30,7 +30,7 @@ class Finding:
 
 ADVICE = (  # what a reason says, and what to do then
     ("known at compile time", "fix the input it comes from: --value INPUT=VALUE, or --shape for sizes"),
-    ("there is no conversion", "export the model without it, or write an extension: docs/add-an-op.md"),
+    ("there is no ", "export the model without it, or write it: docs/add-an-op.md, and --extensions"),
     ("random numbers", "make the numbers outside and give them as an input"),
     ("training mode", "export the model for inference"),
     ("string", "do outside of the model what is more than to move strings"),
@@ -51,13 +51,10 @@ def check(model: str | Path | Graph, options: CompileOptions | None = None) -> t
     Every node without a conversion is found at once. What lowering cannot do is found one by one.
     """
     try:
-        assert stages(model, options).steps is not None
+        _ = stages(model, options).program
     except UnconvertedError as error:
-        problems = error.problems
-        return tuple(
-            Finding(p.node, f"{p.domain}.{p.kind}".strip("."), p.opset or None, p.reason, _advice(p.reason))
-            for p in problems
-        )
+        found = error.problems
+        return tuple(Finding(p.node, p.operation, p.opset or None, p.reason, _advice(p.reason)) for p in found)
     except UnsupportedError as error:
         notes: list[str] = getattr(error, "__notes__", [])
         reason = "; ".join([str(error), *notes])

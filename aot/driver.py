@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from functools import cached_property
 from math import prod
 from pathlib import Path
+from types import UnionType
 
 from aot.cache import check_files, load_or_make
+from aot.extensions import load_extensions
 from aot.frontends import front_passes, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
@@ -38,6 +41,7 @@ from aot.options import CompileOptions
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
+from aot.passes.order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
 from aot.specialise import SizesByName, combinations, text_of
@@ -52,12 +56,14 @@ from codegen.program import Program
 from codegen.schedule import Schedule
 from codegen.target import Target
 from codegen.versions import join_versions
-from runtime.errors import AotError
+from runtime.errors import AotError, PassError, ShapeError, UnsupportedError, UsageError
 from runtime.library import Library
 from runtime.model import CompiledModel
 from runtime.profile import example_inputs
 
-STAGES = ("imported", "optimized", "groups", "loops", "llvm", "asm")
+
+class Stage(StrEnum):
+    IMPORTED, OPTIMIZED, GROUPS, LOOPS, LLVM, ASM = "imported", "optimized", "groups", "loops", "llvm", "asm"
 
 
 class Compilation:
@@ -70,6 +76,8 @@ class Compilation:
         """`optimized`: the graph, if it is made already; `weights`, `kernels`: of what goes into the same library."""
         self.model, self.options = model, options
         self.targets = names_of(options.target)
+        if options.external_weights and self.targets[1:]:
+            raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         several = self.targets != (options.target,) or bool(options.specialise)
         self.weights = weights if weights is not None else Weights(several)
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
@@ -84,9 +92,15 @@ class Compilation:
     @cached_property
     def imported(self) -> Graph:
         self._event("read", 0, 1)
+        _ = self.extensions  # the model may have their operations
         graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
         self._event("read", 1, 1)
         return graph
+
+    @cached_property
+    def extensions(self) -> tuple[object, ...]:
+        """The user's passes."""
+        return load_extensions(self.options.extensions) if self.options.extensions is not None else ()
 
     @cached_property
     def optimized(self) -> Graph:
@@ -96,21 +110,41 @@ class Compilation:
         graph = self.imported
         self._untouched = copy_graph(graph) if self.options.specialise else graph
         self._save("00-imported.txt", lambda: graph_text(graph))
-        given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
-        front: tuple[Pass, ...] = (*given, *front_passes(self.options.seed))
-        passes = pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
+        passes = self._passes
+        names = self._names(passes)
+        wanted = self.options.print_after
 
         def observe(done: PassReport, graph: Graph) -> None:
-            self._event("optimize", min(len(self._seen) + 1, len(passes)), len(passes))
-            self._seen.append(done.name)
-            wanted = self.options.print_after
+            self._event("optimize", names.index(done.name) + 1, len(names))
             if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
                 self.options.on_dump(done.name, graph_text(graph))
 
-        self._seen: list[str] = []
-        self.report = run_passes(graph, passes, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe)
+        try:
+            self.report = run_passes(
+                graph, passes, self.extensions, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe
+            )
+        except ShapeError as error:
+            if self.options.shapes:
+                error.add_note("with the shapes that were given for inputs: the network may be made for others")
+            raise
         self._save("10-optimized.txt", lambda: graph_text(graph))
         return graph
+
+    @property
+    def _passes(self) -> tuple[Pass | str, ...]:
+        given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
+        front: tuple[Pass, ...] = (*given, *front_passes(self.options.seed))
+        return pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
+
+    def _names(self, passes: tuple[Pass | str, ...]) -> list[str]:
+        """Of passes and extensions in their order; UsageError for extensions without one, and for `print_after`."""
+        try:
+            names = [item.name for item in sort_passes(passes, self.extensions) if item.target is not None]
+        except PassError as error:
+            raise UsageError(f"--extensions: {error}") from error
+        if unknown := set(self.options.print_after) - {"all", *names}:
+            raise UsageError(f"--print-after: one of {', '.join(names)}, got {min(unknown)}")
+        return names
 
     @cached_property
     def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:
@@ -201,7 +235,7 @@ class Compilation:
         return builder
 
     def text(self, stage: str, kernel: str | None = None) -> str:
-        """A stage of `STAGES` as text; `kernel` chooses one from the loops on."""
+        """A stage (`Stage`) as text; `kernel` chooses one from the loops on."""
         if stage in ("imported", "optimized"):
             return graph_text(self.imported if stage == "imported" else self.optimized)
         if stage == "groups":
@@ -235,6 +269,9 @@ class Compilation:
         if kernel is None:
             return self.program
         chosen = tuple(k for k in self.program.kernels if k.name == kernel)
+        if not chosen:
+            names = ", ".join(k.name for k in self.program.kernels)
+            raise UsageError(f"dump: the model's kernels are {names}, got {kernel}")
         return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))
 
     @cached_property
@@ -252,15 +289,14 @@ class Compilation:
         program = replace(self.program, constant_bytes=self.weights.size)
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
-        self._event("compile", 0, 1)
         asked: dict[str, object] = {
             "target": self.options.target, "layouts": [list(pair) for pair in self.options.layouts],
             "small_weights": self.options.small_weights, "tuned": len(self.tuning.used),
         }
         external = self.options.external_weights
-        made = build(program, self.target, level=self.options.level, options=asked, external=external)
-        self._event("compile", 1, 1)
-        return made
+        return build(
+            program, self.target, level=self.options.level, options=asked, external=external, progress=self._event
+        )
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
@@ -269,7 +305,9 @@ class Compilation:
 
 
 def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> Compilation:
-    """All stages of one compilation, made as they are asked for."""
+    """All stages of one compilation, made as they are asked for; UsageError for arguments of other types."""
+    _check_type("model", model, str | Path | Graph)
+    _check_type("options", options, CompileOptions | None)
     return Compilation(model, options or CompileOptions())
 
 
@@ -277,19 +315,24 @@ def compile_model(
     model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None,
     cache_dir: str | Path | None = None,
 ) -> CompiledModel:  # fmt: skip
-    """Compile in memory. `model`: a file (.xml) or a graph; `threads`: as for `runtime.load`.
+    """Compile in memory. `model`: a file (.xml, .onnx) or a graph; `threads`: as for `runtime.load`.
 
     With `cache_dir` the code is kept there, and taken from there if files, options and compiler are the same.
     Raises ModelError, UnsupportedError or another AotError that says what is wrong and in which layer.
     """
-    asked = options or CompileOptions()
+    made = stages(model, options)
     if cache_dir is None:
-        return in_memory(stages(model, asked).built, threads)
+        return in_memory(made.built, threads)
 
     def make(path: Path) -> None:
-        stages(model, asked).built.write_shared(path)
+        made.built.write_shared(path)
 
-    return load_or_make(Path(cache_dir), check_files(model), asked, make, threads)
+    return load_or_make(Path(cache_dir), check_files(model), made.options, make, threads)
+
+
+def _check_type(name: str, value: object, wanted: UnionType) -> None:
+    if not isinstance(value, wanted):
+        raise UsageError(f"compile: {name} is {wanted}, got {type(value).__name__}")
 
 
 def in_memory(built: Built | Levels, threads: int | None = None) -> CompiledModel:

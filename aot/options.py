@@ -13,7 +13,7 @@ import numpy as np
 
 from runtime.errors import UsageError
 
-Event = Callable[[str, int, int], None]
+Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
 Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
 
 
@@ -30,7 +30,8 @@ class CompileOptions:
     `small_weights`: none are transformed for Winograd, which makes them 1.8 or 4 times as large; `tune`: seconds to
     measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from; `print_after`:
     names of passes, or `all`, whose result goes to `on_dump`; `on_event(stage, done, total)` reports progress;
-    `save_temps`: a folder for every stage's text.
+    `save_temps`: a folder for every stage's text; `extensions`: a folder of operations and passes of the user's, whose
+    code runs (see `aot.extensions`).
     """
 
     target: str = "native"
@@ -45,17 +46,28 @@ class CompileOptions:
     small_weights: bool = False
     tune: float | None = None
     tune_file: Path | None = None
+    extensions: Path | None = None
     print_after: tuple[str, ...] = ()
     stop_after_rewrite: int | None = None
     save_temps: Path | None = None
     on_event: Event | None = None
     on_dump: Callable[[str, str], None] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("layouts", "shapes", "dims", "values", "specialise"):
+            given: object = getattr(self, name)
+            if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):
+                raise UsageError(f"CompileOptions: {name} is a tuple of tuples that begin with a name, got {given!r}")
 
-def shapes_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
+
+def _is_named(entry: object) -> bool:
+    return isinstance(entry, tuple) and len(cast("tuple[object, ...]", entry)) > 1 and isinstance(entry[0], str)
+
+
+def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
     """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`. UsageError for other texts."""
     found: list[tuple[str, tuple[int | str, ...]]] = []
-    for text in given:
+    for text in given or ():
         name, _, shape = text.rpartition("=")
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
         wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
@@ -65,10 +77,10 @@ def shapes_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int | str, ...]], 
     return tuple(found)
 
 
-def dims_of(given: Iterable[str]) -> tuple[tuple[str, int, int | None], ...]:
+def dims_of(given: Iterable[str] | None) -> tuple[tuple[str, int, int | None], ...]:
     """`batch`, `batch=1..64`, `batch=1..` or `batch=8`. UsageError for other texts."""
     found: list[tuple[str, int, int | None]] = []
-    for text in given:
+    for text in given or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)(?:=(\d{1,15})(?:(\.\.)(\d{1,15})?)?)?", text)
         if match is None or (match[4] is not None and int(match[4]) < int(match[2])):
             raise UsageError(f"dim: NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
@@ -77,10 +89,10 @@ def dims_of(given: Iterable[str]) -> tuple[tuple[str, int, int | None], ...]:
     return tuple(found)
 
 
-def specialise_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """`batch=1,8`: a dimension's name and sizes. UsageError for other texts."""
     found: list[tuple[str, tuple[int, ...]]] = []
-    for text in given:
+    for text in given or ():
         match = re.fullmatch(r"([A-Za-z_][\w.]*)=(\d{1,15}(?:,\d{1,15})*)", text)
         if match is None:
             raise UsageError(f"specialise: NAME=SIZE,SIZE, for example batch=1,8, got {text}")
@@ -88,10 +100,10 @@ def specialise_of(given: Iterable[str]) -> tuple[tuple[str, tuple[int, ...]], ..
     return tuple(found)
 
 
-def values_of(given: Iterable[str]) -> tuple[tuple[str, Nested], ...]:
+def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
     found: list[tuple[str, Nested]] = []
-    for text in given:
+    for text in given or ():
         name, _, value = text.rpartition("=")
         try:
             read = np.load(value, allow_pickle=False).tolist() if value.endswith(".npy") else json.loads(value)
@@ -109,7 +121,7 @@ def _nested(value: object) -> Nested:
     return value
 
 
-def layouts_of(given: list[str] | None) -> tuple[tuple[str, str], ...]:
+def layouts_of(given: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
     """`["x=NHWC"]` as pairs; UsageError for other texts."""
     pairs = [(text.rpartition("=")[0], text.rpartition("=")[2].upper()) for text in given or ()]
     for name, layout in pairs:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aot.ir.graph import Graph
+from aot.lowering.program import result_name
 
 Facts = dict[str, object]
 
@@ -21,7 +22,7 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
     return {
         "name": graph.name,
         "inputs": {node.name: str(node.out_port().type) for node in graph.parameters},
-        "outputs": {node.name: str(node.source().type) for node in graph.results},
+        "outputs": {result_name(node): str(node.source().type) for node in graph.results},
         "operations": dict(operations.most_common()),
         "control": _control(graph),
         "variables": sorted(set(_variables(graph))),
@@ -37,7 +38,7 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     """As `facts`, for people."""
     lines = [f"{graph.name}: {operations.total()} nodes"]
     lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]
-    lines += [f"  output  {node.name}: {node.source().type}" for node in graph.results]
+    lines += [f"  output  {result_name(node)}: {node.source().type}" for node in graph.results]
     lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
     lines += [f"  state   {name}" for name in sorted(set(_variables(graph)))]
     counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from runtime.errors import CorruptError, PlatformError, UsageError
+from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.library import verify as verify_contents
 
 _CONTEXT = b"aot compiled model 1\0"  # a signature of something else is none of a model
@@ -54,7 +54,7 @@ def _message(library: Path) -> bytes:
 
 def _key(path: Path, private: bool) -> Any:  # the package is optional, so are its types
     if find_spec("cryptography") is None:
-        raise PlatformError("sign: needs the package cryptography: pip install 'aot[sign]'")
+        raise MissingError("sign: needs the package cryptography: pip install 'cryptography>=43'")
     serialization = import_module("cryptography.hazmat.primitives.serialization")
     kinds = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     data, kind = path.read_bytes(), "private" if private else "public"

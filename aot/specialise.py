@@ -12,12 +12,12 @@ from math import prod
 from aot.ir.graph import Graph
 from codegen.expressions import variables
 from codegen.loops import Expr, Var
+from codegen.versions import SizesByName
 from runtime.errors import UsageError
 
 MOST = 32  # versions: each is as much code as the model
 
 Asked = Sequence[tuple[str, tuple[int, ...]]]
-SizesByName = tuple[tuple[str, int], ...]
 
 
 def combinations(graph: Graph, asked: Asked, fixed: Sequence[tuple[str, int, int | None]] = ()) -> list[SizesByName]:

@@ -79,6 +79,17 @@ def _variables(node: Expr) -> frozenset[Var]:
         return found
 
 
+def measure(node: Expr) -> tuple[int, int]:
+    """How deep an expression is, and how many parts it has if what is shared counts each time that it is read."""
+    try:
+        return node.known_measure
+    except AttributeError:
+        parts = [measure(child) for child in children(node)]
+        found = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
+        object.__setattr__(node, "known_measure", found)
+        return found
+
+
 def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Distinct loads, in the order they appear."""
     return _loads(nodes[0]) if len(nodes) == 1 else tuple(dict.fromkeys(chain.from_iterable(map(_loads, nodes))))

@@ -72,8 +72,9 @@ class Node:
 class Arith(Node):
     """Operator sugar shared by all expressions."""
 
-    __slots__ = ("known_loads", "known_variables")
+    __slots__ = ("known_loads", "known_measure", "known_variables")
     known_loads: tuple[Load, ...]  # what `codegen.expressions` has found inside
+    known_measure: tuple[int, int]
     known_variables: frozenset[Var]
 
     def __add__(self, other: Operand) -> Expr:
@@ -349,10 +350,8 @@ def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
     candidates = args[1:] if fn == "select" else args[2:] if fn == "within" else args
     like = next((a.dtype for a in candidates if isinstance(a, Const | Var | Load | Prim | Reduce)), DType.I64)
     exprs = tuple(as_expr(a, DType.I64 if fn == "within" and i < 2 else like) for i, a in enumerate(args))
-    if not like.is_float:
-        folded = _fold(fn, exprs, like)
-        if folded is not None:
-            return folded
+    if not like.is_float and (folded := _fold(fn, exprs, like)) is not None:
+        return folded
     return Prim(fn, exprs, dtype or (DType.BOOL if fn in COMPARISONS else like))
 
 

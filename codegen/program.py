@@ -202,7 +202,6 @@ class Program:
     constants: tuple[ConstantBlock, ...]
     constant_bytes: int
     arena_bytes: Size
-    scratch_bytes: int  # for each thread
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state_bytes: Size = 0

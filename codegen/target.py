@@ -83,11 +83,6 @@ class Target:
         """Are there loads of chosen lanes of 32 or 64 bits?"""
         return "avx2" in self.features
 
-    @property
-    def fuses(self) -> bool:
-        """Is there a fused multiply-add?"""
-        return "fma" in self.features or self.machine == "aarch64"
-
 
 def _x86(cpu: str, features: tuple[str, ...], caches: tuple[int, int, int], cores: int) -> Target:
     wide = 64 if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= set(features) else 32 if "avx2" in features else 16

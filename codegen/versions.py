@@ -156,7 +156,6 @@ class _Joined:
             constants=tuple(blocks.values()),
             arena_bytes=arena,
             state_bytes=state,
-            scratch_bytes=max(part.scratch_bytes for part in self.parts),
             outputs=tuple(self._output(i, tensor, rows) for i, tensor in enumerate(general.outputs)),
             computed=tuple(entry for part in self.parts for entry in part.computed),
             rules=tuple(dict.fromkeys(rule for part in (general, *special) for rule in part.rules)),

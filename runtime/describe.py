@@ -8,10 +8,33 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.errors import BudgetError, ModelError, PlatformError, UnsupportedError, UsageError
-from runtime.machine import missing_features
+from runtime.errors import (
+    AotError,
+    BudgetError,
+    MissingError,
+    ModelError,
+    PlatformError,
+    UnsupportedError,
+    UsageError,
+)
+from runtime.machine import missing_features, needed
 from runtime.manifest import Manifest
 from runtime.strings import joined
+from runtime.weights import beside
+
+
+def error_text(error: Exception) -> str:
+    """What went wrong, then its notes, a line each."""
+    match error:
+        case OSError(strerror=str(reason)):
+            where = "" if error.filename is None else f"{error.filename}: "
+            text = f"{where}{reason[:1].lower()}{reason[1:]}"
+        case AotError() | OSError():
+            text = str(error)
+        case _:
+            text = f"{type(error).__name__}: {error}"
+    notes: list[str] = getattr(error, "__notes__", [])
+    return "\n  ".join([text, *notes])
 
 
 def hint(error: Exception) -> str:
@@ -20,9 +43,11 @@ def hint(error: Exception) -> str:
         case UsageError():
             return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
         case UnsupportedError():
-            return "aot ops lists the operations that can be compiled; aot dump MODEL --stage imported shows the model"
+            return "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"
         case ModelError():
             return "make or copy the file again; aot info FILE checks it"
+        case MissingError():
+            return "install what is missing, then run the command again"
         case PlatformError():
             return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
         case BudgetError() | MemoryError():
@@ -50,11 +75,19 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
     lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
     lines += [f"  size     {line}" for line in size_lines(manifest)]
-    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(manifest.features) or 'no features'}"]
+    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
     lines += [f"  level    {line}" for line in level_lines(manifest)]
     lines += [f"  version  {line}" for line in version_lines(manifest)]
-    lines += [f"  kernels  {len(manifest.calls)} calls, weights {size_text(int(str(manifest.json['weights'])))}"]
-    return "\n".join([*lines, f"  made by  {manifest.json['toolchain']} with {manifest.json['options']}"])
+    where = f" in {beside(path).name}" if "external" in manifest.json else ""
+    size = size_text(int(str(manifest.json["weights"])))
+    lines += [f"  kernels  {len(manifest.calls)} calls, weights {size}{where}"]
+    lines += [f"  made by  {_pairs(manifest.json['toolchain'])}", f"  options  {_pairs(manifest.json['options'])}"]
+    return "\n".join(lines)
+
+
+def _pairs(facts: object) -> str:
+    """Names and what they are, those that are not empty."""
+    return ", ".join(f"{name} {value}" for name, value in sorted(cast(dict[str, object], facts).items()) if value)
 
 
 def size_lines(manifest: Manifest) -> list[str]:

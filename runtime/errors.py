@@ -8,7 +8,8 @@
     |  |- ShapeError       an operation's inputs do not fit it
     |  `- CorruptError     a file is damaged, truncated or hostile
     |- UnsupportedError    the model is right, this compiler cannot do it                           exit code 3
-    |- PlatformError       wrong machine, wrong ABI, no linker                                      exit code 5
+    |- PlatformError       wrong machine, wrong ABI                                                 exit code 5
+    |  `- MissingError     a linker or a package that is not installed
     |- BudgetError         over a limit of time, memory or size                                     exit code 6
     `- InternalError       our bug                                                                  exit code 1
        |- PassError        a pass broke the graph
@@ -57,9 +58,13 @@ class UnsupportedError(AotError):
 
 
 class PlatformError(AotError):
-    """Wrong machine, wrong ABI version, or no linker."""
+    """Wrong machine or wrong ABI version."""
 
     exit_code = 5
+
+
+class MissingError(PlatformError):
+    """A linker or a package is needed that is not installed."""
 
 
 class BudgetError(AotError):

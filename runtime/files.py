@@ -1,4 +1,4 @@
-"""Arrays from .npy and .npz files and into them; nothing pickled is read."""
+"""Arrays from .npy and .npz files and into them; nothing pickled is read. Where files can be written."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from runtime.atomic import replacing
 from runtime.errors import UsageError
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -25,7 +26,7 @@ def read_inputs(given: list[str], names: list[str]) -> Arrays:
             continue
         free = [n for n in names if n not in found]
         if not name and not free:
-            raise UsageError(f"run: the model has {len(names)} inputs, got more arrays: {text}")
+            raise UsageError(f"run: the model's inputs are {', '.join(names) or 'none'}, got one array more: {text}")
         found[name or free[0]] = loaded
     return found
 
@@ -37,18 +38,35 @@ def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
             loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
             return dict(loaded) if isinstance(loaded, Mapping) else loaded
     except (ValueError, EOFError, BadZipFile) as error:
-        raise UsageError(f"run: inputs are .npy or .npz files, got {path}: {error}") from None
+        reason = "a damaged one, or one of Python objects" if path.suffix in (".npy", ".npz") else "another file"
+        raise UsageError(f"run: inputs are .npy or .npz files of numbers or strings, got {reason}: {path}") from error
+
+
+def check_results_path(path: Path, count: int) -> None:
+    """UsageError unless so many results can be written to `path`: an .npz, or an .npy for one."""
+    if path.suffix != ".npz" and (path.suffix != ".npy" or count != 1):
+        raise UsageError(f"run: -o is an .npz file, or .npy for one output, got {path} for {count} outputs")
+    check_output(path)
+
+
+def check_output(path: Path, *inputs: Path) -> None:
+    """UsageError unless `path` is a file's, in a folder that is there, and none of `inputs`; asked before the work."""
+    if any(path.resolve() == other.resolve() for other in inputs):
+        raise UsageError(f"output: is no file that is read, got {path}")
+    if path.exists() and not path.is_file():  # it would be replaced, also where it is a device
+        raise UsageError(f"output: a file is written, got a folder or a device: {path}")
+    if not path.parent.is_dir():
+        raise UsageError(f"output: the folder must be there, got {path}")
 
 
 def write_outputs(path: Path, results: Arrays) -> None:
-    """All results into an .npz, or a single one into an .npy, strings as arrays of str; UsageError for another name."""
+    """All results, whole or not at all, to a path that `check_results_path` took; strings as arrays of str."""
     results = {name: a.astype(str) if a.dtype == object else a for name, a in results.items()}
-    if path.suffix == ".npy" and len(results) == 1:
-        np.save(path, next(iter(results.values())))
-    elif path.suffix == ".npz":
-        np.savez(path, **results)  # type: ignore[arg-type]  # the stub takes the names for options
-    else:
-        raise UsageError(f"run: -o is an .npz file, or .npy for one output, got {path} for {len(results)} outputs")
+    with replacing(path) as made, made.open("wb") as stream:
+        if path.suffix == ".npy":
+            np.save(stream, next(iter(results.values())))
+        else:
+            np.savez(stream, **results)  # type: ignore[arg-type]  # the stub takes the names for options
 
 
 def is_compiled(path: Path) -> bool:

@@ -143,12 +143,12 @@ def open_library(path: Path, weights: Path | None = None, strict: bool = False) 
         return _open(stream, str(path), weights if weights is not None else beside(path))
 
 
-def open_bytes(data: BinaryIO, name: str = "memory", weights: Path | None = None) -> Library:
-    """As `open_library`, from a stream."""
-    with os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b") as stream:
+def open_bytes(data: BinaryIO) -> Library:
+    """As `open_library`, from a stream; UsageError for a library whose weights are external."""
+    with os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b") as stream:
         copy(data, stream)
         stream.flush()
-        return _open(stream, name, weights)
+        return _open(stream, "memory", None)
 
 
 def _open(stream: BinaryIO, name: str, weights: Path | None) -> Library:
@@ -163,7 +163,7 @@ def _open(stream: BinaryIO, name: str, weights: Path | None) -> Library:
     elif weights is None:
         raise UsageError(f"load: {name}: its weights are a file of their own, got no path of it")
     else:
-        with weights.open("rb") as side:
+        with _external(weights, name) as side:
             check(side, info, str(weights))
             library = _loaded(stream.fileno(), side.fileno(), manifest, name)
             map_into(side, library.weights, info.bytes)
@@ -205,9 +205,17 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
     if embedded is not None:
         check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
     if external is not None and weights is not None:
-        with weights.open("rb") as side:
+        with _external(weights, name) as side:
             check(side, external, str(weights))
     return manifest
+
+
+def _external(weights: Path, name: str) -> BinaryIO:
+    """The file of the weights of `name`; OSError."""
+    try:
+        return weights.open("rb")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, f"the weights of {name} are missing", str(weights)) from None
 
 
 def _end(library: Library, destroy: Callable[[int], None], address: int) -> None:

@@ -41,15 +41,14 @@ def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinf
     if not flags:
         return []
     names: Mapping[str, str] = _ARM if machine_name() == "aarch64" else _X86
-    missing: list[str] = []
-    for feature in features:
-        plain = feature.removeprefix("+")
-        if plain.startswith("-") or plain in _UNUSED:
-            continue
-        wanted = names.get(plain, plain.replace(".", "_").replace("-", "_"))
-        if wanted not in flags:
-            missing.append(plain)
-    return missing
+    wanted = {feature: names.get(feature, feature.replace(".", "_").replace("-", "_")) for feature in needed(features)}
+    return [feature for feature, flag in wanted.items() if flag not in flags]
+
+
+def needed(features: Iterable[str]) -> list[str]:
+    """Those of `features`, in LLVM's names, that code may use."""
+    plain = (feature.removeprefix("+") for feature in features)
+    return [feature for feature in plain if not feature.startswith("-") and feature not in _UNUSED]
 
 
 def _cpu_flags(cpuinfo: Path) -> frozenset[str]:

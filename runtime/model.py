@@ -53,7 +53,7 @@ class CompiledModel:
             if inputs:
                 raise UsageError("inputs: by position or by name, got both")
             return request.infer(named)
-        return request.infer(inputs[0] if len(inputs) == 1 else inputs)
+        return request.infer(inputs[0] if len(inputs) == 1 and inputs[0] is not None else inputs)
 
     @property
     def name(self) -> str:
@@ -72,10 +72,10 @@ class CompiledModel:
         return joined(self._library.manifest.outputs)
 
     def input(self, key: int | str = 0) -> TensorInfo:
-        return self.inputs[key if isinstance(key, int) else find("input", self.inputs, key)]
+        return self.inputs[find("input", self.inputs, key)]
 
     def output(self, key: int | str = 0) -> TensorInfo:
-        return self.outputs[key if isinstance(key, int) else find("output", self.outputs, key)]
+        return self.outputs[find("output", self.outputs, key)]
 
     @property
     def pool(self) -> Pool:

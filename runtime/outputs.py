@@ -18,8 +18,8 @@ class Outputs(Mapping[str, Array]):
         self._arrays = arrays
 
     def __getitem__(self, key: str | int | TensorInfo) -> Array:
-        if isinstance(key, int):
-            return self._arrays[key]
+        if isinstance(key, int) and key < 0:  # from behind
+            key += len(self)
         return self._arrays[find("output", self._infos, key)]
 
     def __iter__(self) -> Iterator[str]:
@@ -41,7 +41,7 @@ class Outputs(Mapping[str, Array]):
         return dict(zip(self, self._arrays, strict=True))
 
     def __repr__(self) -> str:
-        return f"Outputs({', '.join(map(str, self._infos))})"
+        return f"Outputs({', '.join(f'{info.name}: {info}' for info in self._infos)})"
 
 
 class CallTime(NamedTuple):
@@ -52,8 +52,12 @@ class CallTime(NamedTuple):
     seconds: float
 
 
-def find(kind: str, infos: Sequence[TensorInfo], key: str | TensorInfo) -> int:
-    """Index of the tensor called or described by `key`; UsageError names those there are."""
+def find(kind: str, infos: Sequence[TensorInfo], key: int | str | TensorInfo) -> int:
+    """Index of the tensor that `key` numbers, calls or describes; UsageError says which there are."""
+    if isinstance(key, int):
+        if 0 <= key < len(infos):
+            return key
+        raise UsageError(f"{kind}: the model has {len(infos)}, got index {key}")
     name = key.name if isinstance(key, TensorInfo) else key
     for i, info in enumerate(infos):
         if name == info.name or name in info.names:

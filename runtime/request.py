@@ -144,12 +144,12 @@ class InferRequest:
 
     def set_input_tensor(self, index: int, value: object) -> None:
         self._refuse_if_busy()
-        check_index("input", index, self._seen_inputs)
+        find("input", self._seen_inputs, index)
         self._set_input(index, value)
 
     def get_input_tensor(self, index: int = 0) -> Array:
         """The array that input `index` is read from; of an input of fixed size that was not set, a new one of zeros."""
-        check_index("input", index, self._inputs_info)
+        find("input", self._inputs_info, index)
         info = self._inputs_info[index]
         if self._bound[index] is None and (shape := static_shape([info])) is not None:
             array, _ = aligned_empty(shape[0], self._input_types[index], ARENA_ALIGN)
@@ -159,14 +159,14 @@ class InferRequest:
 
     def get_output_tensor(self, index: int = 0) -> Array:
         """The array that was set for output `index`, else the one of the last inference."""
-        check_index("output", index, self._outputs_info)
+        find("output", self._outputs_info, index)
         given = self._given[index]
         return given if given is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
         """Let output `index` be written into the array `value`; None: into new arrays again."""
         self._refuse_if_busy()
-        check_index("output", index, self._outputs_info)
+        find("output", self._outputs_info, index)
         if value is None:
             self._given[index] = None
             return
@@ -229,9 +229,7 @@ class InferRequest:
         infos = self._seen_inputs
         if isinstance(inputs, Mapping):
             for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
-                index = key if isinstance(key, int) else find("input", infos, key)
-                check_index("input", index, infos)
-                self._set_input(index, value)
+                self._set_input(find("input", infos, key), value)
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
         if len(values) != len(infos):
@@ -289,12 +287,12 @@ class InferRequest:
     def _input(self, index: int) -> Array:
         array = self._bound[index]
         if array is None:
-            raise UsageError(f"input '{self._inputs_info[index].name}': a tensor is set before inference, got none")
+            raise UsageError(f"input '{self._inputs_info[index].name}': needs an array, got none")
         return array
 
     def _run(self) -> Outputs:
         if self._unset:
-            raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': is set before inference, got none")
+            raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': needs an array, got none")
         if self._resized or self._request.threads != self._pool.threads:
             self._place()
         results = self._targets()
@@ -342,9 +340,3 @@ class InferRequest:
 
 def _busy() -> BusyError:
     return BusyError("request: one inference at a time, got another call while it runs")
-
-
-def check_index(kind: str, index: int, infos: Sequence[TensorInfo]) -> None:
-    """UsageError if there is no such tensor."""
-    if not 0 <= index < len(infos):
-        raise UsageError(f"{kind}: the model has {len(infos)}, got index {index}")

@@ -6,8 +6,8 @@ from runtime.abi import DType
 from runtime.errors import UsageError
 from runtime.executor import Executor
 from runtime.library import Library, Pool
-from runtime.outputs import Outputs
-from runtime.request import InferRequest, check_index
+from runtime.outputs import Outputs, find
+from runtime.request import InferRequest
 from runtime.strings import PARTS, as_texts, numbered, spell, texts
 from runtime.tensors import Array
 
@@ -23,18 +23,18 @@ class StringRequest(InferRequest):
 
     def get_input_tensor(self, index: int = 0) -> Array:
         """What was set for input `index`; strings are a new array of them."""
-        check_index("input", index, self._seen_inputs)
+        find("input", self._seen_inputs, index)
         return self._input(index)
 
     def get_output_tensor(self, index: int = 0) -> Array:
         """As `InferRequest.get_output_tensor`."""
-        check_index("output", index, self._seen_outputs)
+        find("output", self._seen_outputs, index)
         given = self._given[self._output_at[index]]
         return given if given is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
         """As `InferRequest.set_output_tensor`, but for strings: they are always new arrays."""
-        check_index("output", index, self._seen_outputs)
+        find("output", self._seen_outputs, index)
         info = self._seen_outputs[index]
         if info.dtype is DType.STRING:
             raise UsageError(f"output '{info.name}': strings are given as new arrays, none can be set")

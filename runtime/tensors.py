@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from runtime.abi import ARENA_ALIGN, DType
-from runtime.errors import UnsupportedError, UsageError
+from runtime.errors import BudgetError, UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
 
 Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, which takes long to import
@@ -106,8 +106,12 @@ def aligned_bytes(count: int) -> Array:
 
 
 def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int) -> tuple[Array, int]:
-    """An uninitialised array at a multiple of `align`, and its address."""
-    space = np.empty(math.prod(shape) * dtype.itemsize + align, np.uint8)
+    """An uninitialised array at a multiple of `align`, and its address. BudgetError if there is no memory."""
+    size = math.prod(shape) * dtype.itemsize + align
+    try:
+        space = np.empty(size, np.uint8)
+    except MemoryError:
+        raise BudgetError(f"memory: the system has no {size} bytes left") from None
     where = address(space)
     start = -where % align
     return np.ndarray(shape, dtype, space, start), where + start

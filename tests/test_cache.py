@@ -135,6 +135,8 @@ def test_collect_and_command(model: Path) -> None:
     assert [line.rsplit(maxsplit=1)[1] for line in listed] == ["x86-64-v3", "x86-64-v2"]
     assert "2 entries are whole" in run(cli.app, ["cache", "verify", str(folder)]).stdout
     last, first = cache.entries(folder)
+    other = folder / "model.so"
+    other.write_bytes(b"not of the cache")
     (folder / ".aot-abc").mkdir()
     (folder / ".aot-abc" / "code.o").write_bytes(b"half")
     for name in (".x.so.abc", ".x.weights.abc", ".aot-abc"):
@@ -142,9 +144,10 @@ def test_collect_and_command(model: Path) -> None:
             (folder / name).write_bytes(b"half")
         os.utime(folder / name, (0, 0))
     assert f"removed {first.key}" in run(cli.app, ["cache", "gc", str(folder), "--max-bytes", str(last.bytes)]).stdout
-    assert [p.name for p in folder.iterdir()] == [last.path.name]
+    assert sorted(p.name for p in folder.iterdir()) == sorted([last.path.name, other.name])
     put(last.path, b"bad")
     assert run(cli.app, ["cache", "verify", str(folder)]).exit_code == 1
     assert "damaged" in run(cli.app, ["cache", "ls", str(folder)]).stdout
     os.utime(last.path, (0, 0))
-    assert cache.collect(folder, most_days=1) and not list(folder.iterdir())
+    assert cache.collect(folder, most_days=1) and list(folder.iterdir()) == [other]
+    assert run(cli.app, ["cache", "ls", str(folder)]).stdout == "no entries\n"

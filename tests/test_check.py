@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import cli
 from aot.check import check
+from aot.options import CompileOptions
 from tests.frontends.onnx_models import model, save
 
 X = np.zeros((2, 3), np.float32)
@@ -34,3 +35,27 @@ def test_unsupported_nodes_are_listed_with_exit_code_3(tmp_path: Path) -> None:
     assert found["supported"] is False
     assert [f["layer"] for f in found["unsupported"]] == ["a", "b"]
     assert all("docs/add-an-op.md" in f["advice"] for f in found["unsupported"])
+
+
+def test_unknown_layers_of_ir_are_listed(tmp_path: Path) -> None:
+    xml = (Path(__file__).parent.parent / "examples" / "digits" / "model.xml").read_text()
+    path = tmp_path / "m.xml"
+    path.write_text(xml.replace('type="ReLU"', 'type="Odd"').replace('type="SoftMax" version="opset8"', 'type="Own"'))
+    found = check(path)
+    assert len(found) > 1 and all(f.layer for f in found)
+    assert ("Odd", 1, "there is no such operation in opset1") in [(f.operation, f.opset, f.reason) for f in found]
+    assert all("docs/add-an-op.md" in f.advice for f in found)
+
+
+def test_what_options_settle_is_supported(tmp_path: Path) -> None:
+    noise = model([helper.make_node("RandomNormalLike", ["x"], ["y"])], {"x": X}, ["y"])
+    path = save(tmp_path, noise)
+    assert check(path) and not check(path, CompileOptions(seed=1))
+    assert CliRunner().invoke(cli.app, ["check", str(path), "--seed", "1"]).exit_code == 0
+
+
+def test_what_only_memory_needs_is_found(tmp_path: Path) -> None:
+    nodes = [helper.make_node("ConstantOfShape", ["s"], ["u"]), helper.make_node("Relu", ["u"], ["y"])]
+    path = save(tmp_path, model(nodes, {"s": np.ones(6, np.int64)}, ["y"]))
+    (found,) = check(path)
+    assert "some of the sizes must be known at compile time" in found.reason and "--value" in found.advice

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 import cli
 from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.version import VERSION
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
@@ -34,7 +35,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_compile_prints_stages_size_and_time(tmp_path: Path) -> None:
     result = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--save-temps", tmp_path / "temps")
     assert "m.so: " in result.stdout and "compiled in" in result.stdout
-    assert [line.split()[0] for line in result.stderr.splitlines()] == ["read", "optimize", "lower", "compile", "link"]
+    stages = [line.split()[0] for line in result.stderr.splitlines()]
+    assert stages == ["read", "optimize", "lower", "emit", "compile", "link"]
     assert len(list((tmp_path / "temps").iterdir())) >= 4
 
 
@@ -162,3 +164,69 @@ def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[s
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     result = aot("compile", MODEL, "--layout", "NHWC", "--debug", code=2)
     assert "Traceback" in result.stderr
+
+
+def test_version_is_printed() -> None:
+    assert aot("--version").stdout.strip() == VERSION
+
+
+def test_outputs_are_checked_before_the_work(library: Path, tmp_path: Path) -> None:
+    for wrong in (tmp_path / "absent" / "m.so", tmp_path, Path("/dev/null")):
+        assert str(wrong) in aot("compile", MODEL, "-o", wrong, code=2).stderr.splitlines()[0]
+    late = aot("compile", MODEL, "-o", tmp_path / "m.so", "--header", tmp_path / "absent" / "m.h", code=2)
+    assert "read" not in late.stderr and not (tmp_path / "m.so").exists()
+    error = aot("run", library, tmp_path / "absent.npy", "-o", tmp_path / "absent" / "x.npz", code=2).stderr
+    assert "the folder must be there" in error
+
+
+def test_the_model_is_not_overwritten(tmp_path: Path) -> None:
+    for name in ("model.xml", "model.bin"):
+        (tmp_path / name).write_bytes((DIGITS / name).read_bytes())
+    for name in ("model.xml", "model.bin"):
+        error = aot("compile", tmp_path / "model.xml", "-o", tmp_path / "." / name, code=2).stderr
+        assert "is no file that is read" in error
+        assert (tmp_path / name).read_bytes() == (DIGITS / name).read_bytes()
+
+
+def test_names_that_no_pass_and_no_kernel_has(tmp_path: Path) -> None:
+    error = aot("compile", MODEL, "-o", tmp_path / "m.so", "--print-after", "absent", code=2).stderr
+    assert "canonicalize" in error and "got absent" in error
+    error = aot("dump", MODEL, "--stage", "loops", "--kernel", "absent", code=2).stderr
+    assert "k0_parameter" in error and "got absent" in error
+
+
+def test_events_reach_their_totals(tmp_path: Path) -> None:
+    lines = aot("compile", MODEL, "-o", tmp_path / "m.so").stderr.splitlines()
+    done = [line.split()[1].split("/") for line in lines]
+    assert len(done) == 6 and all(a == b for a, b in done)
+
+
+def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "m.so", "--weights", "external")
+    before = json.loads(aot("info", MODEL, "--json").stdout)["outputs"]
+    assert list(before) == [t["name"] for t in json.loads(aot("info", tmp_path / "m.so", "--json").stdout)["outputs"]]
+    assert " in m.weights" in aot("info", tmp_path / "m.so").stdout
+    (tmp_path / "m.weights").unlink()
+    assert "m.weights: the weights of " in aot("run", tmp_path / "m.so", SEVEN, code=2).stderr
+
+
+@pytest.mark.parametrize(("content", "code", "text"), [
+    (b"", 4, "empty file"), (b"\x7fELF....", 2, "aot run takes it"), (b"\n<\x0a\x08binary", 3, "got something else"),
+])
+def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text: str) -> None:
+    (tmp_path / "m.pb").write_bytes(content)
+    assert text in aot("compile", tmp_path / "m.pb", code=code).stderr
+
+
+def test_external_weights_are_those_of_one_target(tmp_path: Path) -> None:
+    options = ("--weights", "external", "--target", "x86-64-v2,v3")
+    error = aot("compile", MODEL, "-o", tmp_path / "m.so", *options, code=3).stderr
+    assert "external weights are those of one target" in error and "lower" not in error
+
+
+def test_a_linker_that_is_missing_is_missed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codegen.llvm.link.shutil.which", lambda name: None)
+    monkeypatch.setattr("codegen.llvm.link.find_spec", lambda name: None)
+    error = aot("compile", MODEL, "-o", tmp_path / "m.so", code=5).stderr
+    assert error.startswith("error: link: ") and "next: install what is missing" in error
+    aot("compile", MODEL, "-o", tmp_path / "m.o")

@@ -15,26 +15,28 @@ from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
 from aot.opset.activation import Clamp, PRelu
 from aot.opset.blocks import SpaceToBatch
-from aot.opset.class_suppression import MatrixNms
+from aot.opset.class_suppression import MatrixNms, MulticlassNms
 from aot.opset.ctc import CTCLoss
 from aot.opset.deconvolution import ConvolutionBackpropData
-from aot.opset.elementwise_binary import Add, AutoBroadcast, Divide, SquaredDifference, Subtract
+from aot.opset.elementwise_binary import Add, AutoBroadcast, Divide, Power, SquaredDifference, Subtract
 from aot.opset.elementwise_unary import Sqrt
 from aot.opset.embedding import Bag, EmbeddingBagOffsets
 from aot.opset.gather import GatherTree
 from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.nonzero import Unique
 from aot.opset.normalization import LRN
 from aot.opset.padding import Pad
 from aot.opset.pooling import AvgPool, MaxPool_8
-from aot.opset.quantization import FakeQuantize
+from aot.opset.quantization import FakeConvert, FakeQuantize, Float8
 from aot.opset.reduction import ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceProd
 from aot.opset.resize import Interpolate_11, ShapeFrom
 from aot.opset.resize_weights import Coordinates, Mode
-from aot.opset.scatter import Combination, ScatterElementsUpdate
+from aot.opset.scatter import Combination, ScatterElementsUpdate, SliceScatter
 from aot.opset.segments import Fill, SegmentMax
 from aot.opset.selection import Sorting
 from aot.opset.slicing import StridedSlice
 from aot.opset.spectrum import RDFT
+from aot.opset.suppression import NonMaxSuppression
 from aot.opset.windows import AutoPad, Rounding
 from aot.options import CompileOptions
 from codegen.loops import Var
@@ -80,6 +82,7 @@ def test_short_integers_wrap() -> None:
     assert run(Subtract(), [np.array([0], np.uint8), np.array([1], np.uint8)]).tolist() == [255]
     assert run(Add(), [np.array([127], np.int8), np.array([1], np.int8)]).tolist() == [-128]
     assert run(SquaredDifference(), [np.array([13], np.int8), np.array([0], np.int8)]).tolist() == [-87]
+    assert run(Power(), [np.array([-3], np.int8), np.array([5], np.int8)]).tolist() == [13]
 
 
 def test_clamp_of_unsigned() -> None:
@@ -158,8 +161,14 @@ def test_reductions_over_no_axis() -> None:
 
 def test_deconvolution_to_a_shape() -> None:
     x, w = np.array([[[1, 2, 3]]], np.float32), np.ones((1, 1, 1), np.float32)
-    found = run(ConvolutionBackpropData((2,), auto_pad=AutoPad.VALID), [x], [w, np.array([3])])
-    assert found.tolist() == [[[0, 2, 0]]]  # of 1 0 2 0 3
+    for pad in (AutoPad.VALID, AutoPad.EXPLICIT):
+        found = run(ConvolutionBackpropData((2,), auto_pad=pad), [x], [w, np.array([3])])
+        assert found.tolist() == [[[0, 2, 0]]]  # of 1 0 2 0 3
+
+
+def test_rounded_once_to_eight_bits() -> None:
+    x, scale = np.array([0.14065], np.float32), np.ones(1, np.float32)  # between 0.125 and 0.15625, above the middle
+    assert run(FakeConvert(Float8.F8E5M2), [x], [scale]).tolist() == [0.15625]
 
 
 def test_coefficient_of_pillow() -> None:
@@ -213,6 +222,28 @@ def test_pads_of_all_dimensions() -> None:
     x = noise(2, 1, 6, 3)
     found = run(op, [x], [np.array([1, 2], np.float32), np.array([1, 2])])
     assert np.array_equal(found, np.repeat(np.pad(x, ((0, 0), (0, 0), (1, 0), (0, 0))), 2, 2))
+
+
+def test_overlap_at_the_limit() -> None:
+    boxes = np.array([[[0, 0, 1, 1], [5, 5, 6, 6]]], np.float32)
+    scores = np.array([[[0.9, 0.8]]], np.float32)
+    rows = run(NonMaxSuppression(), [boxes, scores], [np.array(2), np.array(0.0, np.float32)], outputs=3)
+    assert rows.tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert len(run(MulticlassNms(), [boxes, scores], outputs=3)) == 2
+
+
+def test_unsorted_slices() -> None:
+    x = np.array([[1, 0, 1, 0], [0, 1, 0, 1]], np.int8)
+    rows, first = run_all(Unique(sorted=False), [x], [np.array(1)], outputs=4)[:2]
+    assert rows.tolist() == [[1, 0], [0, 1]] and first.tolist() == [0, 1]
+
+
+def test_scatter_into_a_late_slice() -> None:
+    x, y = noise(5, 4), noise(2, 2)
+    bounds = [np.array([1, 0]), np.array([5, 4])]
+    found = run(SliceScatter(), [x, y, *bounds], [np.array([2, 3]), np.array([0, 1])])
+    x[1:5:2, 0:4:3] = y
+    assert np.array_equal(found, x)
 
 
 def test_loss_without_labels() -> None:

@@ -1,5 +1,6 @@
 """Readers of model files: one folder for each format."""
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,7 +9,7 @@ from pathlib import Path
 from aot.frontends import openvino
 from aot.frontends.onnx.convert import OnnxToOpset
 from aot.ir.graph import Graph
-from runtime.errors import UnsupportedError, UsageError
+from runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
 
 __all__ = ["front_passes", "read_model"]
 
@@ -23,13 +24,19 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
         raise UsageError(f"{path}: there is no such file")
     with path.open("rb") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
-    if head.lstrip().startswith(b"<"):
+    if not head:
+        raise CorruptError(f"{path.name}: a model is read, got an empty file")
+    if re.match(rb"\s*<[!?A-Za-z]", head):
         return openvino.read(path, Path(weights) if weights is not None else None)
     if _is_onnx(head) or path.name.endswith(SUFFIXES):
         if find_spec("onnx") is None:
-            raise UnsupportedError(f"{path.name}: ONNX needs the onnx package: install aot[onnx]")
+            raise MissingError(f"{path.name}: ONNX needs the package onnx: pip install 'onnx>=1.21'")
         return import_module("aot.frontends.onnx.reader").read(path)  # the package is optional, and slow to import
-    raise UnsupportedError(f"{path.name}: OpenVINO IR and ONNX can be read, got something else")
+    if head.startswith(b"\x7fELF"):
+        raise UsageError(f"{path.name}: OpenVINO IR and ONNX can be read, got a compiled file; aot run takes it")
+    error = UnsupportedError(f"{path.name}: OpenVINO IR and ONNX can be read, got something else")
+    error.add_note("OpenVINO writes other formats as IR: openvino.save_model(openvino.convert_model(file), 'm.xml')")
+    raise error
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:

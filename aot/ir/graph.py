@@ -19,7 +19,7 @@ from aot.ir.origin import Origin
 from aot.ir.types import Array, Shape, TensorType
 from runtime.errors import AotError, InternalError, ModelError, UnsupportedError
 
-__all__ = ["FOLD_LIMIT", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort", "Port"]
+__all__ = ["FOLD_LIMIT", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
 
 
 class InPort:
@@ -114,7 +114,8 @@ class OutPort:
         """The value, with symbols for integers that only run time knows; UnsupportedError if it is no few integers."""
         found = self.node.symbols()[self.idx][0]
         if found is None:
-            raise UnsupportedError(f"{self.node.name}: sizes are a few integers, got {self.type}")
+            rule = "sizes are a few integers, and how many must be known"
+            raise UnsupportedError(f"{self.node.name}: {rule}, got {self.type}")
         return found
 
     @property
@@ -158,9 +159,6 @@ class OutPort:
 
     def __repr__(self) -> str:
         return f"<out {self.idx} of {self.node.name}>"
-
-
-Port = OutPort
 
 
 class Node:

@@ -16,10 +16,12 @@ from aot.ir.op import Foreign, Op, Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of
 from codegen.loops import Var
 from runtime.abi import DType
-from runtime.errors import AotError, InternalError, ModelError, ShapeError
+from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
 
 Named = tuple[Array | None, bool]  # symbols for a value, and whether they are names of its own
+MAX_ELEMENTS = 1 << 48
 FOLD_LIMIT = 1 << 16  # elements of a value that inference computes on the way; larger ones are folded by the pass
+UNDEFINED = (ArithmeticError, LookupError, MemoryError, ValueError)  # of references: then compiled code has the meaning
 SYMBOLS_LIMIT = 64  # elements of a value that symbols stand for
 
 
@@ -38,21 +40,38 @@ def infer_outputs(
         types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
         if len(types) != count:
             raise ModelError(f"{name}: {len(types)} outputs, the node has {count}")
+        for t in types:
+            _check_size(name, t)
         for a, b, rule in op.conditions(*inputs):
             if isinstance(a, int) and isinstance(b, int) and a != b:
                 raise ShapeError(f"{name}: {rule}, got {a} and {b}")
         return tuple(Operand(t, v) for t, v in zip(types, _values(op, inputs, types, regions), strict=True))
     except AotError:
         raise
-    except TypeError as error:
-        if "argument" not in str(error):
-            raise InternalError(f"{name}: inference failed: {error!r}") from error
-        raise ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})") from error
-    except (IndexError, ValueError) as error:  # a dimension that is not there, or as many as nobody expects
-        given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
-        raise ShapeError(f"{name}: ranks and sizes of the inputs do not fit it, got {given}") from error
     except Exception as error:
-        raise InternalError(f"{name}: inference failed: {error!r}") from error
+        raise _explained(error, name, inputs) from error
+
+
+def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) -> AotError:
+    """What went wrong, as far as the inputs say so."""
+    match error:
+        case TypeError() if "argument" in str(error):
+            return ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})")
+        case RecursionError():
+            return BudgetError(f"{name}: sizes that only run time knows are combined too often")
+        case ArithmeticError() | IndexError() | ValueError():  # a dimension that is not there, a size of 0
+            given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
+            return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {given}")
+        case _:
+            return InternalError(f"{name}: inference failed: {error!r}")
+
+
+def _check_size(name: str, type: TensorType) -> None:
+    """ShapeError for sizes below 0, BudgetError for a tensor that no memory holds."""
+    if any(isinstance(n, int) and n < 0 for n in type.dims or ()):
+        raise ShapeError(f"{name}: dimensions must not be negative, got {type}")
+    if type.is_static and prod(n or 1 for n in type.static_shape) > MAX_ELEMENTS:
+        raise BudgetError(f"{name}: a tensor has at most {MAX_ELEMENTS} elements, got {type}")
 
 
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
@@ -60,6 +79,9 @@ def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None
     data = inputs[0] if inputs else None
     if data is not None and not op.elements.hold(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
+    alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform]
+    if len(set(alike)) > 1:
+        raise ShapeError(f"{name}: element types differ: {', '.join(t.value for t in alike)}")
 
 
 @lru_cache(maxsize=4096)
@@ -86,6 +108,8 @@ def _values(
     try:
         with np.errstate(all="ignore"):
             found = op.fold(*inputs)
+    except UNDEFINED:
+        found = None
     except TypeError:  # a symbol where a number is needed
         if not any(i is not None and i.value is not None and i.value.dtype == object for i in inputs):
             raise

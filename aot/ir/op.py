@@ -185,6 +185,8 @@ class Op:
     opset: ClassVar[str] = ""  # the first operation set that has this definition
     symbolic: ClassVar[bool] = False  # `fold` may compute with symbolic dimensions
     elements: ClassVar[Elements] = Elements.ANY
+    single: ClassVar[bool] = False  # computes in f32: f64 inputs are converted, and its results back
+    uniform: ClassVar[tuple[int, ...]] = ()  # inputs with one element type
     pure: ClassVar[bool] = True  # False: state or randomness; such nodes are never folded, merged or copied
     infer: ClassVar[Callable[..., TensorType | tuple[TensorType, ...]]]
     reference: ClassVar[Callable[..., Any]]
@@ -260,7 +262,7 @@ class Stateful(Op):
 
 @dataclass(frozen=True)
 class Foreign(Op):
-    """An operation of another framework, or of an extension: known by name only, until a front pass replaces it."""
+    """An operation of another framework: known by name only, until a front pass replaces it."""
 
     dialect: str = ""
     kind: str = ""
@@ -279,6 +281,7 @@ def fresh(op: Op, what: str, most: Dim | None, *operands: Operand | None) -> Var
 
 
 FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp)
+EXTENSION = "extension"
 REGISTRY: dict[str, type[Op]] = {}
 _BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
 
@@ -287,7 +290,8 @@ _BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
 def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[T]]:
     """Register an operation.
 
-    `opsets`: the sets in which a versioned definition with this meaning was first registered. `type`: the operation's
+    `opsets`: the sets in which a versioned definition with this meaning was first registered; `extension` is the set of
+    operations that OpenVINO does not have. `type`: the operation's
     name where the class has another one (`Interpolate_4`); `xml`: its spelling in IR files where that differs (`ReLU`).
     An operation without opsets is internal: lowering makes it, no file has it.
     """
@@ -297,19 +301,26 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
         made.type = type or cls.__name__
         made.xml_type = xml or made.type
         made.opset = opsets[0] if opsets else ""
-        if REGISTRY.setdefault(cls.__name__, made) is not made:
+        known = REGISTRY.get(cls.__name__)
+        if known is not None and not known.opset == made.opset == EXTENSION:  # those may be loaded anew
             raise InternalError(f"operation {cls.__name__} is registered twice")
+        REGISTRY[cls.__name__] = made
         for name in opsets:
-            _BY_TYPE.setdefault(made.type.lower(), {})[int(name.removeprefix("opset"))] = made
+            _BY_TYPE.setdefault(made.type.lower(), {})[_number(name)] = made
         return made
 
     return register
 
 
+def _number(opset: str) -> int:
+    """Of a set: 0 of extensions, so that every set has them."""
+    return 0 if opset == EXTENSION else int(opset.removeprefix("opset"))
+
+
 def absent(type_name: str, *opsets: str) -> None:
     """Operation sets from which on a type has a meaning that no class has: `find` must not give an older one."""
     for name in opsets:
-        _BY_TYPE.setdefault(type_name.lower(), {}).setdefault(int(name.removeprefix("opset")), None)
+        _BY_TYPE.setdefault(type_name.lower(), {}).setdefault(_number(name), None)
 
 
 def find(type_name: str, opset: int) -> type[Op] | None:

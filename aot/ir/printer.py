@@ -11,7 +11,7 @@
 
 Attributes at their defaults are left out. Constants of up to 16 elements are written out, longer ones are named by the
 hash of their bytes, or by their one value (`fill=0.0`). Regions follow the inputs, indented. A type that cannot be
-inferred is `?`; operations of other frameworks are `tf.Pack<axis=0>(...)`.
+inferred is `?`; operations of other frameworks are `onnx.Gemm<opset=20, transB=1>(...)`.
 """
 
 from __future__ import annotations

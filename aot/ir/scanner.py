@@ -15,6 +15,7 @@ WORD = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 INTEGER = re.compile(r"-?\d+")
 NUMBER = re.compile(r"-?(?:\d+(?:\.(?!\.)\d*)?(?:[eE][+-]?\d+)?|inf\b|nan\b)")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+COMPARISONS = {"==": "eq", "!=": "ne", "<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
 SUMS = {"+": "add", "-": "sub"}
 PRODUCTS = {"//": "floordiv", "*": "mul", "%": "mod"}
 
@@ -108,7 +109,13 @@ class Scanner:
         return TensorType(DType(word), tuple(dims))
 
     def dim(self) -> Dim:
-        """Sums of products: `batch*2+1`, `(n-1)//2`, `min(n,8)`."""
+        """Sums of products: `batch*2+1`, `(n-1)//2`, `min(n,8)`; compared in `select(n==0,0,m)`."""
+        left = self._sum()
+        while (fn := self._operator(COMPARISONS)) is not None:
+            left = _combine(fn, left, self._sum())
+        return left
+
+    def _sum(self) -> Dim:
         left = self._product()
         while (fn := self._operator(SUMS)) is not None:
             left = _combine(fn, left, self._product())

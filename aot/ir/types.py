@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.dims import shortest
-from codegen.loops import Const, Expr, Var
+from codegen.loops import Const, Expr
 from codegen.printer import expr_text
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
@@ -85,10 +85,6 @@ def differs(dim: Dim, wanted: int) -> bool:
 
 def dim_text(dim: Dim) -> str:
     return str(dim) if isinstance(dim, int) else expr_text(dim).replace(" ", "")
-
-
-def is_symbol(dim: Dim) -> bool:
-    return isinstance(dim, Var)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from aot.ir.dims import may_be_negative
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op, Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
-from aot.opset.activation import PRelu
+from aot.opset.activation import PRelu, WithScalars
 from aot.opset.control_flow import If
 from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.families import Elementwise, may_stretch
@@ -59,7 +59,8 @@ def _inputs(node: Node) -> list[Rule]:
     """What elementwise operations and products want."""
     sources = [p for p in node.sources() if p is not None]
     op: Op = node.op
-    aligned = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY) is AutoBroadcast.NUMPY and not isinstance(op, PRelu)
+    aligned = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY) is AutoBroadcast.NUMPY
+    aligned &= not isinstance(op, PRelu | WithScalars)
     if isinstance(op, Elementwise) and aligned:
         return _broadcast(node, sources, node.out_port(0).shape, 0)
     if isinstance(op, MatMul) and len(sources) == 2:

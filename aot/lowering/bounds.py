@@ -31,8 +31,12 @@ class Intervals:
         if e not in self._known:
             self._known[e] = None, None  # where facts lead back to it
             least, most = self.of(self._facts[e]) if e in self._facts else (None, None)
-            positive = _low(e) >= 0 > _low(least)
-            self._known[e] = self._of(e) if most is None else (Const(0) if positive else least, most)
+            if _low(e) >= 0 > _low(least):
+                least = Const(0)
+            if most is None:
+                self._known[e] = self._of(e)
+            else:
+                self._known[e] = self._of(e)[0] if least is None else least, most
         return self._known[e]
 
     def _of(self, e: Expr) -> Range:

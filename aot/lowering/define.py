@@ -124,8 +124,10 @@ class Definer:
             self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
         if isinstance(op, ViewOp):  # each piece on its own, so that it can merge into what makes it
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
-        elif works:
-            self.steps.steps.append(Step(works, layers, node.type))
+        elif works:  # the last definition on its own, so that it can merge with what reads it
+            last = len(works) - isinstance(works[-1], Definition)
+            parts = (works[:last], works[last:])
+            self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
         self._bind(node)
 
     def _check(self, node: Node) -> None:
@@ -167,6 +169,8 @@ class Definer:
         return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.seen))
 
     def value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
+        if port.type.dtype is DType.NF4:
+            raise UnsupportedError(f"{port.node.type}: elements of nf4 are constants for Convert, got {port.type}")
         name = self.name(port)
         buffer = dense(name, *self.steps.sizes.shape(port.shape), dtype=port.type.dtype)
         if region is Region.INPUT:
@@ -203,7 +207,9 @@ class Definer:
         sizes, symbols = self.steps.sizes, self.steps.symbols
         known = frozenset((*symbols, *sizes.meaning))
         for a, b in (e.args, e.args[::-1]):
-            if variables(b) <= known and not isinstance(a, Const) and after(a, sizes.of(b + 1), sizes, symbols) == 0:
+            if loads(b) or not variables(b) <= known or isinstance(a, Const):
+                continue
+            if after(a, sizes.of(b + 1), sizes, symbols) == 0:
                 return rewrite(a, self._unclamped)
         return None
 

@@ -33,6 +33,9 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
         if any(a.extent == 0 for a in d.axes):
             continue
         for index, dim in _indices(d.value, frozenset(i for i, _ in d.where)):
+            if (wide := _stretched_to(index, sizes)) is not None:
+                found.setdefault((wide, dim), _one_or_equal(layer, sizes.written_out(wide), sizes.written_out(dim)))
+                continue
             least = _least(index, dim, sizes, symbols)
             if least is None:
                 continue
@@ -42,6 +45,22 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
                 raise ShapeError(text)
             found.setdefault((least, dim), Rule(prim("max", one - other, 0), 0, text))
     return list(found.values())
+
+
+def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
+    """The extent of the axis in i * min(n - 1, 1), which is 0 wherever dimension n is 1; None for other indices."""
+    match [[*factors(atom)] for atom in normal(index, {}).terms]:
+        case [[Var() as a, Var() as b]]:
+            axis, other = (b, a) if a in sizes.meaning else (a, b)
+            least = sizes.meaning.get(other)
+            return axis.extent if isinstance(least, Prim) and least.fn == "min" and least.args[1] == Const(1) else None
+        case _:
+            return None
+
+
+def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
+    text = f"{layer}: a dimension of an input must be {dim_text(wide)} or 1, got {dim_text(dim)}"
+    return Rule((wide - dim) * (dim - 1), 0, text)
 
 
 def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:

@@ -13,16 +13,17 @@ from itertools import permutations
 from math import prod
 
 from aot.lowering.steps import Step, Steps
-from codegen.access import coefficient, in_order, known, offset
+from codegen.access import coefficient, in_order, known, offset, points
 from codegen.define import Definition
-from codegen.expressions import loads, rewrite, variables, walk
+from codegen.expressions import loads, measure, rewrite, variables, walk
 from codegen.index import normal
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.program import Region
-from codegen.traverse import Change, Work, rewrite_work
+from codegen.traverse import Change, Work, move_loads, rewrite_work
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
 MOST_ORDERED = 5  # dimensions whose orders are tried
+DEEPEST, LARGEST = 100, 1 << 12  # expressions that merging makes: their depth, and their parts counted at each reading
 
 
 def fuse(steps: Steps) -> None:
@@ -32,6 +33,7 @@ def fuse(steps: Steps) -> None:
     fuser.merge()
     fuser.places()
     fuser.merge()
+    fuser.results()
 
 
 class _Fuser:
@@ -78,7 +80,7 @@ class _Fuser:
             d = step.definition
             if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
                 continue
-            if any(isinstance(e, Load) for i in d.value.index for e in walk(i)) or self._is_shuffled(d):
+            if _reads(d.value.index) or self._is_shuffled(d) or self._is_gathered(d):
                 continue
             self._inline_everywhere(step, d)
 
@@ -87,6 +89,13 @@ class _Fuser:
         readers = [r for s in self.readers.get(d.out.name, []) if (r := s.definition) is not None]
         again = (r for r in readers if r.reduction is not None and _reuses(r, d.out.name))
         return any(_steps_unevenly(r, d) for r in again)
+
+    def _is_gathered(self, d: Definition) -> bool:
+        """Does a reader take rows, at places that data say and nearly all of them, that lie across without it?"""
+        if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
+            return False
+        readers = [r for s in self.readers.get(d.out.name, []) if (r := s.definition) is not None]
+        return any(_gathers_rows(r, d.out) for r in readers)
 
     def _inline_everywhere(self, step: Step, d: Definition) -> None:
         for reader in list(self.readers.get(d.out.name, [])):
@@ -119,18 +128,20 @@ class _Fuser:
             made = maker.definition if maker is not None else None
             if maker is None or made is None or made.reduction is not None or not self._pays(made, d):
                 continue
-            if len(self.readers[name]) == 1:
-                self._replace(step, (rewrite_work(d, _substitution(made)),), maker.layers)
-                self._drop(maker)
-            elif is_cheap(made, self.steps):
-                self._replace(step, (rewrite_work(d, _substitution(made)),), maker.layers)
-            else:
+            alone = len(self.readers[name]) == 1
+            merged = rewrite_work(d, _substitution(made)) if alone or is_cheap(made, self.steps) else None
+            if merged is None or _is_unwieldy(merged):
                 continue
+            self._replace(step, (merged,), maker.layers)
+            if alone:
+                self._drop(maker)
             return True
         return False
 
     def _pays(self, made: Definition, d: Definition) -> bool:
         """Is each element wanted about once? A reduction that reads an element many times wants it in memory."""
+        if self._is_gathered(made):
+            return False
         if d.reduction is None and is_cheap(made, self.steps):
             return True
         sites = [x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name]
@@ -147,7 +158,7 @@ class _Fuser:
             if maker is None or made is None or made.reduction is None or len(self.readers[name]) != 1:
                 continue
             merged = _append(made, d)
-            if merged is None:
+            if merged is None or _is_unwieldy(merged):
                 continue
             self._replace(step, (merged,), maker.layers)
             step.kind = maker.kind
@@ -171,6 +182,24 @@ class _Fuser:
             if not all(self._late(step) <= self._late(maker) for maker in self.makers[source.name]):
                 continue  # where it goes is not known when it is made
             self._move(step, source, d, index)
+
+    def results(self) -> None:
+        """What loops write and a result copies as it is, is written there."""
+        for step in list(self.steps.steps):
+            d = step.definition
+            if d is None or step.kind != "Result" or not isinstance(d.value, Load) or d.value.index != d.target:
+                continue
+            source, makers = d.value.buffer, self.makers.get(d.value.buffer.name, [])
+            alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
+            if not alike or self.steps.values[source.name].region is not Region.ARENA:
+                continue
+            if makers and all(s.works and s.definition is None for s in makers):
+                for maker in list(makers):
+                    self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
+                self._drop(step)
+                for reader in list(self.readers.get(source.name, [])):
+                    self._replace(reader, tuple(_renamed(w, source, d.out) for w in reader.works), ())
+                self.steps.values.pop(source.name, None)
 
     def _late(self, step: Step) -> frozenset[Var]:
         return self.steps.sizes.late_of(*step.sizes()) if self.steps.sizes.late else frozenset()
@@ -203,6 +232,10 @@ class _Fuser:
         self.steps.values.pop(source.name, None)
 
 
+def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:
+    return rewrite_work(work, move_loads({old.name: new}), lambda b: new if b.name == old.name else b)
+
+
 def _substitution(made: Definition) -> Change:
     """Loads of what `made` defines become its value at that index."""
 
@@ -225,6 +258,17 @@ def simplified(e: Expr) -> Expr:
         return None
 
     return rewrite(e, change)
+
+
+def _reads(index: tuple[Expr, ...]) -> bool:
+    """Is it a place that data say?"""
+    return any(isinstance(e, Load) for e in walk(*index))
+
+
+def _gathers_rows(reader: Definition, b: Buffer) -> bool:
+    sites = [x for x in loads(reader.value) if x.buffer.name == b.name and _reads(x.index)]
+    often = known(points(reader)) * len(sites) >= prod(map(known, b.shape))
+    return often and any(isinstance(x.index[-1], Var) for x in sites)
 
 
 def _steps_unevenly(reader: Definition, view: Definition) -> bool:
@@ -293,6 +337,12 @@ def _append(made: Definition, d: Definition) -> Definition | None:
 def memory_loads(value: Expr) -> list[Load]:
     """Loads of values, not of tables that the compiler knows."""
     return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
+
+
+def _is_unwieldy(work: Work) -> bool:
+    """Is an expression too deep, or too large, for those who walk it part by part?"""
+    depth, size = measure(work.value) if isinstance(work, Definition) else (0, 0)
+    return depth > DEEPEST or size > LARGEST
 
 
 def is_cheap(d: Definition, steps: Steps) -> bool:

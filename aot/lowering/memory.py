@@ -14,6 +14,7 @@ from codegen.index import Affine, bounds, normal
 from codegen.loops import Const, Expr, Size, as_expr, prim
 from codegen.program import Region
 from runtime.abi import DType
+from runtime.errors import UnsupportedError
 
 ALIGN = 64
 
@@ -65,7 +66,11 @@ def _larger(a: Size, b: Size) -> Size:
 
 def _bytes(steps: Steps, name: str) -> Size:
     value = steps.values[name]
-    return aligned(steps.sizes.most(value.elements) * value.buffer.dtype.stored_bytes)
+    try:
+        return aligned(steps.sizes.most(value.elements) * value.buffer.dtype.stored_bytes)
+    except UnsupportedError as error:
+        error.add_note(f"for the memory of {name!r}")
+        raise
 
 
 def aligned(size: Size) -> Size:

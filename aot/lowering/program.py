@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from aot.ir.graph import Graph
+from aot.ir.graph import Graph, Node
 from aot.lowering.flow import Flow
 from aot.lowering.memory import Plan, plan
 from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, sizes_of
@@ -28,6 +28,16 @@ Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
 CAPACITY = 64  # of a symbol without an end, at first
 
 
+def result_names(result: Node) -> tuple[str, ...]:
+    """What users call an output of the network."""
+    return tuple(dict.fromkeys((*result.out_port(0).names, *result.source(0).names)))
+
+
+def result_name(result: Node) -> str:
+    """The first of `result_names`; without any, the node's."""
+    return next(iter(result_names(result)), result.name)
+
+
 class ProgramBuilder:
     """Makes the program step by step; `text` collects what was chosen, for dumps."""
 
@@ -43,7 +53,7 @@ class ProgramBuilder:
         self.calls: list[Call] = []
         self.text: list[str] = []
         self.flow = Flow(self.calls, self.text, steps.sizes)
-        self.program = Program(self.steps.name, (), (), (), (), 0, 0, 0, (), ())
+        self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
 
     def build(self, progress: Progress | None = None) -> Program:
         arena = plan(self.steps)
@@ -57,7 +67,7 @@ class ProgramBuilder:
         late = self._late()
         self.program = Program(
             self.steps.name, self.steps.symbols, kernels, tuple(self.calls), self.constants.blocks,
-            self.constants.weights.size, arena.size, 0, self._tensors(Region.INPUT), outputs,
+            self.constants.weights.size, arena.size, self._tensors(Region.INPUT), outputs,
             computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
             state_bytes=state, variables=self.steps.variables, control=tuple(self.flow.control), late=late,
         )  # fmt: skip
@@ -114,11 +124,11 @@ class ProgramBuilder:
         found: list[Tensor] = []
         for node in self.graph.results:
             port = node.source(0)
-            names = tuple(dict.fromkeys((*node.out_port(0).names, *port.names)))
             sizes = self.steps.sizes
             most = sizes.most(sizes.of(volume(port.shape))) if any(map(sizes.is_late, port.shape)) else None
             string = self.graph.strings.get(node.id, "")
-            found.append(Tensor(names[0] if names else node.name, names, port.type.dtype, port.shape, most, string))
+            name, names = result_name(node), result_names(node)
+            found.append(Tensor(name, names, port.type.dtype, port.shape, most, string))
         return tuple(found)
 
     def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:

@@ -59,7 +59,7 @@ class Sizes:
             made[at] = self.of(d)
         return made
 
-    def name(self, meaning: Expr, stem: str = "s") -> Var:
+    def name(self, meaning: Expr) -> Var:
         """A name for a size; equal ones have one."""
         if meaning not in self._names:
             low, high = bounds(normal(meaning, {}))
@@ -67,7 +67,7 @@ class Sizes:
             least = int(low) if low > -inf else -(1 << 63)
             # a size made of input sizes alone is one: not negative, whatever its range says
             least = least if self.is_late(meaning) else max(least, 0)
-            made = Var(f"{stem}{len(self.meaning)}", extent, least, max(known(meaning), 1))
+            made = Var(f"s{len(self.meaning)}", extent, least, max(known(meaning), 1))
             self._names[meaning] = made
             self.meaning[made] = meaning
         return self._names[meaning]

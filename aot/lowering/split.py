@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aot.lowering.fuse import simplified
 from aot.lowering.steps import Steps
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
@@ -56,7 +57,7 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
             change[a] = quotients[-1] * step + rests[-1]
     if not change:
         return None
-    value = _normalised(rewrite(d.value, change))
+    value = simplified(rewrite(d.value, change))
     index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
     kept = [a for a in d.axes if a not in change]
     return Definition(d.out, (*kept, *quotients, *rests), value, index)
@@ -85,15 +86,6 @@ def _part(a: Var, step: int) -> Size | None:
         return None
     part = normal(size.expr() // step, {}).expr()
     return int(part.value) if isinstance(part, Const) else part
-
-
-def _normalised(e: Expr) -> Expr:
-    def change(x: Expr) -> Expr | None:
-        if isinstance(x, Load):
-            return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
-        return None
-
-    return rewrite(e, change)
 
 
 def _plain(d: Definition, quotients: list[Var]) -> bool:
@@ -137,6 +129,6 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
         rest = rest // a.extent
     kept = tuple(a for a in d.axes if a not in change)
     return replace(
-        d, axes=(*kept, j), value=_normalised(rewrite(d.value, change)),
+        d, axes=(*kept, j), value=simplified(rewrite(d.value, change)),
         index=tuple(normal(rewrite(i, change), {}).expr() for i in d.target),
     )  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 
 import numpy as np
 
-from aot.ir.op import Element, Elements, Input, Operand, Piece, ViewOp, op
-from aot.ir.types import Array, Dim, Shape, TensorType
-from aot.opset.elementwise_unary import Unary
+from aot.ir.op import Condition, Element, Elements, Input, Operand, Piece, ViewOp, op
+from aot.ir.types import Array, Dim, Shape, TensorType, differs
+from aot.opset.elementwise_unary import Real, Unary
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Const, Expr, prim, select
 from runtime.abi import DType
@@ -63,14 +64,12 @@ def _inwards(bound: float, dtype: DType, towards: object) -> int:
 
 
 @op("opset1")
-class Elu(Unary):
+class Elu(Real):
     """x where x > 0, else alpha (e^x - 1)"""
-
-    elements = Elements.FLOAT
 
     alpha: float = 1.0
 
-    def scalar(self, x: Expr) -> Expr:
+    def real(self, x: Expr) -> Expr:
         return select(prim("gt", x, 0.0), x, (prim("exp", x) - 1.0) * self.alpha)
 
     def numpy(self, x: Array) -> Array:  # type: ignore[override]
@@ -115,12 +114,10 @@ class Gelu(Gelu_2):
 
 
 @op("opset5")
-class HSigmoid(Unary):
+class HSigmoid(Real):
     """min(max(x + 3, 0), 6) / 6"""
 
-    elements = Elements.FLOAT
-
-    def scalar(self, x: Expr) -> Expr:
+    def real(self, x: Expr) -> Expr:
         return prim("min", prim("max", x + 3.0, 0.0), 6.0) * (1 / 6)
 
     def numpy(self, x: Array) -> Array:  # type: ignore[override]
@@ -128,12 +125,10 @@ class HSigmoid(Unary):
 
 
 @op("opset4")
-class HSwish(Unary):
+class HSwish(Real):
     """x min(max(x + 3, 0), 6) / 6"""
 
-    elements = Elements.FLOAT
-
-    def scalar(self, x: Expr) -> Expr:
+    def real(self, x: Expr) -> Expr:
         return x * prim("min", prim("max", x + 3.0, 0.0), 6.0) * (1 / 6)
 
     def numpy(self, x: Array) -> Array:  # type: ignore[override]
@@ -151,6 +146,9 @@ class WithScalars(Elementwise):
             if p.dtype is not x.dtype or any(isinstance(d, int) and d != 1 for d in p.shape):
                 raise ShapeError(f"{self.type}: parameters must be single numbers, {x.dtype.value}, got {p.type}")
         return x.type
+
+    def conditions(self, x: Operand, *parameters: Operand) -> list[Condition]:
+        return [(n, 1, "parameters must be single numbers") for p in parameters for n in p.shape]
 
     def compute(self, out: TensorType, x: Input, *parameters: Input) -> Element:
         return lambda *index: self.scalar(x(*index), *(p(*[0] * p.rank) for p in parameters))
@@ -238,12 +236,22 @@ class Mish(Unary):
 class PRelu(Elementwise):
     """x where x >= 0, else slope x; a slope with as many numbers as there are channels goes by channel."""
 
-    elements = Elements.FLOAT
+    elements = Elements.NUMBER
 
     def infer(self, x: Operand, slope: Operand) -> TensorType:
         if len(slope.shape) != 1 or not self._by_channel(x.shape, slope.shape[0]):
-            super().infer(x, slope)
+            wide = super().infer(x, slope)
+            pairs = zip_longest(x.shape, wide.shape)
+            if wide.rank > x.rank or any(isinstance(m, int) and differs(n, m) for n, m in pairs):
+                raise ShapeError(f"PRelu: the slope must broadcast to {x.type}, got {slope.type}")
         return x.type
+
+    def conditions(self, x: Operand, slope: Operand) -> list[Condition]:
+        """Where run time tells whether a list of slopes goes by channel, it is as long as one of the dimensions."""
+        if slope.rank != 1 or not self._by_channel(x.shape, count := slope.shape[0]) or count == x.shape[1]:
+            return []
+        fitting = (count - x.shape[1]) * (count - 1) * (count - x.shape[-1] if x.rank > 2 else 1)
+        return [(fitting, 0, "slopes must be one, one for each channel, or one for each element of the last dimension")]
 
     @staticmethod
     def _by_channel(data: Shape, count: Dim) -> bool:
@@ -291,12 +299,10 @@ class Relu(Unary):
 
 
 @op("opset1")
-class Sigmoid(Unary):
+class Sigmoid(Real):
     """1 / (1 + e^-x)"""
 
-    elements = Elements.FLOAT
-
-    def scalar(self, x: Expr) -> Expr:
+    def real(self, x: Expr) -> Expr:
         return 1.0 / (prim("exp_normal", -x) + 1.0)
 
     def numpy(self, x: Array) -> Array:  # type: ignore[override]

@@ -52,7 +52,7 @@ class Share:
 class Adaptive(Op):
     """Data [N, C, spatial...] and the spatial shape of the output."""
 
-    elements = Elements.FLOAT
+    elements = Elements.NUMBER
 
     def pooled(self, x: Operand, shape: Operand) -> TensorType:
         wanted = shape.dims(f"{self.type}: output shape")

@@ -8,9 +8,14 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, axis_of, op
-from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, dtype_of, simplify
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import (
+    ComputeOp, Condition, DecomposedOp, Element, Input, Operand, Piece, ViewOp, at_least, axis_of, op,
+)  # fmt: skip
+from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.bucketing import unravel
+from aot.opset.decomposition import numbers
 from aot.opset.index_maps import whole
 from codegen.loops import Const, Expr, prim
 from runtime.errors import ShapeError
@@ -31,11 +36,19 @@ def ravel(index: Sequence[Expr], shape: Sequence[Dim]) -> Expr:
     return flat
 
 
-def divided(n: Dim, by: int, what: str) -> Dim:
+def divided(n: Dim, by: Dim, what: str) -> Dim:
     """n / by; ShapeError if a known n does not divide."""
-    if by < 1 or (isinstance(n, int) and n % by):
+    if isinstance(by, int) and (by < 1 or (isinstance(n, int) and n % by)):
         raise ShapeError(f"{what}: dimension does not divide by {by}, got {dim_text(n)}")
     return simplify(n // by)
+
+
+def dividing(*pairs: tuple[Dim, Dim]) -> list[Condition]:
+    """Conditions: dimensions divide by numbers, where only run time knows one of them."""
+    return [
+        (n % by, 0, f"a dimension must divide by {dim_text(by)}")
+        for n, by in pairs if not isinstance(by, int) or (not isinstance(n, int) and by > 1)
+    ]  # fmt: skip
 
 
 @op("opset1")
@@ -50,6 +63,9 @@ class DepthToSpace(ViewOp):
             raise ShapeError(f"DepthToSpace: rank must be at least 3, got {x.rank}")
         channels = divided(x.shape[1], self.block_size ** (x.rank - 2), "DepthToSpace")
         return TensorType(x.dtype, (x.shape[0], channels, *(n * self.block_size for n in x.shape[2:])))
+
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return dividing((x.shape[1], self.block_size ** (x.rank - 2)))
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
         b, k, channels = self.block_size, x.rank - 2, outs[0].shape[1]
@@ -84,6 +100,9 @@ class SpaceToDepth(ViewOp):
         space = tuple(divided(n, self.block_size, "SpaceToDepth") for n in x.shape[2:])
         return TensorType(x.dtype, (x.shape[0], x.shape[1] * self.block_size ** (x.rank - 2), *space))
 
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return dividing(*((n, self.block_size) for n in x.shape[2:]))
+
     def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
         b, k, channels = self.block_size, x.rank - 2, x.shape[1]
 
@@ -111,6 +130,11 @@ class BatchToSpace(ViewOp):
         sizes, low, high = _block(x, block, begin, end, "BatchToSpace")
         dims = [n * b - i - j for n, b, i, j in zip(x.shape, sizes, low, high, strict=True)]
         return TensorType(x.dtype, (divided(x.shape[0], prod(sizes), "BatchToSpace"), *dims[1:]))
+
+    def conditions(self, x: Operand, block: Operand, begin: Operand, end: Operand) -> Sequence[Condition]:
+        sizes = _given(x, block, begin, end, "BatchToSpace")[0]
+        blocks = prod(b if isinstance(b, int) else prim("max", b, 1) for b in sizes[1:])
+        return [*_whole_blocks(x, block, begin, end, "BatchToSpace"), *dividing((x.shape[0], blocks))]
 
     def pieces(
         self, outs: tuple[TensorType, ...], x: Operand, block: Operand, begin: Operand, end: Operand
@@ -143,6 +167,11 @@ class SpaceToBatch(ComputeOp):
         dims = [divided(n + i + j, b, "SpaceToBatch") for n, b, i, j in zip(x.shape, sizes, low, high, strict=True)]
         return TensorType(x.dtype, (x.shape[0] * prod(sizes), *dims[1:]))
 
+    def conditions(self, x: Operand, block: Operand, begin: Operand, end: Operand) -> Sequence[Condition]:
+        parts = zip(x.shape, *_block(x, block, begin, end, "SpaceToBatch"), strict=True)
+        whole = dividing(*((n + i + j, b) for n, b, i, j in parts))
+        return [*_whole_blocks(x, block, begin, end, "SpaceToBatch"), *whole]
+
     def compute(self, out: TensorType, x: Input, block: Input, begin: Input, end: Input) -> Element:
         sizes, low, _ = _block(x.operand(), block.operand(), begin.operand(), end.operand(), "SpaceToBatch")
         batches = x.shape[0]
@@ -162,13 +191,36 @@ class SpaceToBatch(ComputeOp):
         return split.transpose(*range(2, 2 * k + 1, 2), 0, *range(1, 2 * k + 1, 2)).reshape(-1, *dims)
 
 
-def _block(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> tuple[tuple[int, ...], ...]:
-    """Block sizes and what is added or cut off, one entry a dimension; the batch has none of it."""
-    names = ("block_shape", "begin", "end")
-    found = tuple(o.ints(f"{what}: {name}") for o, name in zip((block, begin, end), names, strict=True))
-    for name, values in zip(names, found, strict=True):
-        if len(values) != x.rank or values[0] != (name == "block_shape") or min(values) < 0:
-            raise ShapeError(f"{what}: {name} has one entry a dimension and none for the batch, got {list(values)}")
+def _block(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> tuple[Shape, Shape, Shape]:
+    """Block sizes and what is added or cut off, one entry a dimension; the batch has none of it.
+
+    Those that only run time knows are held in the range that `_whole_blocks` checks: memory is laid out for no others.
+    """
+    sizes, low, high = _given(x, block, begin, end, what)
+    blocks = (1, *(b if isinstance(b, int) else prim("max", prim("min", b, x.shape[0]), 1) for b in sizes[1:]))
+    low, high = ((0, *(v if isinstance(v, int) else prim("max", v, 0) for v in sides[1:])) for sides in (low, high))
+    return blocks, low, high
+
+
+def _given(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> tuple[Shape, Shape, Shape]:
+    names, fixed = ("block_shape", "begin", "end"), what == "SpaceToBatch"
+    sizes: Shape = block.ints(f"{what}: block_shape") if fixed else block.dims(f"{what}: block_shape")
+    low, high = (o.dims(f"{what}: {name}") for o, name in zip((begin, end), names[1:], strict=True))
+    for name, values in zip(names, (sizes, low, high), strict=True):
+        known = [v for v in values if isinstance(v, int)]
+        if len(values) != x.rank or differs(values[0], name == "block_shape") or min(known, default=0) < 0:
+            found = [dim_text(v) for v in values]
+            raise ShapeError(f"{what}: {name} has one entry a dimension and none for the batch, got {found}")
+    return sizes, low, high
+
+
+def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> list[Condition]:
+    """Of sizes that only run time knows: blocks hold something, nothing negative is added or cut off."""
+    found: list[Condition] = []
+    for name, values in zip(("block_shape", "begin", "end"), _given(x, block, begin, end, what), strict=True):
+        least = int(name == "block_shape")
+        found += [(v, least, f"{name} must be {least} for the batch") for v in values[:1] if not isinstance(v, int)]
+        found += [at_least(f"{name} must be at least {least}", v, least) for v in values[1:] if not isinstance(v, int)]
     return found
 
 
@@ -254,6 +306,9 @@ class ShuffleChannels(ViewOp):
         divided(x.shape[axis_of(self.axis, x.rank, "ShuffleChannels")], self.group, "ShuffleChannels")
         return x.type
 
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return dividing((x.shape[axis_of(self.axis, x.rank, "ShuffleChannels")], self.group))
+
     def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
         axis = axis_of(self.axis, x.rank, "ShuffleChannels")
         each = simplify(x.shape[axis] // self.group)
@@ -266,12 +321,12 @@ class ShuffleChannels(ViewOp):
 
     def reference(self, x: Array) -> Array:
         axis = self.axis % x.ndim
-        rows = x.reshape(*x.shape[:axis], self.group, -1, *x.shape[axis + 1 :])
+        rows = x.reshape(*x.shape[:axis], self.group, x.shape[axis] // self.group, *x.shape[axis + 1 :])
         return rows.swapaxes(axis, axis + 1).reshape(x.shape)
 
 
 @op("opset2")
-class ReorgYolo(ViewOp):
+class ReorgYolo(DecomposedOp):
     """[N, C, H, W] to [N, C s^2, H/s, W/s] in Darknet's order.
 
     The output is the flat copy of an array [C, H, W] whose element (c, h, w) is pixel (c % c', h s + c // c' // s,
@@ -287,18 +342,19 @@ class ReorgYolo(ViewOp):
         divided(x.shape[1], s * s, "ReorgYolo")
         return TensorType(x.dtype, (x.shape[0], x.shape[1] * s * s, *(divided(n, s, "ReorgYolo") for n in x.shape[2:])))
 
-    def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
-        s, (_, channels, height, width) = self.stride[0], x.shape
-        few = simplify(channels // (s * s))
-        inner: Shape = (channels, height, width)
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        s = self.stride[0]
+        return dividing((x.shape[1], s * s), *((n, s) for n in x.shape[2:]))
 
-        def index(n: Expr, *at: Expr) -> tuple[Expr, ...]:
-            c, h, w = unravel(ravel(at, outs[0].shape[1:]), inner)
-            block = c // few
-            flat = ravel([c % few, h * s + block // s, w * s + block % s], [few, height * s, width * s])
-            return (n, *unravel(flat, inner))
-
-        return (whole(outs[0], index),)
+    def decompose(self, build: Builder, x: OutPort) -> OutPort:
+        """[N, C', H, s, W, s], turned to [N, s, s, C', H, W]."""
+        sizes, s = build.ShapeOf(x), numbers(build, self.stride[:1])
+        square = numbers(build, (self.stride[0] ** 2,))
+        n, c, h, w = (build.Gather(sizes, numbers(build, (k,)), 0) for k in range(4))
+        blocks = build.Concat(n, build.Divide(c, square), h, s, w, s)
+        small = (build.Divide(h, s), build.Divide(w, s))
+        turned = build.Transpose(build.Reshape(x, blocks), numbers(build, (0, 3, 5, 1, 2, 4)))
+        return build.Reshape(turned, build.Concat(n, build.Multiply(c, square), *small))
 
     def reference(self, x: Array) -> Array:
         s, (n, c, h, w) = self.stride[0], x.shape

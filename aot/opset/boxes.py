@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from aot.ir.op import Operand
 from aot.ir.types import Array, Dim, differs
-from codegen.loops import Buffer, Expr, prim, select
+from codegen.loops import Buffer, Expr, Space, cast, dense, prim, select
 from codegen.script import LANES, Script, Scripted, array, lanes, loops, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
+LOW = (1 << 32) - 1  # the half of an item that tells the index
 Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x
 
 
-def pairs(boxes: Operand, scores: Operand, numbers: int = 4) -> tuple[tuple[Dim, Dim, str], ...]:
-    """Sizes that are equal in boxes [N, B, numbers] and scores [N, .., B]."""
+def pairs(
+    boxes: Operand, scores: Operand, *limits: Operand | None, numbers: int = 4
+) -> tuple[tuple[Dim, Dim, str], ...]:
+    """Sizes that are equal in boxes [N, B, numbers] and scores [N, .., B]; limits are single numbers."""
+    single = [n for o in limits if o is not None for n in o.shape]
     return (
+        *((n, 1, "limits are single numbers") for n in single),
         (boxes.shape[0], scores.shape[0], "boxes and scores are of equally many images"),
         (boxes.shape[1], scores.shape[-1], "there are equally many boxes and scores"),
         (boxes.shape[2], numbers, f"a box is {numbers} numbers"),
@@ -26,89 +34,209 @@ def pairs(boxes: Operand, scores: Operand, numbers: int = 4) -> tuple[tuple[Dim,
 def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbers: int = 4) -> None:
     """ShapeError unless boxes have rank 3 and scores `rank`, and their sizes agree."""
     ranked = (boxes.rank, scores.rank) == (3, rank)
-    if not ranked or any(isinstance(b, int) and differs(a, b) for a, b, _ in pairs(boxes, scores, numbers)):
+    if not ranked or any(isinstance(b, int) and differs(a, b) for a, b, _ in pairs(boxes, scores, numbers=numbers)):
         wanted = f"[N, B, {numbers}] and [{'N, C' if rank == 3 else 'N'}, B]"
         raise ShapeError(f"{what}: boxes and scores {wanted}, got {boxes.type} and {scores.type}")
 
 
-@loops
-def sort_by_score(order: Scripted, scores: Scripted, row: Scripted, count: Scripted, key: Scripted) -> None:
-    """order[row, 0..count - 1] holds indices into scores[key, ..]: the best first, the lower one of equals first.
+def check_limits(what: str, *limits: Operand | None) -> None:
+    """ShapeError unless limits of overlap and of scores are floats."""
+    if any(o is not None and not o.dtype.is_float for o in limits):
+        given = ", ".join("nothing" if o is None else str(o.type) for o in limits)
+        raise ShapeError(f"{what}: limits of overlap and of scores must be floats, got {given}")
 
-    A heap whose root is the worst, taken apart.
+
+@dataclass(frozen=True)
+class Ranking:
+    """order[row, ..] as items that compare: indices into scores[key, ..], fewer than 2^32, behind their scores.
+
+    The better score comes first, NaN last, and of equals the lower index. A score of 64 bits leaves no room in an item,
+    which then is the index alone.
     """
-    for t in range(count // 2):
-        _sift(order, scores, row, (count // 2 - 1 - t, count), order[(*row, count // 2 - 1 - t)], key)
-    for t in range(count - 1):
-        last = count - 1 - t
-        item = order[(*row, last)]
-        order[(*row, last)] = order[(*row, 0)]
-        _sift(order, scores, row, (0, last), item, key)
+
+    order: Scripted
+    row: tuple[Expr, ...]
+    scores: Buffer
+    key: tuple[Expr, ...]
+
+    @property
+    def packed(self) -> bool:
+        return self.scores.dtype.compute is DType.F32
+
+    def at(self, place: Scripted) -> tuple[Scripted, ...]:
+        return (*self.row, place)
+
+    def item(self, index: Expr) -> Expr:
+        if not self.packed:
+            return index
+        score = self.scores[(*self.key, index)]
+        bits = prim("bits", select(prim("eq", score, 0.0), 0.0, score), dtype=DType.I32)
+        ordered = prim("xor", bits, prim("and", prim("shr", bits, 31), 0x7FFFFFFF))
+        high = select(prim("eq", score, score), cast(ordered, DType.I64), -(1 << 31))
+        return prim("or", prim("shl", high, 32), LOW - index)
+
+    def index(self, item: Expr) -> Expr:
+        return LOW - prim("and", item, LOW) if self.packed else item
+
+    def worse(self, a: Expr, b: Expr) -> Expr:
+        """Does item `a` come behind item `b`?"""
+        if self.packed:
+            return prim("lt", a, b)
+        mine, other = (self.scores[(*self.key, i)] for i in (a, b))
+        behind = prim("or", prim("lt", mine, other), prim("and", prim("ne", mine, mine), prim("eq", other, other)))
+        unequal = prim("or", behind, prim("or", prim("gt", mine, other), prim("ne", other, other)))
+        alike = prim("or", prim("not", unequal), prim("and", prim("ne", mine, mine), prim("ne", other, other)))
+        return prim("or", behind, prim("and", alike, prim("gt", a, b)))
 
 
 @loops
-def _sift(order: Scripted, scores: Scripted, row: Scripted, span: Scripted, item: Scripted, key: Scripted) -> None:
+def heap(ranking: Ranking, count: Scripted) -> None:
+    """Makes the first `count` indices a heap of items whose root is the best."""
+    order = ranking.order
+    for t in range(count):
+        order[ranking.at(t)] = ranking.item(order[ranking.at(t)])
+    for t in range(count // 2):
+        _sift(ranking, (count // 2 - 1 - t, count), order[ranking.at(count // 2 - 1 - t)])
+
+
+@loops
+def take_best(ranking: Ranking, count: Scripted) -> Scripted:
+    """The index of the best of `count` items, which goes behind the others."""
+    order = ranking.order
+    best = order[ranking.at(0)]
+    last = order[ranking.at(count - 1)]
+    _sift(ranking, (0, count - 1), last)
+    order[ranking.at(count - 1)] = best
+    return ranking.index(best)
+
+
+@loops
+def _sift(ranking: Ranking, span: Scripted, item: Scripted) -> None:
+    """Moves up what is better than the item, from place `span[0]` on, and puts it where they stood."""
     start, end = span
+    order = ranking.order
     moving = var(item, DType.I64)
     hole = var(start, DType.I64)
     child = var(2 * start + 1, DType.I64)
     while child < end:
-        if child + 1 < end and _worse(scores, key, order[(*row, child + 1)], order[(*row, child)]):
-            child += 1
-        if _worse(scores, key, order[(*row, child)], moving):
-            order[(*row, hole)] = order[(*row, child)]
+        other = min(child + 1, end - 1)
+        child = other if ranking.worse(order[ranking.at(child)], order[ranking.at(other)]) else child
+        if ranking.worse(moving, order[ranking.at(child)]):
+            order[ranking.at(hole)] = order[ranking.at(child)]
             hole = child
             child = 2 * child + 1
         else:
             child = end
-    order[(*row, hole)] = moving
+    order[ranking.at(hole)] = moving
 
 
-def _worse(scores: Buffer, key: tuple[Expr, ...], a: Expr, b: Expr) -> Expr:
-    mine, other = scores[(*key, a)], scores[(*key, b)]
-    return prim("or", prim("lt", mine, other), prim("and", prim("eq", mine, other), prim("gt", a, b)))
+@loops
+def sort_by_score(
+    order: Scripted, scores: Scripted, row: Scripted, count: Scripted, key: Scripted, most: Scripted = None
+) -> None:
+    """order[row, 0..count - 1] holds indices into scores[key, ..]: the best first, the lower one of equals first.
+
+    Only the first `most` of them are in order, if it is given.
+    """
+    ranking = Ranking(order, row, scores, key)
+    heap(ranking, count)
+    for t in range(count if most is None else min(count, most)):
+        take_best(ranking, count - t)
+    for t in range(count // 2):
+        first = order[ranking.at(t)]
+        order[ranking.at(t)] = order[ranking.at(count - 1 - t)]
+        order[ranking.at(count - 1 - t)] = first
+    for t in range(count):
+        order[ranking.at(t)] = ranking.index(order[ranking.at(t)])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """`numbers(i)`: of box i; `overlap(a, b)`: of two boxes, given by their numbers, an expression or a script.
+
+    held[row, number, place]: room for those of all boxes that are kept.
+    """
+
+    numbers: Callable[[Scripted], Sequence[Scripted]]
+    overlap: Callable[[Scripted, Scripted], Expr] | Script
+    held: Scripted
+
+
+def room_for(numbers: int, most: Dim, *rows: Dim, dtype: DType = DType.F32) -> Buffer:
+    """`Measure.held` of `most` boxes for each row, up to whole vectors."""
+    return dense("held", *rows, numbers, (most + (LANES - 1)) // LANES * LANES, space=Space.ARENA, dtype=dtype)
 
 
 @loops
 def keep_apart(
-    order: Scripted, kept: Scripted, counts: Scripted, row: Scripted, span: Scripted, measure: Scripted,
-    threshold: Scripted, eta: float = 1.0,
+    ranking: Ranking, kept: Scripted, counts: Scripted, span: Scripted, measure: Measure, threshold: Scripted,
+    eta: float = 1.0, fits: Scripted = None,
 ) -> None:  # fmt: skip
-    """kept[row, 0..counts[row] - 1]: those of order[row, ..] that overlap no kept one by more than the threshold.
+    """kept[row, 0..counts[row] - 1]: the best boxes that overlap no kept one by more than the threshold.
 
-    `span`: how many there are, how many are kept at most. `measure`: a function that gives the overlap of two, and
-    its first argument. With `eta` below 1 each that is kept lowers a threshold above 0.5.
+    `span`: how many there are, how many of them are looked at, how many are kept at most. With `eta` below 1 each that
+    is kept lowers a threshold above 0.5. What does not `fit` is looked at and dropped.
     """
-    overlap_of, boxes = measure
-    found, most = span
-    limit = var(threshold)
-    counts[row] = 0
-    k = var(0, DType.I64)
-    while k < found and counts[row] < most:
-        mine = order[(*row, k)]
-        free = var(1, DType.I64)
-        j = var(0, DType.I64)
-        if not isinstance(overlap_of, Script):  # an expression can be computed for many at once
-            over = array(LANES, dtype=DType.BOOL)
-            while free == 1 and j + LANES <= counts[row]:
-                for v in lanes(LANES):
-                    over[v] = overlap_of(boxes, mine, kept[(*row, j + v)]) > limit
-                for half in (8, 4, 2, 1):
-                    for v in lanes(half):
-                        over[v] = prim("or", over[v], over[v + half])
-                if over[0]:
-                    free = 0
-                j += LANES
-        while free == 1 and j < counts[row]:
-            if overlap_of(boxes, mine, kept[(*row, j)]) > limit:
+    found, looked, most = span
+    row = ranking.row
+    limit = var(threshold, measure.held.dtype)
+    total = var(0, DType.I64)
+    left = var(found, DType.I64)
+    heap(ranking, found)
+    while left > found - looked and total < most:
+        mine = take_best(ranking, left)
+        left -= 1
+        if fits is None or fits(mine):
+            free = _is_apart(measure, (row, total), mine, limit)
+            if free == 1:
+                clear_vectors(measure.held, row, total)
+                for k, number in enumerate(measure.numbers(mine)):
+                    measure.held[(*row, k, total)] = number
+                kept[(*row, total)] = mine
+                total += 1
+                if eta < 1.0 and limit > 0.5:
+                    limit = limit * eta
+    counts[row] = total
+
+
+@loops
+def clear_vectors(held: Scripted, row: Scripted, place: Scripted) -> None:
+    """Zeros from `place` on, where it begins a vector of each number: vectors are read whole."""
+    if place % LANES == 0:
+        for k in range(held.shape[-2]):
+            for v in lanes(LANES):
+                held[(*row, k, place + v)] = 0.0
+
+
+@loops
+def _is_apart(measure: Measure, place: Scripted, mine: Scripted, limit: Scripted) -> Scripted:
+    """1 if a box overlaps none of the kept ones by more than the limit, else 0. `place`: row, how many are kept."""
+    row, total = place
+    held = measure.held
+    count = held.shape[-2]
+    own = array(count, dtype=held.dtype)
+    for k, number in enumerate(measure.numbers(mine)):
+        own[k] = number
+    box = [own[k] for k in tuple(range(count))]
+    free = var(1, DType.I64)
+    j = var(0, DType.I64)
+    while free == 1 and j < total:
+        if isinstance(measure.overlap, Script):
+            if measure.overlap(box, [held[(*row, k, j)] for k in tuple(range(count))]) > limit:
                 free = 0
             j += 1
-        if free == 1:
-            kept[(*row, counts[row])] = mine
-            counts[row] += 1
-            if eta < 1.0 and limit > 0.5:
-                limit = limit * eta
-        k += 1
+        else:  # an expression can be computed for many at once
+            near = array(LANES, dtype=DType.BOOL)
+            for v in lanes(LANES):
+                near[v] = measure.overlap(box, [held[(*row, k, j + v)] for k in tuple(range(count))]) > limit
+                near[v] = prim("and", near[v], j + v < total)
+            for half in (8, 4, 2, 1):
+                for v in lanes(half):
+                    near[v] = prim("or", near[v], near[v + half])
+            if near[0]:
+                free = 0
+            j += LANES
+    return free
 
 
 def overlap(a: Scripted, b: Scripted, offset: float = 0.0) -> Scripted:

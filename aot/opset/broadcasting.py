@@ -7,7 +7,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
 from aot.ir.op import Operand, Piece, ViewOp, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.families import broadcast, pdpd_shape
@@ -53,7 +52,7 @@ class Broadcast(ViewOp):
             pairs = list(zip(reversed(x.shape), reversed(wanted), strict=False))
         else:
             pairs = list(zip(self._aligned(x.shape, wanted, mapping), wanted, strict=True))
-        unknown = [(n, m) for n, m in pairs if n not in (1, m) and (may_be_negative(n) or may_be_negative(m))]
+        unknown = [(n, m) for n, m in pairs if n not in (1, m) and not (isinstance(n, int) and isinstance(m, int))]
         either = self.mode is BroadcastMode.BIDIRECTIONAL
         rule = "sizes must be equal, or 1 to be stretched"
         return [((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown]
@@ -63,6 +62,9 @@ class Broadcast(ViewOp):
         if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
             places = mapping.ints("Broadcast: axes_mapping")
+            if len(places) != len(shape) or len(set(places)) < len(places) or not set(places) <= {*range(len(wanted))}:
+                rule = f"axes_mapping has a dimension of the output, {len(wanted)} in all, for each of {len(shape)}"
+                raise ShapeError(f"Broadcast: {rule}, got {list(places)}")
             return tuple(shape[places.index(k)] if k in places else 1 for k in range(len(wanted)))
         if self.mode is BroadcastMode.PDPD:
             return pdpd_shape(wanted, shape, self.start_axis)

@@ -81,11 +81,11 @@ class SearchSorted(LoopOp):
     def reference(self, rows: Array, values: Array) -> Array:
         side = "right" if self.right_mode else "left"
         if rows.ndim == 1:
-            found = np.searchsorted(rows, values, side=side)
-        else:
-            flat = zip(rows.reshape(-1, rows.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True)
-            found = np.array([np.searchsorted(r, v, side=side) for r, v in flat]).reshape(values.shape)
-        return np.asarray(found).astype(numpy_dtype(self.output_type))
+            return np.asarray(np.searchsorted(rows, values, side=side)).astype(numpy_dtype(self.output_type))
+        found = np.empty(values.shape, numpy_dtype(self.output_type))
+        for at in np.ndindex(rows.shape[:-1]):
+            found[at] = np.searchsorted(rows[at], values[at], side=side)
+        return found
 
 
 def volume(shape: Shape) -> Scripted:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
 from aot.ir.op import Work, op
 from aot.ir.types import Array, Dim
-from aot.opset.boxes import greedy, keep_apart, overlaps
-from aot.opset.selection import Candidates, Selecting, Selection, SelectionWithin, overlapping
-from codegen.loops import Buffer, Expr, Space, dense, prim
-from codegen.script import Scripted, loops, parallel, var
+from aot.opset.boxes import (
+    Measure, Ranking, clear_vectors, greedy, keep_apart, overlap, overlaps, room_for, sort_by_score,
+)  # fmt: skip
+from aot.opset.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
+from codegen.loops import Buffer, Expr, prim
+from codegen.script import LANES, Scripted, array, lanes, loops, parallel, select, var
+from runtime.abi import DType
 
 NEAR_ZERO = 1e-10  # a divisor is at least this
 
@@ -74,33 +78,61 @@ class MatrixNmsWithin(_Decaying, SelectionWithin):
     strict = True
 
     def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
-        worst = dense("worst", x.images, x.classes, room, space=Space.ARENA)
-        return _decay(x, order, found, left, worst, room, self)
+        held = room_for(5, room, x.images, x.classes, dtype=x.boxes.dtype.compute)
+        return _decay(x, order, found, left, held, room, self)
 
 
 @loops
 def _decay(
-    x: Scripted, order: Scripted, found: Scripted, left: Scripted, worst: Scripted, room: Scripted, op: Scripted
+    x: Scripted, order: Scripted, found: Scripted, left: Scripted, held: Scripted, room: Scripted, op: Scripted
 ) -> None:
+    """held[image, class]: the corners of the boxes so far, and the most that each overlaps a better one."""
     kept, marks, counts = left
     for item in parallel(x.images * x.classes):
         n = item // x.classes
         c = item % x.classes
-        counts[n, c] = 0
-        for i in range(found[n, c]):
+        looked = at_most(found[n, c], op.nms_top_k)
+        sort_by_score(order, x.scores, (n, c), found[n, c], x.row(n, c), looked)
+        total = var(0, DType.I64)
+        for i in range(looked):
             mine = order[n, c, i]
-            most = var(0.0)
-            factor = var(1.0)
-            for j in range(i):
-                iou = overlapping((x, n, c, op.offset), mine, order[n, c, j])
-                factor = min(factor, op.factor(iou, worst[n, c, j]))
-                most = max(most, iou)
-            worst[n, c, i] = most
+            clear_vectors(held, (n, c), i)
+            for k, corner in enumerate(x.corners(n, c, mine)):
+                held[n, c, k, i] = corner
+            most, factor = _decayed(held, (n, c), i, op)
+            held[n, c, 4, i] = most
             score = x.scores[(*x.row(n, c), mine)] * factor
             if score > op.post_threshold:
-                kept[n, c, counts[n, c]] = mine
-                marks[(n * x.classes + c) * room + counts[n, c]] = score
-                counts[n, c] += 1
+                kept[n, c, total] = mine
+                marks[(n * x.classes + c) * room + total] = score
+                total += 1
+        counts[n, c] = total
+
+
+@loops
+def _decayed(held: Scripted, row: Scripted, i: Scripted, op: Scripted) -> Scripted:
+    """Of box i: the most that it overlaps a better one, and the least factor."""
+    own = array(4, dtype=held.dtype)
+    common = array(LANES, dtype=held.dtype)
+    most = array(LANES, dtype=held.dtype)
+    factor = array(LANES, dtype=held.dtype)
+    for k in (0, 1, 2, 3):
+        own[k] = held[(*row, k, i)]
+    box = [own[k] for k in (0, 1, 2, 3)]
+    for v in lanes(LANES):
+        most[v] = 0.0
+        factor[v] = 1.0
+    for part in range((i + (LANES - 1)) // LANES):
+        for v in lanes(LANES):
+            j = part * LANES + v
+            common[v] = overlap(box, [held[(*row, k, j)] for k in (0, 1, 2, 3)], op.offset)
+            factor[v] = min(factor[v], select(j < i, op.factor(common[v], held[(*row, 4, j)]), 1.0))
+            most[v] = max(most[v], select(j < i, common[v], 0.0))
+    for half in (8, 4, 2, 1):
+        for v in lanes(half):
+            factor[v] = min(factor[v], factor[v + half])
+            most[v] = max(most[v], most[v + half])
+    return most[0], factor[0]
 
 
 @dataclass(frozen=True)
@@ -134,16 +166,20 @@ class MulticlassNmsWithin(_Adaptive, SelectionWithin):
     """As MulticlassNms, with room for all rows that there may be; the last output is how many there are."""
 
     def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
-        return _drop(x, order, found, left, room, self)
+        held = room_for(4, room, x.images, x.classes, dtype=x.boxes.dtype.compute)
+        return _drop(x, order, found, left, (room, held), self)
 
 
 @loops
-def _drop(x: Scripted, order: Scripted, found: Scripted, left: Scripted, room: Scripted, op: Scripted) -> None:
+def _drop(x: Scripted, order: Scripted, found: Scripted, left: Scripted, rooms: Scripted, op: Scripted) -> None:
     kept, marks, counts = left
+    room, held = rooms
     for item in parallel(x.images * x.classes):
         n = item // x.classes
         c = item % x.classes
-        span, measure = (found[n, c], room), (overlapping, (x, n, c, op.offset))
-        keep_apart(order, kept, counts, (n, c), span, measure, op.iou_threshold, op.nms_eta)
+        looked = at_most(found[n, c], op.nms_top_k)
+        measure = Measure(partial(x.corners, n, c), partial(overlap, offset=op.offset), held)
+        ranking = Ranking(order, (n, c), x.scores, x.row(n, c))
+        keep_apart(ranking, kept, counts, (found[n, c], looked, room), measure, op.iou_threshold, op.nms_eta)
         for k in range(counts[n, c]):
             marks[(n * x.classes + c) * room + k] = x.scores[(*x.row(n, c), kept[n, c, k])]

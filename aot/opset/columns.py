@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
-from aot.ir.types import Array, Dim, TensorType, dim_text
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, op
+from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
+from aot.opset.blocks import dividing
 from aot.opset.families import axis
 from codegen.loops import Expr, Reduce, prim, select
 from runtime.abi import DType
@@ -40,6 +42,12 @@ class Col2Im(ComputeOp):
         if isinstance(count, int) and isinstance(patches, int) and count != patches:
             raise ShapeError(f"Col2Im: {count} patches are needed, got {patches}")
         return TensorType(x.dtype, (*x.shape[:-2], deep // prod(taps), *sizes))
+
+    def conditions(self, x: Operand, size: Operand, kernel: Operand) -> Sequence[Condition]:
+        taps = kernel.ints("Col2Im: kernel size")
+        rows, columns = self._counts(size.dims("Col2Im: output size"), taps)
+        patches = (x.shape[-1], simplify(rows * columns), "there is a column for each patch")
+        return [patches, *dividing((x.shape[-2], prod(taps)))]
 
     def _counts(self, sizes: tuple[Dim, ...], taps: tuple[int, ...]) -> list[Dim]:
         """How many patches there are along each axis."""

@@ -22,12 +22,17 @@ NF4 = (
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 )  # fmt: skip
 
+# integers that NumPy does not know as such
+_SHORT = tuple(numpy_dtype(t) for t in (DType.I4, DType.I2, DType.U4, DType.U2))
+
 
 def converted(x: Array, dtype: DType) -> Array:
     """Floats to integers truncate and saturate, NaN gives 0; integers to integers wrap; booleans are `x != 0`."""
     to = numpy_dtype(dtype)
     if x.dtype == object:
         return x
+    if x.dtype in _SHORT:
+        x = x.astype(np.int8)
     if dtype is DType.BOOL:
         return x.astype(np.float32) != 0 if x.dtype.kind == "V" else x != 0
     if dtype is DType.NF4:

@@ -14,12 +14,16 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements, Input, Op, Operand, op
-from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype
+from aot.ir.op import ComputeOp, Condition, DecomposedOp, Element, Elements, Input, Op, Operand, op
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, dtype_of, numpy_dtype, simplify
+from aot.opset.conversion import converted
 from aot.opset.windows import AutoPad, Windows, kernel_axes, pad_spatial, reduce_over, reduction_axis, windows
 from codegen.loops import Expr
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
+
+
+CHANNELS = "channels of data and weights must be equal"
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,10 @@ class Convolution(Windowed, ComputeOp):
 
     def infer(self, x: Operand, w: Operand) -> TensorType:
         check_data(self.type, x, w, x.rank)
-        check_channels(self.type, x.shape[1], w.shape[1])
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
+
+    def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
+        return [(x.shape[1], w.shape[1], CHANNELS), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
 
     def compute(self, out: TensorType, x: Input, w: Input) -> Element:
         found = self.windows(x.shape[2:], w.shape[2:])
@@ -68,9 +74,12 @@ class GroupConvolution(Windowed, ComputeOp):
 
     def infer(self, x: Operand, w: Operand) -> TensorType:
         check_data(self.type, x, w, x.rank + 1)
-        groups, oc, ic = w.shape[:3]
-        check_channels(self.type, x.shape[1], groups * ic)
-        return TensorType(x.dtype, (x.shape[0], groups * oc, *self.windows(x.shape[2:], w.shape[3:]).counts))
+        counts = self.windows(x.shape[2:], w.shape[3:]).counts
+        return TensorType(x.dtype, (x.shape[0], w.shape[0] * w.shape[1], *counts))
+
+    def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
+        found = self.windows(x.shape[2:], w.shape[3:])
+        return [(x.shape[1], simplify(w.shape[0] * w.shape[2]), CHANNELS), *found.fitting()]
 
     def compute(self, out: TensorType, x: Input, w: Input) -> Element:
         found = self.windows(x.shape[2:], w.shape[3:])
@@ -108,8 +117,10 @@ class BinaryConvolution(Windowed, DecomposedOp):
             raise ShapeError(f"BinaryConvolution: weights must be u1, got {w.dtype.value}")
         if x.rank != 4 or w.rank != 4:
             raise ShapeError(f"BinaryConvolution: data and weights must have rank 4, got {x.rank} and {w.rank}")
-        check_channels(self.type, x.shape[1], w.shape[1])
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
+
+    def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
+        return [(x.shape[1], w.shape[1], CHANNELS), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
 
     def decompose(self, build: Builder, x: OutPort, w: OutPort) -> OutPort:
         wide = x.type.dtype.compute if x.type.dtype.is_float else DType.F32
@@ -129,7 +140,7 @@ class BinaryConvolution(Windowed, DecomposedOp):
         found = self.windows(x.shape[2:], w.shape[2:])
         signs = pad_spatial(np.where(x > 0, 1.0, -1.0), found.padding(found.sizes), self.pad_value)
         within = Windows(signs.shape[2:], found.kernel, found.strides, found.dilations, (0, 0), (0, 0))
-        return convolve(within, signs, np.where(w != 0, 1.0, -1.0)[None]).astype(x.dtype)
+        return converted(convolve(within, signs, np.where(w != 0, 1.0, -1.0)[None]), dtype_of(x))
 
 
 def _known(what: str, n: Dim) -> int:
@@ -146,11 +157,6 @@ def check_data(what: str, x: Operand, w: Operand, weight_rank: int) -> None:
         raise ShapeError(f"{what}: the data's rank must be 3, 4 or 5, got {x.rank}")
     if w.rank != weight_rank:
         raise ShapeError(f"{what}: the weights' rank must be {weight_rank}, got {w.rank}")
-
-
-def check_channels(what: str, data: Dim, weights: Dim) -> None:
-    if isinstance(data, int) and isinstance(weights, int) and data != weights:
-        raise ShapeError(f"{what}: channels of data and weights differ: {dim_text(data)} and {dim_text(weights)}")
 
 
 def convolve(found: Windows, x: Array, w: Array) -> Array:

@@ -4,27 +4,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from codegen.loops import Buffer, Const, Expr, Space, as_expr, cast, dense, prim, select
-from codegen.script import Scripted, loops, parallel, var
+from codegen.define import Definition
+from codegen.loops import Buffer, Const, Expr, Reduce, Space, Var, as_expr, cast, dense, prim, select
+from codegen.script import LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+NEVER = Const(-math.inf, DType.F32)  # log of the probability 0
 
 
 @loops
 def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
-    """The class with the largest score; the first one of equals."""
+    """The class with the largest score; the first one of equals. A score that is NaN is the least."""
+    wide, kind = not isinstance(classes, int) or classes >= LANES, x.dtype.compute
     place = var(0, DType.I64)
-    score = var(x[at(0)], DType.F32)
-    for c in range(1, classes):
+    score = var(-math.inf, kind)
+    if wide:
+        scores = array(LANES, dtype=kind)
+        places = array(LANES, dtype=DType.I32)
+        for v in lanes(LANES):
+            scores[v] = -math.inf
+            places[v] = cast(v, DType.I32)
+        for part in range(classes // LANES):
+            for v in lanes(LANES):
+                c = part * LANES + v
+                places[v] = select(x[at(c)] > scores[v], cast(c, DType.I32), places[v])
+                scores[v] = select(x[at(c)] > scores[v], x[at(c)], scores[v])
+        for half in (8, 4, 2, 1):
+            for v in lanes(half):
+                places[v] = select(
+                    _precedes((scores[v + half], places[v + half]), (scores[v], places[v])), places[v + half], places[v]
+                )
+                scores[v] = select(scores[v + half] > scores[v], scores[v + half], scores[v])
+        place = cast(places[0], DType.I64)
+        score = scores[0]
+    for c in range(classes - classes % LANES if wide else 0, classes):
         if x[at(c)] > score:
             score = x[at(c)]
             place = c
     return place
+
+
+def _precedes(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> Expr:
+    """Is a score larger, or equal and the place lower?"""
+    return prim("or", prim("gt", a[0], b[0]), prim("and", prim("eq", a[0], b[0]), prim("lt", a[1], b[1])))
 
 
 @op("opset1")
@@ -32,6 +61,7 @@ class CTCGreedyDecoder(LoopOp):
     """Scores [T, N, C], mask [T, N] to classes [N, T, 1, 1]: no blanks (C - 1), no repetitions, -1 behind the end."""
 
     elements = Elements.FLOAT
+    uniform = (0, 1)
 
     ctc_merge_repeated: bool = True
 
@@ -74,7 +104,7 @@ def _greedy_masked(out: Scripted, x: Scripted, mask: Scripted, shape: Scripted, 
         while t < times and mask[t, n] != 0.0:
             found = _best(x, _Step(t, n), classes)
             if found != classes - 1 and (not merge or found != last):
-                out[n, count, 0, 0] = cast(found, DType.F32)
+                out[n, count, 0, 0] = cast(found, out.dtype.compute)
                 count += 1
             last = found
             t += 1
@@ -184,12 +214,25 @@ class CTCLoss(LoopOp):
         self, outs: tuple[Buffer, ...], logits: Input, logit_lengths: Input, labels: Input, label_lengths: Input,
         blank: Input | None = None,
     ) -> tuple[Work, ...]:  # fmt: skip
-        batch, width = logits.shape[0], labels.shape[1]
+        batch, steps, _ = logits.shape
+        width = labels.shape[1]
+        room = (width * 2 + LANES) // LANES * LANES
+        n, t, c = (Var(name, extent) for name, extent in zip("ntc", logits.shape, strict=True))
+        top, scale = (dense(name, batch, steps, space=Space.ARENA) for name in ("most", "norm"))
+        score = cast(logits(n, t, c), DType.F32)
+        total = Reduce("add", (c,), prim("exp", score - top[n, t]))
         kept = dense("kept", batch, width + 1, space=Space.ARENA, dtype=DType.I64)
-        forward = dense("forward", batch, 2, 2 * width + 1, space=Space.ARENA)
+        states = _States(
+            dense("of", batch, room, space=Space.ARENA, dtype=DType.I64), dense("skip", batch, room, space=Space.ARENA),
+            dense("forward", batch, 2, room + 2, space=Space.ARENA),
+        )  # fmt: skip
         buffers = (logits.buffer, logit_lengths.buffer, labels.buffer, label_lengths.buffer)
         held = None if blank is None else blank.buffer
-        return (_loss(outs[0], buffers, held, kept, forward, logits.shape, self),)
+        return (
+            Definition(top, (n, t), Reduce("max", (c,), score)),
+            Definition(scale, (n, t), prim("log", total) + top[n, t]),
+            _loss(outs[0], buffers, held, scale, kept, states, logits.shape, self),
+        )
 
     def reference(
         self, logits: Array, logit_lengths: Array, labels: Array, label_lengths: Array, blank: Array | None = None
@@ -251,61 +294,73 @@ def _kept_labels(
     return count
 
 
-def _either(a: Expr, b: Expr) -> Expr:
-    """log(exp a + exp b)."""
-    top, low = prim("max", a, b), prim("min", a, b)
-    rest = prim("log", 1.0 + prim("exp", low - top))
-    return select(prim("eq", low, Const(-math.inf, DType.F32)), top, top + rest)
+@dataclass(frozen=True)
+class _States:
+    """Blank, label, blank, label, ... blank: as many as a labelling has, up to whole vectors.
+
+    of[n, s]: the class; skip[n, s]: 0 where a path may come from state s - 2, else minus infinity;
+    forward[n, side, s + 2]: log of the probability to be there, on two sides that take turns. Two of probability 0 come
+    before the first.
+    """
+
+    of: Scripted
+    skip: Scripted
+    forward: Scripted
+
+
+def _sum(*terms: Expr) -> Expr:
+    """log of the sum of the exponentials of three."""
+    top = prim("max", prim("max", terms[0], terms[1]), terms[2])
+    parts = [prim("exp", term - top) for term in terms]
+    return select(prim("eq", top, NEVER), top, top + prim("log", parts[0] + parts[1] + parts[2]))
 
 
 @loops
-def _scale(logits: Scripted, n: Scripted, t: Scripted, classes: Scripted) -> Scripted:
-    """log of the sum of the exponentials of all scores at a time."""
-    top = var(logits[n, t, 0], DType.F32)
-    for c in range(1, classes):
-        top = max(top, logits[n, t, c])
-    total = var(0.0, DType.F32)
-    for c in range(classes):
-        total += prim("exp", logits[n, t, c] - top)
-    return top + prim("log", total)
+def _begin(states: _States, kept: Scripted, n: Scripted, count: Scripted, blank: Scripted, op: Scripted) -> None:
+    """Before the first step: the first state, for certain."""
+    for s in range(states.forward.shape[2]):
+        for side in (0, 1):
+            states.forward[n, side, s] = NEVER
+    states.forward[n, 0, 2] = 0.0
+    for s in range(states.of.shape[1]):
+        states.of[n, s] = blank
+        states.skip[n, s] = NEVER
+    for j in range(count):
+        states.of[n, 2 * j + 1] = kept[n, j]
+        if j > 0 and (not op.ctc_merge_repeated or kept[n, j - 1] != kept[n, j]):
+            states.skip[n, 2 * j + 1] = 0.0
+
+
+@loops
+def _step(states: _States, n: Scripted, now: Scripted, scores: Scripted, count: Scripted, merge: bool) -> None:
+    """All states after a step; `scores`: logits, the step, what is taken from each of them."""
+    logits, t, scale = scores
+    forward = states.forward
+    for part in range((count + (LANES - 1)) // LANES):
+        for v in lanes(LANES):
+            s = part * LANES + v
+            forward[n, 1 - now, s + 2] = (cast(logits[n, t, states.of[n, s]], DType.F32) - scale) + _sum(
+                forward[n, now, s + 2] if merge else select(s % 2 == 0, forward[n, now, s + 2], NEVER),
+                forward[n, now, s + 1],
+                forward[n, now, s] + states.skip[n, s],
+            )
 
 
 @loops
 def _loss(
-    out: Scripted, inputs: Scripted, held: Scripted, kept: Scripted, forward: Scripted, shape: Scripted, op: Scripted
-) -> None:
+    out: Scripted, inputs: Scripted, held: Scripted, scale: Scripted, kept: Scripted, states: _States, shape: Scripted,
+    op: Scripted,
+) -> None:  # fmt: skip
     logits, logit_lengths, labels, label_lengths = inputs
     batch, steps, classes = shape
     for n in parallel(batch):
         blank = _within(_blank(held, classes), classes - 1)
         count = _kept_labels(kept, labels, n, _within(label_lengths[n], labels.shape[1]), classes, op)
-        states = 2 * count + 1
-        for s in range(states):
-            forward[n, 0, s] = -math.inf
-        forward[n, 0, 0] = 0.0
+        _begin(states, kept, n, count, blank, op)
         times: Scripted = _within(logit_lengths[n], steps)
         for t in range(times):
-            scale = _scale(logits, n, t, classes)
-            now = t % 2
-            for s in range(states):
-                sum = var(-math.inf, DType.F32)
-                if s % 2 == 0:
-                    sum = forward[n, now, s]
-                    if s > 0:
-                        sum = _either(sum, forward[n, now, s - 1])
-                    forward[n, 1 - now, s] = sum + logits[n, t, blank] - scale
-                else:
-                    sum = forward[n, now, s - 1]
-                    label = kept[n, s // 2]
-                    if op.ctc_merge_repeated:
-                        sum = _either(sum, forward[n, now, s])
-                        if s > 1 and kept[n, s // 2 - 1] != label:
-                            sum = _either(sum, forward[n, now, s - 2])
-                    elif s > 1:
-                        sum = _either(sum, forward[n, now, s - 2])
-                    forward[n, 1 - now, s] = sum + logits[n, t, label] - scale
+            _step(states, n, t % 2, (logits, t, scale[n, t]), 2 * count + 1, op.ctc_merge_repeated)
         last = times % 2
-        result = var(forward[n, last, states - 1], DType.F32)
-        if states > 1:
-            result = _either(result, forward[n, last, states - 2])
+        result = var(states.forward[n, last, 2 * count + 2], DType.F32)
+        result = _sum(result, states.forward[n, last, 2 * count + 1], NEVER)
         out[n] = 0.0 - result

@@ -8,14 +8,15 @@ A kernel as large as its stride leaves one q: a plain product with k = i % strid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
+from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
-from aot.opset.convolution import Windowed, accumulator, check_channels, check_data
+from aot.opset.convolution import CHANNELS, Windowed, accumulator, check_data
 from aot.opset.windows import SPATIAL, AutoPad, entries, larger, reduce_over, reduction_axis
 from codegen.index import bounds, normal
 from codegen.loops import Expr, Var, as_expr, prim, select
@@ -74,8 +75,6 @@ class Spread:
 class Transposed(Windowed):
     """What both transposed convolutions share."""
 
-    elements = Elements.FLOAT
-
     output_padding: tuple[int, ...] = ()
 
     def spreads(self, extents: Shape, kernel: Shape, wanted: Shape | None) -> tuple[Spread, ...]:
@@ -86,6 +85,8 @@ class Transposed(Windowed):
         extra = entries(self.type, "output_padding", self.output_padding, rank, 0)
         if wanted is not None and len(wanted) != rank:
             raise ShapeError(f"{self.type}: output_shape must have {rank} entries, got {len(wanted)}")
+        if min((*strides, *dilations)) < 1:
+            raise ShapeError(f"{self.type}: strides and dilations must be positive, got {strides} and {dilations}")
         explicit = self.auto_pad in (AutoPad.EXPLICIT, AutoPad.NOTSET)
         begin = entries(self.type, "pads_begin", self.pads_begin if explicit else (), rank, 0)
         end = entries(self.type, "pads_end", self.pads_end if explicit else (), rank, 0)
@@ -119,8 +120,10 @@ class ConvolutionBackpropData(Transposed, ComputeOp):
 
     def infer(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> TensorType:
         check_data(self.type, x, w, x.rank)
-        check_channels(self.type, x.shape[1], w.shape[0])
         return self.result(x, w.shape[1], w.shape[2:], output_shape)
+
+    def conditions(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> Sequence[Condition]:
+        return [(x.shape[1], w.shape[0], CHANNELS)]
 
     def compute(self, out: TensorType, x: Input, w: Input, output_shape: Input | None = None) -> Element:
         spreads = self.spreads(x.shape[2:], w.shape[2:], self.wanted(out.shape[2:], output_shape))
@@ -143,8 +146,10 @@ class GroupConvolutionBackpropData(Transposed, ComputeOp):
 
     def infer(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> TensorType:
         check_data(self.type, x, w, x.rank + 1)
-        check_channels(self.type, x.shape[1], w.shape[0] * w.shape[1])
         return self.result(x, w.shape[0] * w.shape[2], w.shape[3:], output_shape)
+
+    def conditions(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> Sequence[Condition]:
+        return [(x.shape[1], simplify(w.shape[0] * w.shape[1]), CHANNELS)]
 
     def compute(self, out: TensorType, x: Input, w: Input, output_shape: Input | None = None) -> Element:
         spreads = self.spreads(x.shape[2:], w.shape[3:], self.wanted(out.shape[2:], output_shape))

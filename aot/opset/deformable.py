@@ -13,7 +13,7 @@ import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
 from aot.ir.types import Array, Shape, TensorType, simplify
-from aot.opset.windows import AutoPad, Windows, kernel_axes, reduce_over, reduction_axis, windows
+from aot.opset.windows import AutoPad, Windows, channels_last, kernel_axes, reduce_over, reduction_axis, windows
 from codegen.define import Definition
 from codegen.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim, select
 from runtime.abi import DType
@@ -25,6 +25,8 @@ class Deformable(LoopOp):
     """Data [N, C, H, W], offsets [N, 2 * D * KH * KW, OH, OW], weights [OC, C / group, KH, KW]; D deformable groups."""
 
     elements = Elements.FLOAT
+    uniform = (0, 1, 2, 3)
+    single = True
 
     strides: tuple[int, ...] = ()
     pads_begin: tuple[int, ...] = ()
@@ -56,8 +58,10 @@ class Deformable(LoopOp):
     ) -> Sequence[Condition]:
         batch, channels, *sizes = x.shape
         points = w.shape[2] * w.shape[3] * self.deformable_group
-        places = self.windows(tuple(sizes), w.shape[2:]).counts
-        found = [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
+        kernels = self.windows(tuple(sizes), w.shape[2:])
+        places = kernels.counts
+        found = kernels.fitting()
+        found += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
         found += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
         if mask is not None:
             found += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
@@ -73,9 +77,10 @@ class Deformable(LoopOp):
             cast(found.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
             for a, (i, k) in enumerate(((oh, kh), (ow, kw)))
         ]
-        value = self._sampled(x, n, c, place[0], place[1])
+        pixels, copied = channels_last(x, "pixels", x.dtype.compute)
+        value = self._sampled(pixels, n, c, place[0], place[1])
         weight = value if mask is None else value * mask(n, point, oh, ow)
-        return Definition(columns, axes, weight), self._product(out, columns, w)
+        return copied, Definition(columns, axes, weight), self._product(out, columns, w)
 
     def _product(self, out: Buffer, columns: Buffer, w: Input) -> Definition:
         n, o, oh, ow = point = tuple(Var(name, e) for name, e in zip("nojm", out.shape, strict=True))
@@ -84,16 +89,16 @@ class Deformable(LoopOp):
         product = columns[n, first + ic, *ks, oh, ow] * w(o, ic, *ks)
         return Definition(out, point, reduce_over("add", (ic, *ks), product))
 
-    def _sampled(self, x: Input, n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
-        """data[n, c] at the point (y, z), between its four neighbours."""
-        height, width = (as_expr(e, DType.I64) for e in x.shape[2:])
+    def _sampled(self, x: Buffer, n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
+        """x[n, .., c] at the point (y, z), between its four neighbours."""
+        height, width = (as_expr(e, DType.I64) for e in x.shape[1:3])
         low = [prim("floor", v) for v in (y, z)]
         part = [v - f for v, f in zip((y, z), low, strict=True)]
         i, j = (cast(f, DType.I64) for f in low)
 
         def read(row: Expr, column: Expr) -> Expr:
             pairs = ((row, height), (column, width))
-            value = x(n, c, *(prim("max", prim("min", v, e - 1), 0) for v, e in pairs))
+            value: Expr = x[(n, *(prim("max", prim("min", v, e - 1), 0) for v, e in pairs), c)]
             if self.zero_outside:
                 for v, e in pairs:
                     value = select(prim("and", prim("ge", v, 0), prim("lt", v, e)), value, 0.0)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
-from aot.ir.types import Array, TensorType
+from aot.ir.types import Array, TensorType, simplify
 from aot.opset.bucketing import unravel
-from aot.opset.roi_pooling import between, bilinear, check_boxes, f32, whole_number
-from codegen.loops import Buffer, prim
+from aot.opset.roi_pooling import between, bilinear, check_boxes, f32, image_of, whole_number
+from codegen.loops import Buffer, as_expr, prim
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from runtime.errors import ShapeError
 
 
 @op("opset1")
@@ -25,6 +25,8 @@ class DeformablePSROIPooling(LoopOp):
     """
 
     elements = Elements.FLOAT
+    single = True
+    uniform = (0, 1, 2)
 
     output_dim: int = 0
     spatial_scale: float = 0.0
@@ -39,8 +41,6 @@ class DeformablePSROIPooling(LoopOp):
         check_boxes("DeformablePSROIPooling", x, rois)
         if offsets is not None and offsets.rank != 4:
             raise ShapeError(f"{self.type}: offsets must have rank 4, got {offsets.type}")
-        if offsets is not None and not isinstance(offsets.shape[1], int):
-            raise UnsupportedError(f"{self.type}: dimension 1 of the offsets must be known, got {offsets.type}")
         return TensorType(x.dtype, (rois.shape[0], self.output_dim, self.group_size, self.group_size))
 
     def conditions(self, x: Operand, rois: Operand, offsets: Operand | None = None) -> Sequence[Condition]:
@@ -51,6 +51,10 @@ class DeformablePSROIPooling(LoopOp):
         if offsets is not None:
             parts = (rois.shape[0], self.part_size, self.part_size)
             found += alike("offsets must fit boxes and parts", (offsets.shape[0], *offsets.shape[2:]), parts)
+            count = offsets.shape[1]
+            classes = prim("max", as_expr(count, DType.I64) // 2, 1)
+            rule = "offsets are two for each class, and classes have equally many channels"
+            found += [(simplify(classes * 2), count, rule), (simplify(self.output_dim % classes), 0, rule)]
         return found
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, offsets: Input | None = None) -> tuple[Work, ...]:
@@ -64,7 +68,7 @@ class DeformablePSROIPooling(LoopOp):
             corners = np.floor(box[1:] + 0.5) + np.array([0, 0, 1, 1])
             x0, y0, x1, y1 = corners * self.spatial_scale - 0.5
             size = np.maximum([y1 - y0, x1 - x0], 0.1)
-            for c, i, j in np.ndindex(*out.shape[1:]) if box[0] >= 0 else ():
+            for c, i, j in np.ndindex(*out.shape[1:]) if image_of(box[0], len(x)) >= 0 else ():
                 begin = np.array([y0, x0]) + np.array([i, j]) * size / n
                 if offsets is not None:
                     k = c // (self.output_dim // (offsets.shape[1] // 2))
@@ -98,7 +102,7 @@ def _deformed(
         from_y = var(top * op.spatial_scale - 0.5 + f32(i) * (size_y / float(n)), DType.F32)
         from_z = var(left * op.spatial_scale - 0.5 + f32(j) * (size_z / float(n)), DType.F32)
         if offsets is not None:
-            k = c // (op.output_dim // (offsets.shape[1] // 2))
+            k = c * (offsets.shape[1] // 2) // op.output_dim
             part = (i * op.part_size // n, j * op.part_size // n)
             from_y += offsets[(r, k * 2 + 1, *part)] * op.trans_std * size_y
             from_z += offsets[(r, k * 2, *part)] * op.trans_std * size_z

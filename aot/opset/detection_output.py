@@ -32,6 +32,7 @@ class Detection(LoopOp):
     """
 
     elements = Elements.FLOAT
+    uniform = (0, 1, 2, 3, 4)
 
     background_label_id: int = 0
     top_k: int = -1

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.boxes import greedy, overlap, sort_by_score
-from aot.opset.roi_align import Aligned, Sampling, pooled, sampled
+from aot.opset.roi_align import Aligned, Sampling, pooled, sampled, written
+from aot.opset.windows import channels_last
 from codegen.define import Definition
-from codegen.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
+from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -24,6 +26,7 @@ class ExperimentalDetectronTopKROIs(LoopOp):
     """The `max_rois` boxes of [R, 4] with the largest probabilities [R], best first; zeros if there are fewer."""
 
     elements = Elements.FLOAT
+    uniform = (0, 1)
 
     max_rois: int = 0
 
@@ -67,6 +70,8 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
     """
 
     elements = Elements.FLOAT
+    uniform = tuple(range(16))
+    single = True
 
     output_size: int = 0
     sampling_ratio: int = 0
@@ -93,19 +98,15 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
 
     def nest(self, outs: tuple[Buffer, ...], rois: Input, *levels: Input) -> tuple[Work, ...]:
         boxes, channels, height, width = outs[0].shape
-        works: list[Work] = []
-        r, c, h, w = axes = tuple(Var(name, n) for name, n in zip("rchw", outs[0].shape, strict=True))
-        level = self._level(rois, r, len(levels))
-        value: Expr = Const(0.0, DType.F32)
-        for n, features in enumerate(levels):
-            acc = dense(f"level{n}", boxes, height, width, channels, space=Space.ARENA)
-            works.append(pooled(acc, features.buffer, rois.buffer, None, (*features.shape, boxes), self._sampling(n)))
-            value = select(prim("eq", level, n), acc[r, h, w, c], value)
-        works.append(Definition(outs[0], axes, value))
+        acc = dense("acc", boxes, height, width, channels, space=Space.ARENA)
+        copies = [channels_last(f, f"level{n}", DType.F32) for n, f in enumerate(levels)]
+        held = tuple((pixels, self._sampling(n)) for n, (pixels, _) in enumerate(copies))
+        sums = pooled(acc, held, rois.buffer, None, partial(self._level, rois, len(levels)))
         i, k = copied = Var("i", rois.shape[0]), Var("k", 4)
-        return (*works, Definition(outs[1], copied, rois(i, k)))
+        features = (*(copy for _, copy in copies), sums, written(outs[0], acc))
+        return (*features, Definition(outs[1], copied, rois(i, k)))
 
-    def _level(self, rois: Input, r: Expr, count: int) -> Expr:
+    def _level(self, rois: Input, count: int, r: Expr) -> Expr:
         """The level of a box; `count` if it has no area."""
         area = (rois(r, 2) - rois(r, 0)) * (rois(r, 3) - rois(r, 1))
         size = prim("sqrt", prim("max", area, 0.0)) / CANONICAL
@@ -132,6 +133,7 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
     """
 
     elements = Elements.FLOAT
+    uniform = (0, 1, 2, 3)
 
     score_threshold: float = attr()
     nms_threshold: float = attr()

@@ -14,11 +14,12 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, op
+from aot.ir.op import Condition, DecomposedOp, Elements, Operand, Piece, ViewOp, op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.decomposition import narrowed, numbers, wide, widened
 from aot.opset.families import broadcast
-from runtime.errors import ShapeError, UnsupportedError
+from runtime.abi import DType
+from runtime.errors import ShapeError
 
 Labels = tuple[str, ...]
 
@@ -107,20 +108,36 @@ def _names(part: str, most: int, count: int) -> Labels:
 
 
 def diagonal(build: Builder, t: Term) -> Term:
-    """Two axes of one name become one: every (n + 1)th element of the two flattened."""
-    twice = [x for x in dict.fromkeys(t.labels) if t.labels.count(x) > 1]
-    for label in twice:
-        n = t.dim(label)
-        if t.labels.count(label) > 2 or not isinstance(n, int):
-            raise UnsupportedError(f"Einsum: a diagonal must be of two axes of a known size, got {''.join(t.labels)}")
-        pair_at = [i for i, x in enumerate(t.labels) if x == label]
-        others = [i for i, x in enumerate(t.labels) if x != label]
-        last = transposed(build, t.port, t.labels, [*others, *pair_at])
-        flat = build.Reshape(last, numbers(build, (*[0] * len(others), n * n)), special_zero=True)
-        start, stop, step = (numbers(build, (v,)) for v in (0, n * n, n + 1))
-        port = build.Slice(flat, start, stop, step, numbers(build, (len(others),)))
-        t = Term(port, (*(t.labels[i] for i in others), label))
+    """Axes of one name become one, two at a time."""
+    for label in dict.fromkeys(t.labels):
+        while t.labels.count(label) > 1:
+            first = t.labels.index(label)
+            second = t.labels.index(label, first + 1)
+            others = [i for i in range(len(t.labels)) if i not in (first, second)]
+            last = transposed(build, t.port, t.labels, [*others, first, second])
+            t = Term(build(Diagonal(), last), (*(t.labels[i] for i in others), label))
     return t
+
+
+@op()
+class Diagonal(ViewOp):
+    """out[.., i] = x[.., i, i]"""
+
+    def infer(self, x: Operand) -> TensorType:
+        *others, n, m = x.shape
+        if isinstance(n, int) and isinstance(m, int) and n != m:
+            raise ShapeError(f"Einsum: axes of a diagonal must be equal, got {n} and {m}")
+        return TensorType(x.dtype, (*others, n if isinstance(n, int) else m))
+
+    def conditions(self, x: Operand) -> list[Condition]:
+        return [(x.shape[-2], x.shape[-1], "axes of a diagonal must be equal")]
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
+        shape = outs[0].shape
+        return (Piece(0, (0,) * len(shape), shape, lambda *index: (*index, index[-1])),)
+
+    def reference(self, x: Array) -> Array:
+        return np.diagonal(x, 0, -2, -1).copy()
 
 
 def transposed(build: Builder, port: OutPort, labels: Labels, order: Sequence[int]) -> OutPort:
@@ -154,17 +171,20 @@ def pair(build: Builder, a: Term, b: Term, kept: set[str]) -> Term:
     m = merged(build, merged(build, left.port, start, len(rows)), start + 1, len(inner))
     n = merged(build, merged(build, right.port, start, len(inner)), start + 1, len(columns))
     product = build.MatMul(m, n)
-    dims = [_number(t.dim(x)) for t, names in ((a, rows), (b, columns)) for x in names]
     if len(rows) != 1 or len(columns) != 1:
-        if dims.count(-1) > 1:
-            raise UnsupportedError("Einsum: several axes of one side have sizes known only at run time")
-        product = build.Reshape(product, numbers(build, [*[0] * start, *dims]), special_zero=True)
+        sides = (left.port, range(start, start + len(rows))), (right.port, range(start + len(inner), len(right.labels)))
+        product = build.Reshape(product, joined(build, (product, range(start)), *sides), special_zero=False)
     return Term(product, (*batch, *rows, *columns))
 
 
-def _number(n: Dim) -> int:
-    """-1, what Reshape works out, where the size is known only at run time."""
-    return n if isinstance(n, int) else -1
+def joined(build: Builder, *parts: tuple[OutPort, Sequence[int]]) -> OutPort:
+    """A shape: the sizes of axes of ports."""
+    sizes = [port.shape[a] for port, axes in parts for a in axes]
+    if all(isinstance(n, int) for n in sizes):
+        return numbers(build, [n for n in sizes if isinstance(n, int)])
+    first = build.const(0, DType.I64)
+    given = [build.Gather(build.ShapeOf(port), numbers(build, axes), first) for port, axes in parts if axes]
+    return given[0] if len(given) == 1 else build.Concat(*given, axis=0)
 
 
 def _outer(build: Builder, a: Term, b: Term, batch: list[str], rows: list[str], columns: list[str]) -> Term:
@@ -183,9 +203,11 @@ def merged(build: Builder, port: OutPort, start: int, count: int) -> OutPort:
         return port
     if count == 0:
         return build.Unsqueeze(port, numbers(build, (start,)))
-    group = [_number(n) for n in port.shape[start : start + count]]
-    tail = [_number(n) for n in port.shape[start + count :]]
-    shape = [-1 if -1 in group else prod(group), *tail]
-    if shape.count(-1) > 1:
-        raise UnsupportedError("Einsum: several merged axes have sizes known only at run time")
-    return build.Reshape(port, numbers(build, [*[0] * start, *shape]), special_zero=True)
+    before, group, after = range(start), range(start, start + count), range(start + count, len(port.shape))
+    sizes = [n for n in port.shape if isinstance(n, int)]
+    if len(sizes) == len(port.shape):
+        known = (*sizes[:start], prod(sizes[start : start + count]), *sizes[start + count :])
+        return build.Reshape(port, numbers(build, known), special_zero=False)
+    total = build.ReduceProd(joined(build, (port, group)), numbers(build, (0,)), keep_dims=True)
+    lead, tail = ([joined(build, (port, axes))] if axes else [] for axes in (before, after))
+    return build.Reshape(port, build.Concat(*lead, total, *tail, axis=0), special_zero=False)

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aot.ir.op import Elements, op
-from aot.ir.types import Array
+from aot.ir.types import Array, dtype_of
+from aot.opset.conversion import converted
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Const, Expr, cast, prim, select
 from runtime.abi import DType
@@ -36,14 +37,14 @@ class Unary(Elementwise):
 
 @dataclass(frozen=True)
 class Real(Unary):
-    """`fn` of each element; integers go through f32 and are rounded to the nearest one."""
+    """`fn` of each element; integers go through f32 and are rounded to the nearest one, halves to even."""
 
     elements = Elements.NUMBER
 
     def scalar(self, x: Expr) -> Expr:
         if x.dtype.is_float:
             return self.real(x)
-        return cast(prim("round_away", self.real(cast(x, DType.F32))), x.dtype)
+        return cast(prim("round_even", self.real(cast(x, DType.F32))), x.dtype)
 
     def real(self, x: Expr) -> Expr:
         return prim(self.fn, x)
@@ -51,7 +52,7 @@ class Real(Unary):
     def reference(self, x: Array) -> Array:
         if x.dtype.kind not in "iu":
             return rounded_once(self.numpy, x)
-        return _away(rounded_once(self.numpy, x.astype(np.float32))).astype(x.dtype)
+        return converted(np.rint(rounded_once(self.numpy, x.astype(np.float32))), dtype_of(x))
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,6 @@ class ToInteger(Unary):
 
     def reference(self, x: Array) -> Array:
         return x.copy() if x.dtype.kind in "iu" else rounded_once(self.numpy, x)
-
-
-def _away(x: Array) -> Array:
-    return np.copysign(np.floor(np.abs(x.astype(np.float64)) + 0.5), x)
 
 
 def _each(function: Callable[[float], float]) -> ArrayFunction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import axis
-from aot.opset.gather import guarded, inside
+from aot.opset.gather import guarded
 from codegen.loops import Buffer, Const, Expr, Reduce, as_expr, cast, prim
 from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
@@ -30,6 +31,15 @@ class Bag(StrEnum):
 
 def _wide(x: Array) -> Array:
     return x.astype(np.float64) if x.dtype.kind in "fV" else x
+
+
+def _rows(table: Array, indices: Array) -> Array:
+    """For references: rows of the table in f64 or as integers; zeros for those that it does not have."""
+    valid = (indices >= 0) & (indices < len(table))
+    if not len(table):
+        return np.zeros((*indices.shape, *table.shape[1:]), _wide(table).dtype)
+    rows = _wide(table)[np.where(valid, indices, 0).astype(np.int64)]
+    return np.where(valid.reshape(valid.shape + (1,) * (table.ndim - 1)), rows, 0)
 
 
 def _paired(indices: Operand, *others: Operand | None) -> list[Condition]:
@@ -77,8 +87,7 @@ class PackedBags(ComputeOp):
         return element
 
     def reference(self, table: Array, indices: Array, weights: Array | None = None) -> Array:
-        places, valid = inside(indices, len(table))
-        rows = np.where(valid.reshape(valid.shape + (1,) * (table.ndim - 1)), _wide(table)[places], 0)
+        rows = _rows(table, indices)
         if weights is not None:
             rows = rows * weights.reshape(weights.shape + (1,) * (table.ndim - 1))
         return (rows.mean(1) if self.mean else rows.sum(1)).astype(table.dtype)
@@ -195,8 +204,8 @@ class OffsetBags(LoopOp):
     def reference(
         self, table: Array, indices: Array, offsets: Array, default: Array | None = None, weights: Array | None = None
     ) -> Array:
-        ends = [*(int(o) for o in offsets[1:]), len(indices)]
-        segments = [np.arange(int(a), b) for a, b in zip(offsets, ends, strict=True)]
+        starts = [max(0, min(int(o), len(indices))) for o in offsets]
+        segments = [np.arange(a, b) for a, b in pairwise([*starts, len(indices)])]
         return _summed(table, indices, segments, default, weights, self.mean)
 
 
@@ -207,11 +216,11 @@ def _summed(
     spare = -1 if default is None else int(default.reshape(-1)[0])
     for row, entries in zip(out, bags, strict=True):
         if len(entries):
-            rows = _wide(table)[indices[entries]]
+            rows = _rows(table, indices[entries])
             if weights is not None:
                 rows = rows * weights[entries].reshape((-1,) + (1,) * (table.ndim - 1))
             row[...] = rows.mean(0) if mean else rows.sum(0)
-        elif spare >= 0:
+        elif 0 <= spare < len(table):
             row[...] = table[spare]
     return out.astype(table.dtype)
 

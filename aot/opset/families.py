@@ -12,7 +12,7 @@ import numpy as np
 from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
 from codegen.index import bounds, normal
-from codegen.loops import Expr, Prim, Reduce, Var, as_expr, prim
+from codegen.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
 from codegen.loops import Operand as ExprLike
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -42,22 +42,37 @@ def _common(dims: Iterable[Dim], what: str) -> Dim:
         elif isinstance(found, int) or isinstance(d, int):
             found = found if isinstance(found, int) else d  # the other is equal or 1 at run time, which a rule checks
         elif isinstance(found, Var) or isinstance(d, Var):
-            found = simplify(prim("max", found, d))  # either may be 1
+            found = _either(as_expr(found, DType.I64), as_expr(d, DType.I64))
     return found
+
+
+def _either(a: Expr, b: Expr) -> Dim:
+    """The common size of dimensions of which each may be 1: the largest one, or 0 where one is empty."""
+    first, *rest = sorted(parts_of_common(a) | parts_of_common(b), key=dim_text)
+    least = most = first
+    for part in rest:
+        least, most = prim("min", least, part), prim("max", most, part)
+    if bounds(normal(least, {}))[0] >= 1:
+        return simplify(most)
+    return simplify(select(prim("eq", least, 0), 0, most))
 
 
 def may_stretch(n: Dim, m: Dim) -> bool:
     """Can a dimension `n` be 1 at run time, so that it stretches to `m`? One computed from another counts as equal."""
     if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
         return False
-    return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_max(m))
+    return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_common(m))
 
 
-def parts_of_max(m: Expr) -> frozenset[Expr]:
-    """The arguments of a maximum."""
-    if isinstance(m, Prim) and m.fn == "max":
-        return frozenset(p for a in m.args for p in parts_of_max(a))
-    return frozenset((m,))
+def parts_of_common(m: Expr) -> frozenset[Expr]:
+    """The dimensions that a common size is made of."""
+    match m:
+        case Prim("max", args):
+            return frozenset(p for a in args for p in parts_of_common(a))
+        case Prim("select", (Prim("eq", (_, Const(0))), Const(0), most)):
+            return parts_of_common(most)
+        case _:
+            return frozenset((m,))
 
 
 def stretched(index: ExprLike, n: Dim) -> ExprLike:

@@ -2,25 +2,30 @@
 
     n = r * m:   X[k1 + r * k2] = sum over b of w_m^(b k2) * ( w_n^(b k1) * sum over a of x[a * m + b] * w_r^(a k1) )
 
-A stage makes the inner part for all k1 and b, and leaves transforms of length m along b; digits that are done are kept
-in front: [.., done, n, .., 2] -> [.., done * r, m, .., 2]. Complex numbers are the innermost axis: real, imaginary.
+A stage makes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits that
+are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
 A length that only run time knows is factorised there: the same stages as loops.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from aot.ir.types import Array, Dim, Shape
-from aot.opset.bucketing import unravel, volume
+from aot.opset.blocks import ravel
+from aot.opset.bucketing import volume
+from aot.opset.butterflies import levels
 from codegen.define import Definition
-from codegen.loops import Buffer, Const, Expr, Reduce, Space, Stmt, Var, cast, dense, prim
-from codegen.script import Scripted, loops, parallel, unrolled, var
+from codegen.loops import Buffer, Const, Expr, Space, Stmt, Var, cast, dense, prim, select
+from codegen.script import Scripted, array, lanes, loops, parallel, unrolled, var
 from runtime.abi import DType
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)  # tried in this order
+WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes
+NARROW = 4  # neighbours from which on they are vectors
 Index = tuple[Expr, ...]
 
 
@@ -40,9 +45,20 @@ def radices(n: int) -> tuple[int, ...]:
     return tuple(found) if n == 1 else ()
 
 
+@dataclass(frozen=True)
+class Signal:
+    """Complex numbers in a shape that ends with 2: `at` gives the part, real or imaginary, that the last index says."""
+
+    shape: Shape
+    at: Callable[[Index], Expr]
+
+
 @dataclass
 class Transforms:
-    """Makes definitions, one after another; buffers between them are temporaries. `dtype`: f32 or f64."""
+    """Makes works, one after another; buffers between them are temporaries. `dtype`: f32 or f64.
+
+    A transform reads and writes planes [rows, 2, n, columns]: dimensions before and behind the axis are one each.
+    """
 
     dtype: DType
     works: list[Definition | tuple[Stmt, ...]] = field(default_factory=list[Definition | tuple[Stmt, ...]])
@@ -60,58 +76,53 @@ class Transforms:
         return dense(name, *shape, space=Space.TABLE, dtype=self.dtype, values=tuple(rounded.ravel().tolist()))
 
     def _rotations(self, name: str, turns: Array, scale: float = 1.0) -> Buffer:
-        """Table [out, in, q]: multiplies a complex number by scale * exp(2 pi i turns[q])."""
-        c, s = np.cos(2 * np.pi * turns) * scale, np.sin(2 * np.pi * turns) * scale
-        return self._table(name, np.array([[c, -s], [s, c]]), 2, 2, len(turns))
+        """Table [2, ..]: scale * exp(2 pi i turns)."""
+        angles = 2 * np.pi * turns
+        return self._table(name, np.stack([np.cos(angles), np.sin(angles)]) * scale, 2, *turns.shape)
 
     def define(self, out: Buffer, value: Expr, axes: tuple[Var, ...], index: Index) -> Buffer:
         self.works.append(Definition(out, axes, value, index))
         return out
 
-    def transform(self, x: Buffer, axis: int, inverse: bool) -> Buffer:
-        """The transform of x[.., n, .., 2] along `axis`, unscaled forwards, with 1 / n backwards."""
+    def transform(self, x: Signal, axis: int, inverse: bool) -> Signal:
+        """The transform along `axis`, unscaled forwards, with 1 / n backwards."""
         n = x.shape[axis]
-        if not isinstance(n, int):
-            return self._factorised(x, axis, n, inverse)
-        if n == 1:
+        if isinstance(n, int) and n == 1:
             return x
-        if factors := radices(n):
-            return self._mixed(x, axis, factors, inverse, 1 / n if inverse else 1.0)
-        return self._chirped(x, axis, n, inverse)
+        planes, before, after = self._planes(x, axis), x.shape[:axis], x.shape[axis + 1 : -1]
+        if not isinstance(n, int):
+            found = self._factorised(planes, n, inverse)
+        elif factors := radices(n):
+            found = self._mixed(planes, factors, inverse, 1 / n if inverse else 1.0)
+        else:
+            found = self._chirped(planes, n, inverse)
+        return Signal(x.shape, lambda i: found[ravel(i[:axis], before), i[-1], i[axis], ravel(i[axis + 1 : -1], after)])
 
-    def _factorised(self, x: Buffer, axis: int, n: Expr, inverse: bool) -> Buffer:
+    def _planes(self, x: Signal, axis: int) -> Buffer:
+        before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 : -1]
+        axes, index = indices(x.shape)
+        at = (ravel(index[:axis], before), index[-1], index[axis], ravel(index[axis + 1 : -1], after))
+        return self.define(self.buffer(volume(before), 2, n, volume(after)), x.at(index), axes, at)
+
+    def _factorised(self, x: Buffer, n: Expr, inverse: bool) -> Buffer:
         turns, work = dense("turns", n, 2, space=Space.ARENA, dtype=self.dtype), self.buffer(2, *x.shape)
         self.works.append(_turns(turns, n, 2 * np.pi * (1 if inverse else -1)))
         out = self.buffer(*x.shape)
-        self.works.append(_stages(out, x, work, turns, axis, inverse))
+        self.works.append(_stages(out, x, work, turns, inverse))
         return out
 
-    def _mixed(self, x: Buffer, axis: int, factors: tuple[int, ...], inverse: bool, scale: float) -> Buffer:
-        done, rest = 1, int(np.prod(factors))
+    def _mixed(self, x: Buffer, factors: tuple[int, ...], inverse: bool, scale: float) -> Buffer:
+        done, rest, sign = 1, int(np.prod(factors)), 1 if inverse else -1
         for r in factors:
-            x = self._stage(x, axis, r, (done, rest), inverse, scale if r == rest else 1.0)
-            done, rest = done * r, rest // r
+            m = rest // r
+            turns = sign * np.outer(np.arange(r), np.arange(m)) / rest
+            table = self._rotations(f"w{rest}_{r}_{int(inverse)}", turns) if m > 1 else None
+            out = self.buffer(*x.shape)
+            self.works.append(_stage(out, x, table, (r, m, done), sign, scale if m == 1 else 1.0))
+            x, done, rest = out, done * r, m
         return x
 
-    def _stage(self, x: Buffer, axis: int, r: int, sizes: tuple[int, int], inverse: bool, scale: float) -> Buffer:
-        """The first stage has no digits that are done, the last one leaves none to do."""
-        done, n = sizes
-        m = n // r
-        before, after = x.shape[:axis], x.shape[axis + (1 if done == 1 else 2) : -1]
-        out = self.buffer(*before, done * r, *((m,) if m > 1 else ()), *after, 2)
-        turn = np.arange(n) / n * (1 if inverse else -1)
-        table = self._rotations(f"w{n}_{int(inverse)}{'' if scale == 1.0 else 's'}", turn, scale)
-        outer, first = indices(before)
-        inner, last = indices(after, "e")
-        k1, s, b, c = Var("k", r), Var("s", done), Var("b", m), Var("c", 2)
-        a, part = Var("a", r), Var("p", 2)
-        t = a * m + b if m > 1 else a
-        body = x[(*first, *((s,) if done > 1 else ()), t, *last, part)] * table[c, part, k1 * t % n]
-        axes = (*outer, k1, *((s,) if done > 1 else ()), *((b,) if m > 1 else ()), *inner, c)
-        target = (*first, k1 * done + s if done > 1 else k1, *((b,) if m > 1 else ()), *last, c)
-        return self.define(out, Reduce("add", (a, part), body), axes, target)
-
-    def _chirped(self, x: Buffer, axis: int, n: int, inverse: bool) -> Buffer:
+    def _chirped(self, x: Buffer, n: int, inverse: bool) -> Buffer:
         """Bluestein: with k t = (k^2 + t^2 - (k - t)^2) / 2 the sum is a convolution, made by longer transforms."""
         size = 1 << (2 * n - 2).bit_length()
         sign = 1 if inverse else -1
@@ -121,27 +132,99 @@ class Transforms:
         kernel[size - n + 1 :] = kernel[1:n][::-1]
         product = np.fft.fft(kernel)
         name = f"{n}_{int(inverse)}"
-        chirp = self._rotations(f"c{name}", sign * square)
+        chirp = self._rotations(f"c{name}", sign * np.pad(square, (0, size - n)))
         last = self._rotations(f"l{name}", sign * square, 1 / n if inverse else 1.0)
-        weights = np.array([[product.real, -product.imag], [product.imag, product.real]])
-        spectrum = self._table(f"s{name}", weights, 2, 2, size)
-        long = self._times(x, axis, chirp, n, size)
+        spectrum = self._table(f"s{name}", np.stack([product.real, product.imag]), 2, size)
+        long = self._times(x, chirp, n, size)
         factors = radices(size)
-        turned = self._times(self._mixed(long, axis, factors, False, 1.0), axis, spectrum, size, size)
-        back = self._mixed(turned, axis, factors, True, 1 / size)
-        return self._times(back, axis, last, n, n)
+        turned = self._times(self._mixed(long, factors, False, 1.0), spectrum, size, size)
+        back = self._mixed(turned, factors, True, 1 / size)
+        return self._times(back, last, n, n)
 
-    def _times(self, x: Buffer, axis: int, table: Buffer, known: int, size: int) -> Buffer:
-        """x * table along `axis`: the first `known` elements, then zeros up to `size`."""
-        out = self.buffer(*x.shape[:axis], size, *x.shape[axis + 1 :])
-        outer, first = indices(x.shape[:axis])
-        inner, last = indices(x.shape[axis + 1 : -1], "e")
-        t, c = Var("t", size), Var("c", 2)
-        parts = [x[(*first, t, *last, p)] * table[c, p, t] for p in (0, 1)]
-        value = parts[0] + parts[1]
+    def _times(self, x: Buffer, table: Buffer, known: int, size: int) -> Buffer:
+        """x * table: the first `known` numbers, then zeros up to `size`."""
+        out = self.buffer(x.shape[0], 2, size, x.shape[3])
+        axes, (o, c, t, e) = indices(out.shape)
+        real = x[o, 0, t, e] * table[0, t] - x[o, 1, t, e] * table[1, t]
+        value = select(prim("eq", c, 0), real, x[o, 0, t, e] * table[1, t] + x[o, 1, t, e] * table[0, t])
         if known < size:
             value = prim("within", t, known, value, 0.0)
-        return self.define(out, value, (*outer, t, *inner, c), (*first, t, *last, c))
+        return self.define(out, value, axes, (o, c, t, e))
+
+
+@loops
+def _stage(out: Scripted, x: Scripted, table: Scripted, sizes: tuple[int, int, int], sign: int, scale: float) -> None:
+    """out[(b r + k) done + s] = rotation(k b) * sum over a of x[(a m + b) done + s] exp(sign 2 pi i a k / r)"""
+    _, m, done = sizes
+    rows, _, _, columns = x.shape
+    run = done * columns
+    if not isinstance(run, int) or run >= NARROW:
+        width = min(run, WIDTH) if isinstance(run, int) else WIDTH
+        for item in parallel(rows * m):
+            o = item // m
+            b = item % m
+            for part in range(run // width):
+                _butterflies(out, x, table, (o, b, part * width), (0, 1, width), (sizes, sign, scale))
+            if isinstance(run, int):
+                if run % width:
+                    rest = (0, 1, run % width)
+                    _butterflies(out, x, table, (o, b, run - run % width), rest, (sizes, sign, scale))
+            else:
+                for q in range(run - run % width, run):
+                    _butterflies(out, x, table, (o, b, q), (0, 1, 1), (sizes, sign, scale))
+    else:
+        width = min(m, WIDTH)
+        for item in parallel(rows * (m // width)):
+            o = item // (m // width)
+            b = item % (m // width) * width
+            for q in range(run):
+                _butterflies(out, x, table, (o, b, q), (1, 0, width), (sizes, sign, scale))
+        if m % width:
+            for o in parallel(rows):
+                for q in range(run):
+                    _butterflies(out, x, table, (o, m - m % width, q), (1, 0, m % width), (sizes, sign, scale))
+
+
+@loops
+def _butterflies(
+    out: Scripted, x: Scripted, table: Scripted, place: Scripted, way: tuple[int, int, int], stage: Scripted
+) -> None:
+    """Transforms of r numbers each, side by side.
+
+    `place`: row, b and neighbour of the first; `way`: what the next one adds to b and to the neighbour, how many.
+    """
+    o, first, neighbour = place
+    along, beside, width = way
+    (r, m, done), sign, scale = stage
+    columns = x.shape[3]
+    one = array(r, 2, width, dtype=x.dtype)
+    two = array(r, 2, width, dtype=x.dtype)
+    for v in lanes(width):
+        b = first + v * along
+        q = neighbour + v * beside
+        for a in tuple(range(r)):
+            for p in (0, 1):
+                one[a, p, v] = x[o, p, (m * a + b) * done + q // columns, q % columns]
+        read, write = one, two
+        for level in levels(r, sign):
+            for k, pair in enumerate(level.apply([(read[a, 0, v], read[a, 1, v]) for a in tuple(range(r))])):
+                write[k, 0, v] = pair[0]
+                write[k, 1, v] = pair[1]
+            read, write = write, read
+        for k in tuple(range(r)):
+            for p in (0, 1):
+                out[o, p, (b * r + k) * done + q // columns, q % columns] = _rotated(
+                    (read[k, 0, v], read[k, 1, v]), table, (k, b), p, scale
+                )
+
+
+def _rotated(z: tuple[Expr, Expr], table: Buffer | None, at: tuple[int, Expr], part: int, scale: float) -> Expr:
+    """Part of z * rotation[at] * scale; without a rotation where there is no table, or it is 1."""
+    k, b = at
+    if table is None or not k:
+        return z[part] if scale == 1.0 else z[part] * scale
+    cosine, sine = table[0, k, b], table[1, k, b]
+    return z[0] * cosine - z[1] * sine if part == 0 else z[0] * sine + z[1] * cosine
 
 
 @loops
@@ -154,16 +237,15 @@ def _turns(table: Scripted, n: Scripted, circle: float) -> None:
 
 
 @loops
-def _stages(out: Scripted, x: Scripted, work: Scripted, turns: Scripted, axis: int, inverse: bool) -> None:
+def _stages(out: Scripted, x: Scripted, work: Scripted, turns: Scripted, inverse: bool) -> None:
     """work[side] holds [done, rest] along the axis; a stage turns it into [done * r, rest / r] on the other side."""
-    n = x.shape[axis]
-    others = (*x.shape[:axis], *x.shape[axis + 1 : -1])
-    for o in parallel(volume(others)):
-        at = unravel(o, others)
-        before, after = at[:axis], at[axis:]
+    rows, _, n, columns = x.shape
+    for item in parallel(rows * columns):
+        o = item // columns
+        e = item % columns
         for t in range(n):
             for c in unrolled(2):
-                work[(0, *before, t, *after, c)] = x[(*before, t, *after, c)]
+                work[0, o, c, t, e] = x[o, c, t, e]
         side = var(0, DType.I64)
         done = var(1, DType.I64)
         rest = var(n, DType.I64)
@@ -180,17 +262,17 @@ def _stages(out: Scripted, x: Scripted, work: Scripted, turns: Scripted, axis: i
                         for a in range(r):
                             t = a * m + b
                             turn = k * t * done % n
-                            u = work[(side, *before, s * rest + t, *after, 0)]
-                            v = work[(side, *before, s * rest + t, *after, 1)]
+                            u = work[side, o, 0, s * rest + t, e]
+                            v = work[side, o, 1, s * rest + t, e]
                             real += u * turns[turn, 0] - v * turns[turn, 1]
                             imaginary += u * turns[turn, 1] + v * turns[turn, 0]
                         place = (k * done + s) * m + b
-                        work[(1 - side, *before, place, *after, 0)] = real
-                        work[(1 - side, *before, place, *after, 1)] = imaginary
+                        work[1 - side, o, 0, place, e] = real
+                        work[1 - side, o, 1, place, e] = imaginary
             done = done * r
             rest = m
             side = 1 - side
         scale = 1.0 / cast(n, x.dtype) if inverse else 1.0
         for t in range(n):
             for c in unrolled(2):
-                out[(*before, t, *after, c)] = work[(side, *before, t, *after, c)] * scale
+                out[o, c, t, e] = work[side, o, c, t, e] * scale

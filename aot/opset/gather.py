@@ -15,8 +15,8 @@ from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.opset.bucketing import unravel, volume
 from aot.opset.families import has_symbols
-from codegen.loops import Buffer, Expr, as_expr, cast, prim, select
-from codegen.script import Scripted, loops, parallel, var
+from codegen.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
+from codegen.script import Scripted, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
@@ -83,6 +83,8 @@ class Gathering(ComputeOp):
 
     def _places(self, data: Operand, indices: Operand, axis: Operand) -> tuple[int, int]:
         """The axis and the number of batch dimensions, counted from the front."""
+        if not data.rank:
+            raise ShapeError(f"Gather: data must have dimensions, got {data.type}")
         along = axis_of(axis.ints("Gather: axis")[0], data.rank, "Gather")
         shared = self.shared + indices.rank if self.shared < 0 else self.shared
         if not 0 <= shared <= min(along, indices.rank):
@@ -257,6 +259,9 @@ class GatherTree(LoopOp):
     def infer(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> TensorType:
         if steps.rank != 3 or parents.rank != 3:
             raise ShapeError(f"GatherTree: inputs must have rank 3, got {steps.rank} and {parents.rank}")
+        if any(o.dtype is not steps.dtype for o in (parents, lengths, end)):
+            given = ", ".join(o.dtype.value for o in (steps, parents, lengths, end))
+            raise ShapeError(f"GatherTree: element types differ: {given}")
         return steps.type
 
     def conditions(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> Sequence[Condition]:
@@ -267,7 +272,8 @@ class GatherTree(LoopOp):
         self, outs: tuple[Buffer, ...], steps: Input, parents: Input, lengths: Input, end: Input
     ) -> tuple[Work, ...]:
         stop = end(*[0] * end.rank)
-        return (_trace(outs[0], steps.buffer, parents.buffer, lengths.buffer, stop, steps.shape),)
+        state = dense("state", *steps.shape[1:], space=Space.ARENA, dtype=DType.I64)
+        return (_trace(outs[0], steps.buffer, parents.buffer, lengths.buffer, stop, state),)
 
     def reference(self, steps: Array, parents: Array, lengths: Array, end: Array) -> Array:
         stop = end.reshape(-1)[0]
@@ -275,34 +281,46 @@ class GatherTree(LoopOp):
         times, batches, beams = steps.shape
         for b, beam in np.ndindex(batches, beams):
             parent = beam
-            for t in reversed(range(min(times, int(lengths[b])))):
+            for t in reversed(range(_within(lengths[b], times))):
                 out[t, b, beam] = steps[t, b, parent]
-                parent = min(max(int(parents[t, b, parent]), 0), beams - 1)
+                parent = _within(parents[t, b, parent], beams - 1)
             ended = np.flatnonzero(out[:, b, beam] == stop)
             out[ended[0] if ended.size else times :, b, beam] = stop
         return out
 
 
+def _within(number: Array, most: int) -> int:
+    """A number as an integer in 0..most; NaN is 0."""
+    return int(np.clip(np.nan_to_num(number), 0, most))
+
+
 @loops
 def _trace(
-    out: Scripted, steps: Scripted, parents: Scripted, lengths: Scripted, stop: Scripted, shape: Scripted
+    out: Scripted, steps: Scripted, parents: Scripted, lengths: Scripted, stop: Scripted, state: Scripted
 ) -> None:
-    for o in parallel(volume(shape[1:])):
-        b, beam = unravel(o, shape[1:])
-        last: Scripted = prim("max", prim("min", cast(lengths[b], DType.I64), shape[0]), 0)
-        for t in range(last, shape[0]):
-            out[t, b, beam] = stop
-        parent = var(beam, DType.I64)
+    """All beams of a row together, step by step; `state`: which beam each came from, then whether it has ended."""
+    times, batches, beams = out.shape
+    for b in parallel(batches):
+        last: Scripted = prim("max", prim("min", cast(lengths[b], DType.I64), times), 0)
+        for beam in range(beams):
+            state[b, beam] = beam
         for back in range(last):
             t = last - 1 - back
-            out[t, b, beam] = steps[t, b, parent]
-            parent = prim("max", prim("min", cast(parents[t, b, parent], DType.I64), shape[2] - 1), 0)
-        ended = var(0, DType.I64)
+            for beam in range(beams):
+                parent = state[b, beam]
+                out[t, b, beam] = steps[t, b, parent]
+                state[b, beam] = prim("max", prim("min", cast(parents[t, b, parent], DType.I64), beams - 1), 0)
+        for beam in range(beams):
+            state[b, beam] = 0
         for t in range(last):
-            if ended == 1:
+            for beam in range(beams):
+                if state[b, beam] == 1:
+                    out[t, b, beam] = stop
+                elif out[t, b, beam] == stop:
+                    state[b, beam] = 1
+        for t in range(last, times):
+            for beam in range(beams):
                 out[t, b, beam] = stop
-            elif out[t, b, beam] == stop:
-                ended = 1
 
 
 class NegativeIndices(StrEnum):

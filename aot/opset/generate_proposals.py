@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,14 +11,14 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from aot.opset.boxes import greedy, keep_apart, sort_by_score
-from aot.opset.proposal import LOG_LIMIT, moved_array, moved_corners, overlapping, within
+from aot.opset.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
+from aot.opset.proposal import LOG_LIMIT, corners, moved_array, moved_corners, within
 from aot.opset.selection import at_most
 from aot.opset.slicing import Prefix
-from codegen.loops import Buffer, Space, dense
+from codegen.loops import Buffer, Expr, Space, dense, prim
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from runtime.errors import ShapeError
 
 
 @op("opset9")
@@ -29,6 +30,7 @@ class GenerateProposals(DecomposedOp):
     """
 
     elements = Elements.FLOAT
+    uniform = (0, 1, 2, 3)
 
     min_size: float = 0.0
     nms_threshold: float = 0.0
@@ -61,6 +63,7 @@ class GenerateProposalsWithin(LoopOp):
     """As GenerateProposals, with room for all boxes that there may be; the last output is how many there are."""
 
     elements = Elements.FLOAT
+    single = True
 
     min_size: float = 0.0
     nms_threshold: float = 0.0
@@ -83,9 +86,7 @@ class GenerateProposalsWithin(LoopOp):
         if (images.rank, anchors.rank, deltas.rank, scores.rank) != (2, 4, 4, 4):
             given = f"{images.type}, {anchors.type}, {deltas.type}, {scores.type}"
             raise ShapeError(f"GenerateProposals: inputs of rank 2, 4, 4, 4, got {given}")
-        if not isinstance(images.shape[1], int):
-            raise UnsupportedError(f"GenerateProposals: the numbers of an image must be known, got {images.type}")
-        if images.shape[1] not in (3, 4):
+        if isinstance(images.shape[1], int) and images.shape[1] not in (3, 4):
             raise ShapeError(f"GenerateProposals: images have 3 or 4 numbers, got {images.type}")
         n, a, h, w = scores.shape
         rows = n * self.most(a * h * w)
@@ -100,7 +101,9 @@ class GenerateProposalsWithin(LoopOp):
         n, a, h, w = scores.shape
         wanted = ((images, (n,), "images"), (anchors, (h, w, a, 4), "anchors"), (deltas, (n, a * 4, h, w), "deltas"))
         rows = [(x.shape, sizes, f"sizes of {what} must be as scores say") for x, sizes, what in wanted]
-        return [(p, q, rule) for shape, sizes, rule in rows for p, q in zip(shape, sizes, strict=False)]
+        least = prim("max", prim("min", images.shape[1], 4), 3)
+        alike = [(p, q, rule) for shape, sizes, rule in rows for p, q in zip(shape, sizes, strict=False)]
+        return [*alike, (images.shape[1], least, "images have 3 or 4 numbers")]
 
     def nest(
         self, outs: tuple[Buffer, ...], images: Input, anchors: Input, deltas: Input, scores: Input
@@ -111,9 +114,10 @@ class GenerateProposalsWithin(LoopOp):
         marks = dense("marks", n, count, space=Space.ARENA)
         order = dense("order", n, count, space=Space.ARENA, dtype=DType.I64)
         kept = dense("kept", n, count, space=Space.ARENA, dtype=DType.I64)
+        held = room_for(4, self.most(count), n)
         return (
             _move(boxes, marks, images.buffer, anchors.buffer, deltas.buffer, scores.buffer, self),
-            _keep(boxes, marks, images.buffer, order, kept, outs[2], self),
+            _keep(boxes, marks, images.buffer, order, held, kept, outs[2], self),
             _give(outs, boxes, marks, kept),
         )
 
@@ -164,24 +168,24 @@ def _move(
 
 @loops
 def _keep(
-    boxes: Scripted, marks: Scripted, images: Scripted, order: Scripted, kept: Scripted, numbers: Scripted,
-    op: Scripted,
+    boxes: Scripted, marks: Scripted, images: Scripted, order: Scripted, held: Scripted, kept: Scripted,
+    numbers: Scripted, op: Scripted,
 ) -> None:  # fmt: skip
     """The best boxes of each image, without those that are too small, and without those that overlap a better one."""
     for n in parallel(marks.shape[0]):
         for m in range(marks.shape[1]):
             order[n, m] = m
-        sort_by_score(order, marks, (n,), marks.shape[1], (n,))
         least = [images[n, images.shape[1] - 1] * op.min_size, images[n, 2] * op.min_size]
-        found = var(0, DType.I64)
-        for m in range(min(marks.shape[1], op.pre_nms_count)):
-            here = order[n, m]
-            size = [boxes[n, here, k + 2] - boxes[n, here, k] + op.offset for k in (0, 1)]
-            if size[0] >= least[0] and size[1] >= least[1]:
-                order[n, found] = here
-                found += 1
-        measure = (overlapping, (boxes, n, op.offset))
-        keep_apart(order, kept, numbers, (n,), (found, op.post_nms_count), measure, op.nms_threshold, op.nms_eta)
+        span = (marks.shape[1], at_most(marks.shape[1], max(op.pre_nms_count, 0)), op.post_nms_count)
+        measure = Measure(partial(corners, boxes, n), partial(overlap, offset=op.offset), held)
+        ranking, fits = Ranking(order, (n,), marks, (n,)), partial(_is_large, boxes, n, least, op.offset)
+        keep_apart(ranking, kept, numbers, span, measure, op.nms_threshold, op.nms_eta, fits)
+
+
+def _is_large(boxes: Buffer, n: Expr, least: Sequence[Expr], offset: float, i: Expr) -> Expr:
+    """Is box i at least so wide and high?"""
+    sizes = [boxes[n, i, k + 2] - boxes[n, i, k] + offset for k in (0, 1)]
+    return prim("and", *(prim("ge", size, limit) for size, limit in zip(sizes, least, strict=True)))
 
 
 @loops

@@ -33,9 +33,7 @@ class Sequence(ComputeOp):
             found = up if isinstance(step, int) and step > 0 else down
             found = found if isinstance(step, int) else select(prim("gt", step, 0), up, down)
             return prim("max", found, 0) if any(map(may_be_negative, (start, stop, step))) else found
-        start, stop, step = (_number(o.known("Range: start, stop and step"), dtype) for o in numbers)
-        if step == 0:
-            raise ShapeError("Range: step must not be 0")
+        start, stop, step = _numbers(dtype, *(o.known("Range: start, stop and step") for o in numbers))
         if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
             return max(-((start - stop) // step), 0)
         return max(math.ceil((stop - start) / step), 0)
@@ -53,7 +51,7 @@ class Sequence(ComputeOp):
         return None if has_symbols(*operands) else super().fold(*operands)
 
     def made(self, dtype: DType, start: Array, stop: Array, step: Array) -> Array:
-        first, end, by = (_number(x, dtype) for x in (start, stop, step))
+        first, end, by = _numbers(dtype, start, stop, step)
         count = max(math.ceil((end - first) / by), 0)
         wide = np.int64 if not dtype.is_float else np.float64
         return (wide(first) + np.arange(count, dtype=wide) * wide(by)).astype(numpy_dtype(dtype))
@@ -63,9 +61,15 @@ def _count(gap: Dim, step: Dim) -> Expr:
     return as_expr(gap + (step - 1), DType.I64) // step
 
 
-def _number(x: Array, dtype: DType) -> float | int:
-    value = x.reshape(-1)[0].item()
-    return float(value) if dtype.is_float else int(value)
+def _numbers(dtype: DType, *inputs: Array) -> list[float | int]:
+    """Start, stop and step; ShapeError where no count follows from them."""
+    given: list[float | int] = [x.reshape(-1)[0].item() for x in inputs]
+    if not all(map(math.isfinite, given)):
+        raise ShapeError(f"Range: start, stop and step must be finite, got {', '.join(map(str, given))}")
+    found = [float(value) if dtype.is_float else int(value) for value in given]
+    if found[-1] == 0:
+        raise ShapeError("Range: step must not be 0")
+    return found
 
 
 @op("opset1", type="Range")

@@ -7,13 +7,16 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, alike, op
-from aot.ir.types import Array, Dim, TensorType
-from codegen.loops import Expr, as_expr, cast, prim, select
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.types import Array, Dim, Shape, TensorType
+from aot.opset.windows import channels_last
+from codegen.define import Definition
+from codegen.loops import Buffer, Expr, Var, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
 CUBIC = -0.75  # the `a` of Keys' cubic convolution
+MANY = 8  # channels from which on they are vectors
 FAR = 1e9  # places beyond are outside of any image; sums with them stay exact integers
 
 Pixel = Callable[[Expr, Expr], Expr]
@@ -34,7 +37,7 @@ class Outside(StrEnum):
 
 
 @op("opset9")
-class GridSample(ComputeOp):
+class GridSample(LoopOp):
     """out[n, c, i, j] = image[n, c] at (y, x) = (grid[n, i, j, 1], grid[n, i, j, 0]), where -1 and 1 are its ends.
 
     The ends are the outer edges of the outermost pixels, or with `align_corners` their centres.
@@ -55,20 +58,35 @@ class GridSample(ComputeOp):
     def conditions(self, image: Operand, grid: Operand) -> Sequence[Condition]:
         return alike("batches must be equal, places are 2 numbers", (grid.shape[0], grid.shape[3]), (image.shape[0], 2))
 
-    def compute(self, out: TensorType, image: Input, grid: Input) -> Element:
-        height, width = image.shape[2], image.shape[3]
+    def nest(self, outs: tuple[Buffer, ...], image: Input, grid: Input) -> tuple[Work, ...]:
+        n, c, i, j = axes = tuple(Var(name, extent) for name, extent in zip("ncij", outs[0].shape, strict=True))
+        pixels, works = image.buffer, tuple[Work, ...]()
+        rows = self._gathers_rows(image.shape, grid.shape)
+        if rows:
+            pixels, copied = channels_last(image, "pixels", image.dtype)
+            works = (copied,)
 
-        def element(n: Expr, c: Expr, i: Expr, j: Expr) -> Expr:
-            x, y = self._place(grid(n, i, j, 0), width), self._place(grid(n, i, j, 1), height)
+        x, y = self._place(grid(n, i, j, 0), image.shape[3]), self._place(grid(n, i, j, 1), image.shape[2])
 
-            def pixel(row: Expr, column: Expr) -> Expr:
-                return self._pixel(image, (n, c), row, column)
+        def read(row: Expr, column: Expr) -> Expr:
+            return pixels[(n, row, column, c) if rows else (n, c, row, column)]
 
-            if self.mode is SampleMode.NEAREST:
-                return pixel(_index(prim("round_even", y)), _index(prim("round_even", x)))
-            return cast(_weighted(y, x, self.mode is SampleMode.BICUBIC, pixel), out.dtype)
+        def pixel(row: Expr, column: Expr) -> Expr:
+            return self._pixel(read, image.shape[2:], row, column)
 
-        return element
+        if self.mode is SampleMode.NEAREST:
+            value = pixel(_index(prim("round_even", y)), _index(prim("round_even", x)))
+        else:
+            value = cast(_weighted(y, x, self.mode is SampleMode.BICUBIC, pixel), outs[0].dtype)
+        return (*works, Definition(outs[0], axes, value))
+
+    def _gathers_rows(self, image: Shape, grid: Shape) -> bool:
+        """Are there channels for vectors, and so many places that a copy with channels last pays?"""
+        _, channels, height, width = image
+        taps = {SampleMode.NEAREST: 1, SampleMode.BILINEAR: 4, SampleMode.BICUBIC: 16}[self.mode]
+        size, places = height * width, grid[1] * grid[2] * taps
+        small = not (isinstance(size, int) and isinstance(places, int)) or size <= places
+        return isinstance(channels, int) and channels >= MANY and small
 
     def _place(self, coordinate: Expr, extent: Dim) -> Expr:
         """From -1..1 to pixels."""
@@ -77,18 +95,18 @@ class GridSample(ComputeOp):
         found = corner / 2.0
         return prim("min", prim("max", found, -FAR), FAR)
 
-    def _pixel(self, image: Input, at: tuple[Expr, Expr], row: Expr, column: Expr) -> Expr:
-        height, width = image.shape[2], image.shape[3]
+    def _pixel(self, read: Pixel, extents: Shape, row: Expr, column: Expr) -> Expr:
+        height, width = extents
         if self.padding_mode is not Outside.ZEROS:
             row, column = self._inside(row, height), self._inside(column, width)
         sizes = ((row, height), (column, width))
         within = [prim("lt", cast(i, DType.U64), cast(as_expr(n, DType.I64), DType.U64)) for i, n in sizes]
         if not all(isinstance(n, int) and n for _, n in sizes):  # there may be no pixel to read
             outside = select(prim("and", *within), as_expr(0, DType.I64), 1)
-            return prim("within", outside, 1, image(*at, row, column), 0)
+            return prim("within", outside, 1, read(row, column), 0)
         if self.padding_mode is not Outside.ZEROS:
-            return image(*at, row, column)
-        value = image(*at, *(prim("max", prim("min", i, n - 1), 0) for i, n in sizes))
+            return read(row, column)
+        value = read(*(prim("max", prim("min", i, n - 1), 0) for i, n in sizes))
         return select(prim("and", *within), value, as_expr(0, value.dtype))
 
     def _inside(self, i: Expr, n: Dim) -> Expr:

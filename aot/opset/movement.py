@@ -8,12 +8,30 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, alike, axis_of, op
-from aot.ir.types import Array, Dim, TensorType, dim_text
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import ComputeOp, Condition, DecomposedOp, Element, Input, Operand, Piece, ViewOp, alike, axis_of, op
+from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.index_maps import permuted, same, shifted, whole
-from codegen.loops import Const, Expr, cast, prim, select
+from aot.opset.shape import volume
+from codegen.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+
+def _is(k: Dim, place: int) -> Expr:
+    """1 where k is `place`, else 0."""
+    return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
+
+
+def _chosen(shape: Shape, k: Dim) -> Dim:
+    """shape[k]"""
+    if isinstance(k, int):
+        return shape[k]
+    found = as_expr(shape[0], DType.I64)
+    for d, n in enumerate(shape[1:], 1):
+        found = select(prim("eq", k, d), n, found)
+    return simplify(found)
 
 
 @op("opset1")
@@ -21,17 +39,37 @@ class Transpose(ViewOp):
     """Dimension k of the output is dimension order[k] of the input; an empty order reverses."""
 
     def infer(self, x: Operand, order: Operand) -> TensorType:
-        return TensorType(x.dtype, tuple(x.shape[k] for k in self._order(x, order)))
+        return TensorType(x.dtype, tuple(_chosen(x.shape, k) for k in self._order(x, order)))
 
     @staticmethod
-    def _order(x: Operand, order: Operand) -> tuple[int, ...]:
-        found = order.ints("Transpose: order") or tuple(reversed(range(x.rank)))
-        if sorted(found) != list(range(x.rank)):
-            raise ShapeError(f"Transpose: order is a permutation of {x.rank} dimensions, got {list(found)}")
+    def _order(x: Operand, order: Operand) -> tuple[Dim, ...]:
+        found = order.dims("Transpose: order") or tuple(reversed(range(x.rank)))
+        known = [k for k in found if isinstance(k, int)]
+        if len(found) != x.rank or len({*known}.intersection(range(x.rank))) != len(known):
+            got = [dim_text(k) for k in found]
+            raise ShapeError(f"Transpose: order is a permutation of {x.rank} dimensions, got {got}")
         return found
 
+    def conditions(self, x: Operand, order: Operand) -> Sequence[Condition]:
+        """An order that run time tells names each dimension once, so that there are as many elements as before."""
+        places = self._order(x, order)
+        if all(isinstance(k, int) for k in places):
+            return ()
+        named = [sum((_is(k, d) for k in places), start=Const(0)) for d in range(x.rank)]
+        rule = f"order must be a permutation of {x.rank} dimensions"
+        return [*((n, 1, rule) for n in named), (volume(self.infer(x, order).shape), volume(x.shape), rule)]
+
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, order: Operand) -> tuple[Piece, ...]:
-        return (whole(outs[0], permuted(self._order(x, order))),)
+        places = self._order(x, order)
+        known = [k for k in places if isinstance(k, int)]
+        if len(known) == len(places):
+            return (whole(outs[0], permuted(known)),)
+
+        def index(*at: Expr) -> tuple[Expr, ...]:
+            turns = range(x.rank)
+            return tuple(sum((_is(places[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
+
+        return (whole(outs[0], index),)
 
     def reference(self, x: Array, order: Array) -> Array:
         return x.transpose([int(k) for k in order.reshape(-1)] if order.size else None)
@@ -190,6 +228,8 @@ class ReverseSequence(ComputeOp):
     seq_axis: int = 1
 
     def infer(self, x: Operand, lengths: Operand) -> TensorType:
+        if lengths.rank != 1:
+            raise ShapeError(f"ReverseSequence: lengths must have rank 1, got {lengths.type}")
         axis_of(self.batch_axis, x.rank, "ReverseSequence")
         axis_of(self.seq_axis, x.rank, "ReverseSequence")
         return x.type
@@ -202,42 +242,101 @@ class ReverseSequence(ComputeOp):
         batch, seq = axis_of(self.batch_axis, x.rank, self.type), axis_of(self.seq_axis, x.rank, self.type)
 
         def element(*at: Expr) -> Expr:
-            length = cast(lengths(at[batch]), DType.I64)
-            turned = select(prim("lt", at[seq], length), length - 1 - at[seq], at[seq])
-            inside = prim("min", prim("max", turned, 0), x.shape[seq] - 1)
-            return x(*(inside if k == seq else i for k, i in enumerate(at)))
+            length = prim("min", cast(lengths(at[batch]), DType.I64), x.shape[seq])
+            place = select(prim("lt", at[seq], length), length - 1 - at[seq], at[seq])
+            return x(*(place if k == seq else i for k, i in enumerate(at)))
 
         return element
 
     def reference(self, x: Array, lengths: Array) -> Array:
         out = x.copy()
         moved = np.moveaxis(out, (self.batch_axis, self.seq_axis), (0, 1))
-        for b, n in enumerate(lengths.reshape(-1)):
+        for b, n in enumerate(np.clip(lengths.reshape(-1), 0, moved.shape[1])):
             moved[b, : int(n)] = moved[b, : int(n)][::-1].copy()
         return out
 
 
 @op("opset7")
-class Roll(ComputeOp):
+class Roll(DecomposedOp):
     """Cyclic shift along the given axes; shifts of one axis add up."""
 
     def infer(self, x: Operand, shift: Operand, axes: Operand) -> TensorType:
+        where = self._axes(x, axes)
+        if shift.rank > 1 or (shift.rank and differs(shift.shape[0], len(where)) and differs(shift.shape[0], 1)):
+            raise ShapeError(f"Roll: one shift, or one for each of {len(where)} axes, got {shift.type}")
         return x.type
 
-    def compute(self, out: TensorType, x: Input, shift: Input, axes: Input) -> Element:
-        where = [axis_of(a, x.rank, "Roll") for a in axes.operand().ints("Roll: axes")]
+    @staticmethod
+    def _axes(x: Operand, axes: Operand) -> list[int]:
+        return [axis_of(a, x.rank, "Roll") for a in axes.ints("Roll: axes")]
+
+    def decompose(self, build: Builder, x: OutPort, shift: OutPort, axes: OutPort) -> OutPort:
+        where = self._axes(Operand(x.type), Operand(axes.type, axes.value))
+        if shift.value is None:
+            return build(RolledAt(tuple(where)), x, shift)
+        by = [int(s) for s in shift.value.reshape(-1)]
+        shifts = [0] * x.type.rank
+        for k, s in zip(where, by * len(where) if len(by) == 1 else by, strict=True):
+            shifts[k] += s
+        if not any(shifts):
+            return x
+        return build(Rolled(tuple(shifts)), x)
+
+    def reference(self, x: Array, shift: Array, axes: Array) -> Array:
+        where = tuple(int(a) for a in axes.reshape(-1))
+        by = [int(s) for s in shift.reshape(-1)]
+        return np.roll(x, tuple(by * len(where) if len(by) == 1 else by), where)
+
+
+@op()
+class Rolled(ViewOp):
+    """Cyclic shift of each dimension by `shifts`: what wraps along the last one are two parts."""
+
+    shifts: tuple[int, ...] = ()
+
+    def infer(self, x: Operand) -> TensorType:
+        return x.type
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
+        (*_, last), extent = self.shifts, x.shape[-1]
+        moved = last % extent if not isinstance(extent, int) or extent else 0
+
+        def part(start: Dim, count: Dim, by: Dim) -> Piece:
+            def index(*at: Expr) -> tuple[Expr, ...]:
+                outer = zip(at[:-1], self.shifts, x.shape, strict=False)
+                return (*((i - s) % n if s else i for i, s, n in outer), at[-1] + by)
+
+            return Piece(0, (*[0] * (x.rank - 1), start), (*x.shape[:-1], count), index)
+
+        if isinstance(moved, int) and not moved:
+            return (part(0, extent, 0),)
+        return part(0, moved, extent - moved), part(moved, extent - moved, 0)
+
+    def reference(self, x: Array) -> Array:
+        return np.roll(x, self.shifts, tuple(range(x.ndim)))
+
+
+@op()
+class RolledAt(ComputeOp):
+    """Cyclic shift along axes, by what data say: one number for all, or one for each."""
+
+    axes: tuple[int, ...] = ()
+
+    def infer(self, x: Operand, shift: Operand) -> TensorType:
+        return x.type
+
+    def compute(self, out: TensorType, x: Input, shift: Input) -> Element:
         single = shift.rank == 0 or shift.shape == (1,)
 
         def element(*at: Expr) -> Expr:
             found = list(at)
-            for n, k in enumerate(where):
+            for n, k in enumerate(self.axes):
                 by = shift(*([] if shift.rank == 0 else [Const(0 if single else n)]))
                 found[k] = (found[k] - cast(by, DType.I64)) % x.shape[k]
             return x(*found)
 
         return element
 
-    def reference(self, x: Array, shift: Array, axes: Array) -> Array:
-        where = tuple(int(a) for a in axes.reshape(-1))
+    def reference(self, x: Array, shift: Array) -> Array:
         by = [int(s) for s in shift.reshape(-1)]
-        return np.roll(x, tuple(by * len(where) if len(by) == 1 else by), where)
+        return np.roll(x, tuple(by * len(self.axes) if len(by) == 1 else by), self.axes)

@@ -77,8 +77,6 @@ class Unique(DecomposedOp):
     Outputs: they, sorted or by first place; where each is first; which one each of x is; how often each is there.
     """
 
-    elements = Elements.NUMBER
-
     sorted: bool = True
     index_element_type: DType = DType.I64
     count_element_type: DType = DType.I64
@@ -92,6 +90,9 @@ class Unique(DecomposedOp):
         return cut, TensorType(first.dtype, (count,)), inverse, TensorType(counts.dtype, (count,))
 
     def decompose(self, build: Builder, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort, ...]:
+        if x.type.dtype is DType.BOOL:
+            found = build.node(self, build.Convert(x, destination_type=DType.U8), axis, outputs=4).out_ports()
+            return build.Convert(found[0], destination_type=DType.BOOL), found[1], found[2], found[3]
         form = UniqueWithin(self.sorted, self.index_element_type, self.count_element_type)
         rows, first, inverse, counts, number = build.node(form, x, axis, outputs=5).out_ports().values()
         along = _along(x.type.rank, None if axis is None else Operand(axis.type, axis.value))

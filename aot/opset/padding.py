@@ -7,8 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
-from aot.ir.op import ComputeOp, Element, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Input, Operand, at_most_equal, op
 from aot.ir.types import Array, Dim, TensorType
 from codegen.loops import Expr, as_expr, cast, prim, select
 from runtime.abi import DType
@@ -39,8 +38,8 @@ class Pad(ComputeOp):
         room = {PadMode.REFLECT: -1, PadMode.SYMMETRIC: 0}.get(self.pad_mode)
         for n, a, b in zip(x.shape, low, high, strict=True):
             for count in (a, b):
-                if room is not None and isinstance(n, int) and isinstance(count, int) and count > n + room:
-                    limit = f"at most {n + room} elements of dimension {n}"
+                if room is not None and isinstance(n, int) and isinstance(count, int) and count > max(n + room, 0):
+                    limit = f"at most {max(n + room, 0)} elements of dimension {n}"
                     raise ShapeError(f"Pad: {self.pad_mode} takes {limit}, got {count}")
 
     def compute(self, out: TensorType, x: Input, begins: Input, ends: Input, value: Input | None = None) -> Element:
@@ -81,17 +80,23 @@ class Pad(ComputeOp):
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
         x, begins, ends = operands[:3]
-        room = {PadMode.REFLECT: -1, PadMode.SYMMETRIC: 0}.get(self.pad_mode)
-        if room is None or x is None or begins is None or ends is None:
+        if self.pad_mode is PadMode.CONSTANT or x is None or begins is None or ends is None:
             return ()
         counts = zip((*x.shape, *x.shape), (*begins.dims("Pad: pads_begin"), *ends.dims("Pad: pads_end")), strict=True)
-        unknown = [(as_expr(c, DType.I64), n) for n, c in counts if may_be_negative(c) and not isinstance(c, int)]
+        wanted = [(n, c) for n, c in counts if not isinstance(c, int) or c > 0]
+        if self.pad_mode is PadMode.EDGE:
+            rule = "there is an edge to be repeated"
+            return [at_most_equal(rule, 1 if isinstance(c, int) else prim("min", c, 1), n) for n, c in wanted]
+        room = -1 if self.pad_mode is PadMode.REFLECT else 0
         rule = f"{self.pad_mode} takes no more than the data have"
-        return [(prim("min", c, n + room), c, rule) for c, n in unknown]
+        most = [(n + room, c) if not isinstance(n, int) else (max(n + room, 0), c) for n, c in wanted]
+        return [(prim("min", as_expr(c, DType.I64), m), c, rule) for m, c in most]
 
     def reference(self, x: Array, begins: Array, ends: Array, value: Array | None = None) -> Array:
         low, high = [int(a) for a in begins.reshape(-1)], [int(a) for a in ends.reshape(-1)]
         widths = [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)]
+        if not x.ndim:
+            return x
         if self.pad_mode is PadMode.CONSTANT:
             fill = 0 if value is None else np.asarray(value).reshape(-1)[0].astype(x.dtype)
             wide: Array = np.pad(x, widths, constant_values=fill)

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Op, Operand, Work, attr, axis_of, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Op, Operand, Work, attr, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.windows import AutoPad, Rounding, Windows, kernel_axes, pad_spatial, reduce_over, windows
 from codegen.define import Definition, identity
@@ -38,6 +38,9 @@ class Pool(Op):
         return windows(
             self.type, shape[2:], self.kernel, self.strides, dilations, pads, self.auto_pad, self.rounding_type
         )
+
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return self.windows(x.shape).fitting()
 
     def pooled(self, x: Operand) -> TensorType:
         return TensorType(x.dtype, (*x.shape[:2], *self.windows(x.shape).counts))

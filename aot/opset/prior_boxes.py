@@ -271,7 +271,7 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
                 i, j, p, k = index
             upright = prim("eq", k % 2, 1)
             middle = (_number(select(upright, i, j)) + 0.5) * select(upright, *strides)
-            return priors(p, k) + middle
+            return priors(p, k) + cast(middle, out.dtype.compute)
 
         return element
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import log
 
 import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
 from aot.ir.types import Array, Dim, TensorType, simplify
-from aot.opset.boxes import greedy, keep_apart, overlap, sort_by_score
+from aot.opset.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
 from codegen.loops import Buffer, Expr, Space, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel
 from runtime.abi import DType
@@ -32,21 +33,21 @@ class _Search:
 
 
 @loops
-def _search(boxes: Scripted, scores: Scripted, order: Scripted, kept: Scripted, counts: Scripted, s: Scripted) -> None:
+def _search(
+    boxes: Scripted, scores: Scripted, order: Scripted, held: Scripted, kept: Scripted, counts: Scripted, s: Scripted
+) -> None:
     """kept[image, 0..count - 1]: the best boxes that do not overlap better ones."""
     for n in parallel(s.images):
         for m in range(s.boxes):
             order[n, m] = m
-        sort_by_score(order, scores, (n,), s.boxes, (n,))
-        span = (min(s.boxes, s.most), s.keep)
-        keep_apart(order, kept, counts, (n,), span, (overlapping, (boxes, n, s.offset)), s.threshold)
+        span = (s.boxes, min(s.boxes, s.most), s.keep)
+        measure = Measure(partial(corners, boxes, n), partial(overlap, offset=s.offset), held)
+        keep_apart(Ranking(order, (n,), scores, (n,)), kept, counts, span, measure, s.threshold)
 
 
-def overlapping(boxes: Scripted, a: Expr, b: Expr) -> Scripted:
-    """`boxes`: they, the image, and what widths and heights get added."""
-    held, n, offset = boxes
-    first, second = (tuple(held[n, i, c] for c in (1, 0, 3, 2)) for i in (a, b))
-    return overlap(first, second, offset)
+def corners(boxes: Buffer, n: Expr, i: Expr) -> tuple[Expr, ...]:
+    """(y0, x0, y1, x1)"""
+    return tuple(boxes[n, i, c] for c in (1, 0, 3, 2))
 
 
 def _temporaries(s: _Search) -> tuple[Buffer, ...]:
@@ -54,6 +55,7 @@ def _temporaries(s: _Search) -> tuple[Buffer, ...]:
         dense("boxes", s.images, s.boxes, 4, space=Space.ARENA),
         dense("scores", s.images, s.boxes, space=Space.ARENA),
         dense("order", s.images, s.boxes, space=Space.ARENA, dtype=DType.I64),
+        room_for(4, s.keep, s.images),
         dense("kept", s.images, s.keep, space=Space.ARENA, dtype=DType.I64),
         dense("counts", s.images, space=Space.ARENA, dtype=DType.I64),
     )
@@ -94,6 +96,8 @@ class Proposals(LoopOp):
     """
 
     elements = Elements.FLOAT
+    uniform = (0, 1, 2)
+    single = True
 
     base_size: int = 0
     pre_nms_topn: int = 0
@@ -150,7 +154,7 @@ class Proposals(LoopOp):
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, deltas: Input, image: Input) -> tuple[Work, ...]:
         s = self.search(x)
-        boxes, scores, order, kept, counts = _temporaries(s)
+        boxes, scores, order, held, kept, counts = _temporaries(s)
         values = tuple(float(v) for v in self.anchors().astype(np.float32).ravel())
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = 4 if image.shape[-1] == 4 else 3
@@ -159,7 +163,7 @@ class Proposals(LoopOp):
         results = (chosen, rest[0] if rest else None)
         return (
             _enumerate(boxes, scores, x.buffer, deltas.buffer, anchors, size, x.shape, self),
-            _search(boxes, scores, order, kept, counts, s),
+            _search(boxes, scores, order, held, kept, counts, s),
             _retrieve(results, boxes, scores, kept, counts, size, s, self),
         )
 
@@ -294,6 +298,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
     """
 
     elements = Elements.FLOAT
+    uniform = (0, 1, 2, 3)
 
     min_size: float = 0.0
     nms_threshold: float = 0.0
@@ -328,7 +333,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         return (
             _refine(boxes, marks, anchors.buffer, deltas.buffer, scores.buffer, size, scores.shape, self.min_size),
             _search(*temporaries, s),
-            _fill(*outs, boxes, marks, *rest[1:], s),
+            _fill(*outs, boxes, marks, *rest[2:], s),
         )
 
     def reference(self, image: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:

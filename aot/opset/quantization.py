@@ -13,7 +13,7 @@ from aot.opset.elementwise_binary import START_AXIS, AutoBroadcast, read_aligned
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Expr, prim, select
 from runtime.abi import DType
-from runtime.errors import ShapeError
+from runtime.errors import ShapeError, UnsupportedError
 
 
 @op("opset1")
@@ -86,6 +86,8 @@ class FakeConvert(Elementwise):
     destination_type: Float8 = Float8.F8E4M3
 
     def infer(self, x: Operand, scale: Operand, shift: Operand | None = None) -> TensorType:
+        if x.dtype is DType.F64:
+            raise UnsupportedError("FakeConvert: elements must be f32, f16 or bf16, got f64")
         found = super().infer(x, scale, *([] if shift is None else [shift]))
         if found.rank != x.rank:
             raise ShapeError(f"FakeConvert: scale must broadcast to {x.type}, got {scale.type}")

@@ -95,27 +95,23 @@ class RandomUniform(LoopOp):
 
 # ---- Philox: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011
 
+WORD = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
 def _philox(block: Expr, key: int, counter: int) -> tuple[Expr, ...]:
-    """The four words of block number `block`."""
+    """The four words of block number `block`; in between they are the low halves of 64 bits, which products need."""
     number = cast(block, U64)
-    n0, n1 = cast(number, U32), cast(prim("shr", number, 32), U32)
-    c0, c1 = (Const((counter >> s) & 0xFFFFFFFF, U32) for s in (0, 32))
+    n0, n1 = prim("and", number, WORD), prim("shr", number, 32)
+    c0, c1 = (Const((counter >> s) & WORD, U64) for s in (0, 32))
     for turn in range(10):
-        k0, k1 = (((key >> s) + turn * w) & 0xFFFFFFFF for s, w in zip((0, 32), _WEYL, strict=True))
-        low0, high0 = _product(n0, _MULTIPLIERS[0])
-        low1, high1 = _product(c0, _MULTIPLIERS[1])
-        n0, n1 = prim("xor", prim("xor", high1, n1), k0), low1
-        c0, c1 = prim("xor", prim("xor", high0, c1), k1), low0
-    return n0, n1, c0, c1
-
-
-def _product(a: Expr, factor: int) -> tuple[Expr, Expr]:
-    wide = cast(a, U64) * factor
-    return cast(wide, U32), cast(prim("shr", wide, 32), U32)
+        k0, k1 = (((key >> s) + turn * w) & WORD for s, w in zip((0, 32), _WEYL, strict=True))
+        wide = (n0 * _MULTIPLIERS[0], c0 * _MULTIPLIERS[1])
+        high, low = [prim("shr", w, 32) for w in wide], [prim("and", w, WORD) for w in wide]
+        n0, n1 = prim("xor", prim("xor", high[1], n1), k0), low[1]
+        c0, c1 = prim("xor", prim("xor", high[0], c1), k1), low[0]
+    return tuple(cast(word, U32) for word in (n0, n1, c0, c1))
 
 
 @loops

@@ -112,7 +112,7 @@ def recur(
 ) -> list[Array]:
     """For references: outputs and last states, one step after another."""
     batch, steps = a.shape[:2]
-    ends = np.full(batch, steps) if lengths is None else lengths.astype(np.int64)
+    ends = np.full(batch, steps) if lengths is None else np.clip(lengths.astype(np.int64), 0, steps)
     rows: Array = np.array(range(batch))
     y = np.zeros((batch, steps, layer.hidden_size))
     states = [wide(s) for s in states]

@@ -49,6 +49,7 @@ class Directed(Recurrent, ABC):
             raise ShapeError(f"{self.type}: sequence lengths are one integer for each sequence, got {lengths.type}")
         for p in parts:
             self.expect("directions", p.shape[0], count)
+        self.expect("number of sequence lengths", lengths.shape[0], x.shape[0])
         state = TensorType(x.dtype, (x.shape[0], count, self.hidden_size))
         return TensorType(x.dtype, (x.shape[0], count, x.shape[1], self.hidden_size)), *[state] * states
 
@@ -184,7 +185,7 @@ class LSTMSequence(Directed, LSTM, DecomposedOp):
     def infer(
         self, x: Operand, h: Operand, c: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
-        self.check_weights(x, h, w, r, b, 4)
+        self.check_weights(x, h, w, r, b, 4, c)
         return self.types(x, 2, lengths, w, r, b)
 
     def decompose(

@@ -61,19 +61,41 @@ class Recurrent(Op, ABC):
         if isinstance(found, int) and isinstance(wanted, int) and found != wanted:
             raise ShapeError(f"{self.type}: {what} must be {dim_text(wanted)}, got {dim_text(found)}")
 
-    def check_weights(self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None, bias_gates: int) -> None:
+    def next_state(self, state: Operand) -> TensorType:
+        """A state keeps its batch, so that a loop carries it on as it is."""
+        return TensorType(state.dtype, (state.shape[0], self.hidden_size))
+
+    def check_weights(
+        self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None, bias_gates: int,
+        c: Operand | None = None,
+    ) -> None:  # fmt: skip
         """The last axes of everything; the axis of directions may stand before."""
         size = self.hidden_size
         if size < 1:
             raise ShapeError(f"{self.type}: hidden_size must be positive, got {size}")
+        given = [o for o in (x, h, w, r, b, c) if o is not None]
+        if any(o.rank != x.rank - (o is b) for o in given) or any(o.dtype is not x.dtype for o in given):
+            rule = "data, state and weights have one rank and element type, biases a dimension less"
+            raise ShapeError(f"{self.type}: {rule}, got {', '.join(str(o.type) for o in given)}")
         self.functions()
-        self.expect("hidden state", h.shape[-1], size)
+        for state in (h,) if c is None else (h, c):
+            self.expect("batch of a state", state.shape[0], x.shape[0])
+            self.expect("elements of a state", state.shape[-1], size)
         self.expect("rows of W", w.shape[-2], self.gates * size)
         self.expect("columns of W", w.shape[-1], x.shape[-1])
         self.expect("rows of R", r.shape[-2], self.gates * size)
         self.expect("columns of R", r.shape[-1], size)
         if b is not None:
             self.expect("length of B", b.shape[-1], bias_gates * size)
+
+
+def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
+    """[B, I] with the batch of a state by name too, where only run time knows that they are equal."""
+    if port.shape[0] == state.shape[0]:
+        return port
+    sizes = ((state, 0), (port, 1))
+    parts = [build.Gather(build.ShapeOf(p), numbers(build, (k,)), numbers(build, (0,))) for p, k in sizes]
+    return build.Reshape(port, build.Concat(*parts, axis=0), special_zero=False)
 
 
 def product(build: Builder, x: OutPort, w: OutPort, bias: OutPort | None) -> OutPort:
@@ -144,6 +166,11 @@ class LSTM(Recurrent):
     gates: ClassVar[int] = 4
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh", "tanh")
 
+    @staticmethod
+    def inputs(build: Builder, x: OutPort, h: OutPort, w: OutPort, b: OutPort | None) -> OutPort:
+        """What the input gives to the gates."""
+        return product(build, with_batch_of(build, x, h), w, None if b is None else widened(build, b))
+
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:
         h, c = states
         f, g, _ = self.bounded()
@@ -158,14 +185,14 @@ class RNNCell(RNN, DecomposedOp):
 
     def infer(self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None = None) -> TensorType:
         self.check_weights(x, h, w, r, b, 1)
-        return TensorType(x.dtype, (x.shape[0], self.hidden_size))
+        return self.next_state(h)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None
     ) -> OutPort:
         dtype = x.type.dtype
         x, h, w, r = (widened(build, p) for p in (x, h, w, r))
-        a = product(build, x, w, None if b is None else widened(build, b))
+        a = product(build, with_batch_of(build, x, h), w, None if b is None else widened(build, b))
         (f,) = self.bounded()
         return narrowed(build, f.graph(build, product(build, h, r, a)), dtype)
 
@@ -179,7 +206,7 @@ class GRUCell(GRU, DecomposedOp):
 
     def infer(self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None = None) -> TensorType:
         self.check_weights(x, h, w, r, b, self.bias_gates)
-        return TensorType(x.dtype, (x.shape[0], self.hidden_size))
+        return self.next_state(h)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None
@@ -188,7 +215,7 @@ class GRUCell(GRU, DecomposedOp):
         x, h, w, r = (widened(build, p) for p in (x, h, w, r))
         bias, inner_bias = gru_biases(build, self, None if b is None else widened(build, b))
         f, g = self.bounded()
-        a_zr, a_n = sections(build, product(build, x, w, bias), (2 * n, n), 1)
+        a_zr, a_n = sections(build, product(build, with_batch_of(build, x, h), w, bias), (2 * n, n), 1)
         r_zr, r_n = sections(build, r, (2 * n, n), 0)
         z, reset = split(build, f.graph(build, product(build, h, r_zr, a_zr)), 2, 1)
         if self.linear_before_reset:
@@ -220,23 +247,22 @@ class LSTMCell_4(LSTM, DecomposedOp):
     def infer(
         self, x: Operand, h: Operand, c: Operand, w: Operand, r: Operand, b: Operand | None = None
     ) -> tuple[TensorType, TensorType]:
-        self.check_weights(x, h, w, r, b, 4)
-        self.expect("cell state", c.shape[-1], self.hidden_size)
-        state = TensorType(x.dtype, (x.shape[0], self.hidden_size))
-        return state, state
+        self.check_weights(x, h, w, r, b, 4, c)
+        return self.next_state(h), self.next_state(c)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, c: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None
     ) -> tuple[OutPort, OutPort]:
         dtype = x.type.dtype
         x, h, c, w, r = (widened(build, p) for p in (x, h, c, w, r))
-        total = product(build, h, r, product(build, x, w, None if b is None else widened(build, b)))
+        last = with_batch_of(build, c, h)
+        total = product(build, h, r, self.inputs(build, x, h, w, b))
         f, g, _ = self.bounded()
         forget, update, cell, out = split(build, total, 4, 1)
-        kept = build.Multiply(f.graph(build, forget), c)
+        kept = build.Multiply(f.graph(build, forget), last)
         new = build.Add(kept, build.Multiply(f.graph(build, update), g.graph(build, cell)))
         state = build.Multiply(f.graph(build, out), self.functions()[2].graph(build, new))
-        return narrowed(build, state, dtype), narrowed(build, new, dtype)
+        return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 
     def reference(
         self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array | None = None
@@ -272,11 +298,10 @@ class LSTMCell_1(LSTM, DecomposedOp):
         b: Operand | None = None,
         p: Operand | None = None,
     ) -> tuple[TensorType, TensorType]:
-        self.check_weights(x, h, w, r, b, 4)
+        self.check_weights(x, h, w, r, b, 4, c)
         if p is not None:
             self.expect("length of P", p.shape[0], 3 * self.hidden_size)
-        state = TensorType(x.dtype, (x.shape[0], self.hidden_size))
-        return state, state
+        return self.next_state(h), self.next_state(c)
 
     def decompose(
         self,
@@ -291,7 +316,8 @@ class LSTMCell_1(LSTM, DecomposedOp):
     ) -> tuple[OutPort, OutPort]:
         dtype = x.type.dtype
         x, h, c, w, r = (widened(build, q) for q in (x, h, c, w, r))
-        total = product(build, h, r, product(build, x, w, None if b is None else widened(build, b)))
+        last = with_batch_of(build, c, h)
+        total = product(build, h, r, self.inputs(build, x, h, w, b))
         gate = dict(zip(self.weights_format.value, split(build, total, 4, 1), strict=True))
         peep = {} if p is None else dict(zip("iof", split(build, widened(build, p), 3, 0), strict=True))
         f, g, _ = self.bounded()
@@ -300,11 +326,11 @@ class LSTMCell_1(LSTM, DecomposedOp):
             value = build.Add(gate[name], build.Multiply(state, peep[name])) if peep else gate[name]
             return f.graph(build, value)
 
-        forget = opened("f", c)
-        update = build.Subtract(build.const(1.0, forget.type.dtype), forget) if self.input_forget else opened("i", c)
-        new = build.Add(build.Multiply(forget, c), build.Multiply(update, g.graph(build, gate["c"])))
+        forget = opened("f", last)
+        update = build.Subtract(build.const(1.0, forget.type.dtype), forget) if self.input_forget else opened("i", last)
+        new = build.Add(build.Multiply(forget, last), build.Multiply(update, g.graph(build, gate["c"])))
         state = build.Multiply(opened("o", new), self.functions()[2].graph(build, new))
-        return narrowed(build, state, dtype), narrowed(build, new, dtype)
+        return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 
     def reference(
         self,

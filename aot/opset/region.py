@@ -8,6 +8,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
 from aot.ir.types import Array, Dim, TensorType
+from aot.opset.decomposition import numbers
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -66,12 +67,11 @@ class RegionYolo(DecomposedOp):
         if not self.do_softmax or self.axis % 4 == self.end_axis % 4:
             return joined
         first, last = self.axis % 4, self.end_axis % 4
-        target = [*([0] * first), -1, *(self._kept(x, k) for k in range(last + 1, 4))]
-        return build.Reshape(joined, build.const(target, DType.I64), special_zero=True)
-
-    @staticmethod
-    def _kept(x: OutPort, axis: int) -> int:
-        return TensorType(x.type.dtype, (x.shape[axis],)).static_shape[0]
+        target = numbers(build, [*([0] * first), -1])
+        if last < 3:
+            kept = build.Gather(build.ShapeOf(x), numbers(build, range(last + 1, 4)), numbers(build, [0]))
+            target = build.Concat(target, kept, axis=0)
+        return build.Reshape(joined, target, special_zero=True)
 
     def reference(self, x: Array) -> Array:
         wide = x.astype(np.float64).reshape(len(x), self.regions, self.coords + self.classes + 1, *x.shape[2:])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, op
+from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, at_most_equal, op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.index_maps import whole
 from aot.opset.resize_weights import Coordinates, Mode, Rounding, applied, coordinates, cubic, linear, nearest
@@ -106,6 +106,13 @@ class Resampling:
             up, down = self.ratio(k) or (1, 1)
             shape[a] = wanted[k] if wanted is not None else simplify(shape[a] * up // down)
         return TensorType(x.dtype, tuple(shape))
+
+    def conditions(self, x: Operand, sizes: Operand | None = None) -> list[Condition]:
+        """Elements are made of elements; with scales there are none where there were none."""
+        wanted = () if sizes is None or self.scales else sizes.dims(f"{type(self).__name__}: sizes")
+        some = [min(m, 1) if isinstance(m, int) else prim("min", m, 1) for m in wanted]
+        pairs = zip(some, self.axes, strict=False)
+        return [at_most_equal("an axis that is stretched has elements", m, x.shape[a]) for m, a in pairs]
 
     def ratio(self, k: int) -> tuple[int, int] | None:
         return (self.scales[2 * k], self.scales[2 * k + 1]) if self.scales else None

@@ -15,11 +15,16 @@ import numpy as np
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel
+from aot.opset.windows import channels_last
 from codegen.define import Definition
 from codegen.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
-from codegen.script import Scripted, loops, parallel, var
+from codegen.script import LANES, Scripted, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+
+MOST = 4 * LANES  # channels whose vectors are written out
+PICTURES = 4  # a cell has no more samples along an axis than so many pictures have pixels
 
 
 class Pooling(StrEnum):
@@ -82,53 +87,90 @@ def _between(at: Scripted, extent: Scripted) -> Scripted:
 
 
 @loops
-def _samples(size: Scripted, ratio: int) -> Scripted:
+def _samples(size: Scripted, extent: Scripted, ratio: int) -> Scripted:
     whole: Scripted = cast(prim("ceil", size), DType.I64)
-    return ratio if ratio else max(whole, 0)
+    return ratio if ratio else min(max(whole, 0), extent * PICTURES)
 
 
 @loops
-def pooled(acc: Scripted, x: Scripted, rois: Scripted, batches: Scripted, shape: Scripted, s: Scripted) -> None:
-    """acc[roi, cell, channel] from all samples of the cell; shape: of the image, then the number of boxes."""
-    images, channels, height, width, boxes = shape
-    cells_h, cells_w = s.cells
+def pooled(acc: Scripted, levels: Scripted, rois: Scripted, batches: Scripted, level: Scripted) -> None:
+    """acc[roi, cell, channel] from all samples of the cell.
+
+    `levels`: images [N, H, W, C] and how each is sampled; `level(r)`: the one that box r lies on, none if it is another
+    number.
+    """
+    boxes, cells_h, cells_w, channels = acc.shape
     for item in parallel(boxes * cells_h * cells_w):
-        r, cell_h, cell_w = unravel(item, (boxes, cells_h, cells_w))
-        roi = _Roi(rois, r)
-        batch = 0 if batches is None else max(min(cast(batches[r], DType.I64), images - 1), 0)
-        begin_y, begin_x, full_h, full_w = s.box(roi)
-        box_h = var(full_h, DType.F32)
-        box_w = var(full_w, DType.F32)
-        if s.least is not None:
-            box_h = max(box_h, s.least)
-            box_w = max(box_w, s.least)
-        bin_h = box_h / float(cells_h)
-        bin_w = box_w / float(cells_w)
-        count_h = _samples(bin_h, s.ratio)
-        count_w = _samples(bin_w, s.ratio)
-        step_h = bin_h / cast(count_h, DType.F32)
-        step_w = bin_w / cast(count_w, DType.F32)
-        angle = (roi(4) if s.clockwise else 0.0 - roi(4)) if s.rotated else 0.0
-        turn = (0.0 - prim("sin", angle), prim("cos", angle)) if s.rotated else (0.0, 1.0)
-        many = cast(max(count_h * count_w, 1), DType.F32)
+        cell = unravel(item, (boxes, cells_h, cells_w))
         for c in range(channels):
-            acc[r, cell_h, cell_w, c] = 0.0
-        for i in range(count_h):
-            for j in range(count_w):
-                in_y = begin_y + cast(cell_h, DType.F32) * bin_h + step_h * (cast(i, DType.F32) + 0.5)
-                in_x = begin_x + cast(cell_w, DType.F32) * bin_w + step_w * (cast(j, DType.F32) + 0.5)
-                y, x_ = _placed(s, roi, in_y, in_x, turn)
-                if y >= -1.0 and y <= cast(height, DType.F32) and x_ >= -1.0 and x_ <= cast(width, DType.F32):
-                    top, bottom, v = _between(y, height)
-                    left, right, u = _between(x_, width)
-                    for c in range(channels):
-                        upper = x[batch, c, top, left] * (1.0 - u) + x[batch, c, top, right] * u
-                        lower = x[batch, c, bottom, left] * (1.0 - u) + x[batch, c, bottom, right] * u
-                        value = upper * (1.0 - v) + lower * v
-                        if s.pooling is Pooling.MAX:
-                            acc[r, cell_h, cell_w, c] = max(acc[r, cell_h, cell_w, c], value)
-                        else:
-                            acc[r, cell_h, cell_w, c] += value / many
+            acc[(*cell, c)] = 0.0
+        own = level(cell[0])
+        for number, (x, s) in enumerate(levels):
+            if own == number:
+                _cell(acc, x, cell, _Roi(rois, cell[0]), 0 if batches is None else batches[cell[0]], s)
+
+
+@loops
+def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scripted, s: Scripted) -> None:
+    """All samples of a cell, that of one box."""
+    images, height, width, _ = x.shape
+    _, cell_h, cell_w = cell
+    picture: Scripted = cast(batch, DType.I64)
+    known = picture >= 0 and picture < images and height > 0 and width > 0
+    begin_y, begin_x, full_h, full_w = s.box(roi)
+    box_h = var(full_h, DType.F32)
+    box_w = var(full_w, DType.F32)
+    if s.least is not None:
+        box_h = max(box_h, s.least)
+        box_w = max(box_w, s.least)
+    bin_h = box_h / float(s.cells[0])
+    bin_w = box_w / float(s.cells[1])
+    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # of no image there are no samples
+    count_w = _samples(bin_w, width, s.ratio)
+    step_h = bin_h / cast(count_h, DType.F32)
+    step_w = bin_w / cast(count_w, DType.F32)
+    angle = (roi(4) if s.clockwise else 0.0 - roi(4)) if s.rotated else 0.0
+    turn = (0.0 - prim("sin", angle), prim("cos", angle)) if s.rotated else (0.0, 1.0)
+    share = 1.0 if s.pooling is Pooling.MAX else 1.0 / cast(max(count_h * count_w, 1), DType.F32)
+    for i in range(count_h):
+        for j in range(count_w):
+            in_y = begin_y + cast(cell_h, DType.F32) * bin_h + step_h * (cast(i, DType.F32) + 0.5)
+            in_x = begin_x + cast(cell_w, DType.F32) * bin_w + step_w * (cast(j, DType.F32) + 0.5)
+            y, x_ = _placed(s, roi, in_y, in_x, turn)
+            if y >= -1.0 and y <= cast(height, DType.F32) and x_ >= -1.0 and x_ <= cast(width, DType.F32):
+                top, bottom, v = _between(y, height)
+                left, right, u = _between(x_, width)
+                upper, lower = (1.0 - v) * share, v * share
+                upper_left = upper * (1.0 - u)
+                upper_right = upper * u
+                lower_left = lower * (1.0 - u)
+                lower_right = lower * u
+                above = ((top, left, upper_left), (top, right, upper_right))
+                below = ((bottom, left, lower_left), (bottom, right, lower_right))
+                _blend(acc, x, cell, picture, (*above, *below), s.pooling)
+
+
+@loops
+def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, how: Pooling) -> None:
+    """One sample of all channels, from four pixels (row, column, weight)."""
+    channels = x.shape[3]
+    size = max(min(channels, MOST), 1) if isinstance(channels, int) else LANES
+    for part in range(channels // size):
+        for v in lanes(size):
+            c = part * size + v
+            acc[(*cell, c)] = _combined(acc[(*cell, c)], [x[picture, i, j, c] * w for i, j, w in near], how)
+    for c in range(channels - channels % size, channels):
+        acc[(*cell, c)] = _combined(acc[(*cell, c)], [x[picture, i, j, c] * w for i, j, w in near], how)
+
+
+def _combined(before: Expr, parts: Sequence[Expr], how: Pooling) -> Expr:
+    value = parts[0] + parts[1] + (parts[2] + parts[3])
+    return prim("max", before, value) if how is Pooling.MAX else before + value
+
+
+def _only(_: Expr) -> int:
+    """The level of a box where there is one."""
+    return 0
 
 
 class _Roi:
@@ -149,9 +191,10 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
         y0, x0, full_h, full_w = s.box(lambda k, roi=roi: roi[k])
         size = [n if s.least is None else max(n, s.least) for n in (full_h, full_w)]
         bins = [n / c for n, c in zip(size, s.cells, strict=True)]
-        counts = [s.ratio or max(int(np.ceil(b)), 0) for b in bins]
+        most = [n * PICTURES for n in (height, width)]
+        counts = [s.ratio or int(np.clip(np.nan_to_num(np.ceil(b)), 0, m)) for b, m in zip(bins, most, strict=True)]
         angle = (-1 if s.clockwise else 1) * (roi[4] if s.rotated else 0.0)
-        for ph, pw in np.ndindex(*s.cells):
+        for ph, pw in np.ndindex(*s.cells) if 0 <= batches[r] < len(x) else ():
             values: list[Array] = []
             for i, j in np.ndindex(*counts):
                 y = y0 + ph * bins[0] + bins[0] / counts[0] * (i + 0.5)
@@ -189,6 +232,8 @@ class BoxAlign(LoopOp):
     """Data [N, C, H, W], boxes [R, 4 or 5], batch indices [R]."""
 
     elements = Elements.FLOAT
+    single = True
+    uniform = (0, 1)
 
     pooled_h: int = 0
     pooled_w: int = 0
@@ -220,8 +265,9 @@ class BoxAlign(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, batches: Input) -> tuple[Work, ...]:
         boxes, channels, height, width = outs[0].shape
         acc = dense("acc", boxes, height, width, channels, space=Space.ARENA)
-        shape = (*x.shape, boxes)
-        return pooled(acc, x.buffer, rois.buffer, batches.buffer, shape, self.sampling), written(outs[0], acc)
+        pixels, copied = channels_last(x, "pixels", DType.F32)
+        sums = pooled(acc, ((pixels, self.sampling),), rois.buffer, batches.buffer, _only)
+        return copied, sums, written(outs[0], acc)
 
     def reference(self, x: Array, rois: Array, batches: Array) -> Array:
         return sampled(x, rois, batches, self.sampling)

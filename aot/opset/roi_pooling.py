@@ -13,8 +13,8 @@ import numpy as np
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.bucketing import unravel
-from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim
+from aot.opset.windows import channels_last
+from codegen.loops import Buffer, Expr, cast, prim, select
 from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -49,9 +49,10 @@ def whole_number(x: Expr) -> Scripted:
     return cast(x, DType.I64)
 
 
-def picture(x: Buffer, number: Expr) -> Scripted:
-    """The image that a box names; the nearest that there is, whatever the number."""
-    return prim("max", prim("min", cast(number, DType.I64), as_expr(x.shape[0], DType.I64) - 1), 0)
+def image_of(number: float, images: int) -> int:
+    """For references: the image that a box names; -1 where there is none, and nothing is pooled."""
+    found = int(np.clip(np.nan_to_num(number), -1, images))
+    return found if found < images else -1
 
 
 @loops
@@ -96,6 +97,8 @@ class ROIPooling(LoopOp):
     """Data [N, C, H, W] and boxes to [R, C, pooled_h, pooled_w]; empty cells are zero."""
 
     elements = Elements.FLOAT
+    single = True
+    uniform = (0, 1)
 
     output_roi: tuple[int, ...] = ()
     output_size: tuple[int, ...] = ()
@@ -122,15 +125,14 @@ class ROIPooling(LoopOp):
         given = (rois.buffer, (*x.shape, rois.shape[0]), self.cells, self.spatial_scale)
         if self.method is not Method.MAX:
             return (_sample_pooled(outs[0], x.buffer, *given),)
-        n, c, h, w = axes = tuple(Var(name, extent) for name, extent in zip("nchw", x.shape, strict=True))
-        pixels = dense("pixels", *(x.shape[k] for k in (0, 2, 3, 1)), space=Space.ARENA, dtype=x.dtype)
-        return Definition(pixels, axes, x(n, c, h, w), (n, h, w, c)), _max_pooled(outs[0], pixels, *given)
+        pixels, copied = channels_last(x, "pixels", x.dtype)
+        return copied, _max_pooled(outs[0], pixels, *given)
 
     def reference(self, x: Array, rois: Array) -> Array:
         wide, boxes = x.astype(np.float64), rois.astype(np.float64)
         out = np.zeros((len(rois), x.shape[1], *self.cells))
         for r, c, i, j in np.ndindex(*out.shape):
-            batch = int(boxes[r, 0])
+            batch = image_of(boxes[r, 0], len(x))
             if batch >= 0:
                 cell = self._largest if self.method is Method.MAX else self._sample
                 out[r, c, i, j] = cell(wide[batch, c], boxes[r, 1:], (i, j))
@@ -169,12 +171,12 @@ def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cel
     _, channels, height, width, boxes = shape
     for item in parallel(boxes * cells[0] * cells[1]):
         r, i, j = unravel(item, (boxes, *cells))
-        batch = picture(x, rois[r, 0])
+        batch = whole_number(rois[r, 0])
         left, top, right, bottom = (whole_number(prim("floor", rois[r, k] * scale + 0.5)) for k in range(1, 5))
         rows = _range(top, bottom, i, cells[0], height)
         columns = _range(left, right, j, cells[1], width)
         some = var(0, DType.I64)
-        if batch >= 0 and rows[0] < rows[1] and columns[0] < columns[1]:
+        if batch >= 0 and batch < x.shape[0] and rows[0] < rows[1] and columns[0] < columns[1]:
             some = 1
         size = min(channels, MOST) if isinstance(channels, int) else 1
         for part in range(channels // size):
@@ -207,12 +209,13 @@ def _sample_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, 
     _, channels, height, width, boxes = shape
     for item in parallel(boxes * cells[0] * cells[1]):
         r, i, j = unravel(item, (boxes, *cells))
-        batch = picture(x, rois[r, 0])
+        batch = whole_number(rois[r, 0])
         y = _point(i, cells[0], rois[r, 2], rois[r, 4] - rois[r, 2], height)
         z = _point(j, cells[1], rois[r, 1], rois[r, 3] - rois[r, 1], width)
         for c in range(channels):
             out[r, c, i, j] = 0.0
-        if batch >= 0 and y >= 0.0 and z >= 0.0 and y <= f32(height - 1) and z <= f32(width - 1):
+        known = batch >= 0 and batch < x.shape[0]
+        if known and y >= 0.0 and z >= 0.0 and y <= f32(height - 1) and z <= f32(width - 1):
             for c in range(channels):
                 out[r, c, i, j] = bilinear(x, (batch, c), (y, z), (height, width))
 
@@ -225,6 +228,8 @@ class PSROIPooling(LoopOp):
     """
 
     elements = Elements.FLOAT
+    single = True
+    uniform = (0, 1)
 
     output_dim: int = 0
     spatial_scale: float = 0.0
@@ -250,8 +255,9 @@ class PSROIPooling(LoopOp):
         wide, boxes = x.astype(np.float64), rois.astype(np.float64)
         out = np.zeros((len(rois), self.output_dim, self.group_size, self.group_size))
         for r, c, i, j in np.ndindex(*out.shape):
-            cell = self._mean if self.mode is Positioned.AVERAGE else self._bins
-            out[r, c, i, j] = cell(wide[int(boxes[r, 0])], boxes[r, 1:], (c, i, j))
+            cell, batch = self._mean if self.mode is Positioned.AVERAGE else self._bins, image_of(boxes[r, 0], len(x))
+            if batch >= 0:
+                out[r, c, i, j] = cell(wide[batch], boxes[r, 1:], (c, i, j))
         return out.astype(x.dtype)
 
     def _mean(self, x: Array, box: Array, at: tuple[int, int, int]) -> float:
@@ -296,8 +302,9 @@ def _mean_positioned(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted
     n = op.group_size
     for item in parallel(boxes * n * n):
         r, i, j = unravel(item, (boxes, n, n))
-        batch = picture(x, rois[r, 0])
-        first, last = _covered((rois[r, 2], rois[r, 4]), i, n, op.spatial_scale, height)
+        batch = whole_number(rois[r, 0])
+        first, below = _covered((rois[r, 2], rois[r, 4]), i, n, op.spatial_scale, height)
+        last: Scripted = select(batch >= 0 and batch < x.shape[0], below, first)
         begin, end = _covered((rois[r, 1], rois[r, 3]), j, n, op.spatial_scale, width)
         for c in range(op.output_dim):
             total = var(0.0, DType.F32)
@@ -316,7 +323,7 @@ def _bins_positioned(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted
     bins = op.spatial_bins_y * op.spatial_bins_x
     for item in parallel(boxes * op.output_dim * n * n):
         r, c, i, j = unravel(item, (boxes, op.output_dim, n, n))
-        batch = picture(x, rois[r, 0])
+        batch = whole_number(rois[r, 0])
         size_y = (rois[r, 4] - rois[r, 2]) * op.spatial_scale / float(op.spatial_bins_y)
         size_z = (rois[r, 3] - rois[r, 1]) * op.spatial_scale / float(op.spatial_bins_x)
         total = var(0.0, DType.F32)
@@ -325,7 +332,7 @@ def _bins_positioned(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted
             from_z = rois[r, 1] * op.spatial_scale + f32(b % op.spatial_bins_x) * size_z
             y = _point(i, n, from_y, size_y, height)
             z = _point(j, n, from_z, size_z, width)
-            if y >= 0.0 and z >= 0.0 and y < f32(height) and z < f32(width):
+            known = batch >= 0 and batch < x.shape[0]
+            if known and y >= 0.0 and z >= 0.0 and y < f32(height) and z < f32(width):
                 total += bilinear(x, (batch, b * op.output_dim + c), (y, z), (height, width))
         out[r, c, i, j] = total / float(bins)
-

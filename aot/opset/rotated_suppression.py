@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from aot.opset.boxes import check_pairs, pairs
+from aot.opset.boxes import check_limits, check_pairs, pairs, room_for
 from aot.opset.kept_rows import KeptRows
 from aot.opset.suppression import kept_at_most, list_kept, suppress
-from codegen.loops import Buffer, Space, dense, prim
+from codegen.loops import Buffer, Expr, Space, dense, prim
 from codegen.script import Scripted, array, loops, select, var
 from runtime.abi import DType
 
@@ -24,6 +25,7 @@ class NMSRotated(KeptRows):
     """Boxes [N, B, 5] (middle x, y, width, height, angle in radians), then as NonMaxSuppression without a sigma."""
 
     elements = Elements.FLOAT
+    uniform = (0, 1)
 
     sort_result_descending: bool = True
     output_type: DType = DType.I64
@@ -42,6 +44,7 @@ class NMSRotatedWithin(LoopOp):
     """As NMSRotated, with room for all rows that there may be, and -1 behind the last."""
 
     elements = Elements.FLOAT
+    single = True
 
     sort_result_descending: bool = True
     output_type: DType = DType.I64
@@ -51,12 +54,13 @@ class NMSRotatedWithin(LoopOp):
         self, boxes: Operand, scores: Operand, most: Operand, overlap: Operand, least: Operand
     ) -> tuple[TensorType, ...]:
         check_pairs("NMSRotated", boxes, scores, numbers=5)
+        check_limits("NMSRotated", overlap, least)
         rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
         single = TensorType(self.output_type, (1,))
-        return TensorType(self.output_type, (rows, 3)), TensorType(scores.dtype, (rows, 3)), single
+        return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
 
-    def conditions(self, boxes: Operand, scores: Operand, *_: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(boxes, scores, numbers=5)
+    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*given, numbers=5)
 
     def nest(
         self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input, overlap: Input, least: Input
@@ -70,7 +74,8 @@ class NMSRotatedWithin(LoopOp):
         flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
         marks = dense("marks", images * classes * room, space=Space.ARENA)
         shape, limits = (images, classes, count, each), (overlap.buffer, least.buffer)
-        measure = (_overlapping, self.clockwise)
+        held = room_for(6, room, images, classes, dtype=boxes.dtype.compute)
+        measure = (partial(_numbers, 1.0 if self.clockwise else -1.0), _overlapping, held)
         return (
             suppress(boxes.buffer, scores.buffer, kept, counts, order, limits, shape, measure),
             list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
@@ -91,7 +96,7 @@ class NMSRotatedWithin(LoopOp):
             found += [(-mine[i], n, c, i) for i in kept]
         ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
         rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
-        scored = np.full(rows.shape, -1, scores.dtype)
+        scored = np.full(rows.shape, -1, np.float32)
         for r, (score, n, c, i) in enumerate(ordered):
             rows[r], scored[r] = (n, c, i), (n, c, -score)
         return rows, scored, np.array([len(found)], rows.dtype)
@@ -103,20 +108,23 @@ def _turned(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple
     return cosine * x - sine * y, sine * x + cosine * y
 
 
+def _numbers(way: float, boxes: Buffer, n: Expr, i: Expr) -> tuple[Expr, ...]:
+    """Middle, size, cosine and sine of the angle, times `way`: 1 where y grows downwards."""
+    angle = boxes[n, i, 4] * way
+    return (*(boxes[n, i, k] for k in range(4)), prim("cos", angle), prim("sin", angle))
+
+
 @loops
-def _overlapping(boxes: Scripted, a: Scripted, b: Scripted) -> Scripted:
+def _overlapping(a: Scripted, b: Scripted) -> Scripted:
     """Intersection over union: the corners of the first box as the second one sees them, cut by its four sides."""
-    held, n, clockwise = boxes
-    way = 1.0 if clockwise else -1.0  # y grows downwards
-    middle = [held[n, a, k] - held[n, b, k] for k in (0, 1)]
-    width, height = held[n, a, 2], held[n, a, 3]
-    size = [held[n, b, 2], held[n, b, 3]]
-    own, other = held[n, a, 4] * way, held[n, b, 4] * -way
+    middle = [a[k] - b[k] for k in (0, 1)]
+    width, height = a[2], a[3]
+    size = [b[2], b[3]]
     points = array(POINTS, 2)
     cut = array(POINTS, 2)
     for k, (right, up) in enumerate(CORNERS):
-        corner = _turned(width * right, height * up, (prim("cos", own), prim("sin", own)))
-        seen = _turned(corner[0] + middle[0], corner[1] + middle[1], (prim("cos", other), prim("sin", other)))
+        corner = _turned(width * right, height * up, (a[4], a[5]))
+        seen = _turned(corner[0] + middle[0], corner[1] + middle[1], (b[4], 0.0 - b[5]))
         points[k, 0] = seen[0]
         points[k, 1] = seen[1]
     number = var(4, DType.I64)

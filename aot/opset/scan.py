@@ -26,7 +26,8 @@ class Cumulation(LoopOp):
     start: ClassVar[int]
 
     def infer(self, x: Operand, axis: Operand | None = None) -> TensorType:
-        self._axis(x, axis)
+        if axis is None or axis.value is not None:  # else `decompose` takes care of it
+            self._axis(x, axis)
         return x.type
 
     def _axis(self, x: Operand, axis: Operand | None) -> int:
@@ -43,7 +44,7 @@ class Cumulation(LoopOp):
         along = 0 if axis is None else int(axis.reshape(-1)[0])
         ordered = np.flip(x, along) if self.reverse else x
         wide = ordered if x.dtype.kind in "iu" else ordered.astype(np.float64)
-        if self.exclusive:
+        if self.exclusive and x.shape[along]:
             first = np.full_like(np.take(wide, [0], along), self.start)
             wide = np.concatenate([first, np.take(wide, range(wide.shape[along] - 1), along)], along)
         total = (np.cumsum if self.fn == "add" else np.cumprod)(wide, along, dtype=wide.dtype)

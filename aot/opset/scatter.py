@@ -299,11 +299,18 @@ class SliceScatter(ComputeOp):
     """A copy of the data with out[start:stop:step] = updates along `axes`, or along the first ones."""
 
     def infer(self, data: Operand, updates: Operand, *bounds: Operand | None) -> TensorType:
-        wanted = list(data.shape)
-        for k, (_, count, _) in self._parts(data, *bounds).items():
-            wanted[k] = count
-        check_updates("SliceScatter", data, updates, tuple(wanted))
+        check_updates("SliceScatter", data, updates, self._wanted(data, *bounds))
         return data.type
+
+    def conditions(self, data: Operand, updates: Operand, *bounds: Operand | None) -> Sequence[Condition]:
+        return fitting_updates(updates, self._wanted(data, *bounds))
+
+    def _wanted(self, data: Operand, *bounds: Operand | None) -> Shape:
+        """The shape of the updates."""
+        shape = list(data.shape)
+        for k, (_, count, _) in self._parts(data, *bounds).items():
+            shape[k] = count
+        return tuple(shape)
 
     @staticmethod
     def _parts(data: Operand, *bounds: Operand | None) -> dict[int, tuple[Dim, Dim, int]]:

@@ -1,6 +1,6 @@
 """What MatrixNms and MulticlassNms share: the best boxes of all classes, image after image, as many as there are.
 
-    candidates of each image and class, by score     (n, c) -> order[n, c, ..]
+    candidates of each image and class               (n, c) -> order[n, c, ..]
     those left, with their scores                    kept, marks [n, c, ..], counts[n, c]
     the best of each image                           best[n, ..]: places in `kept`
     all of them in the order that is wanted          rows
@@ -20,7 +20,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Op, Operand, Work, fresh
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from aot.opset.boxes import check_pairs, overlap, pairs, sort_by_score
+from aot.opset.boxes import check_pairs, pairs, sort_by_score
 from aot.opset.slicing import Prefix
 from codegen.loops import Buffer, Expr, Space, as_expr, cast, dense, prim
 from codegen.script import Scripted, loops, parallel, var
@@ -41,6 +41,7 @@ class Selection(Op, ABC):
     """What both have: boxes (x0, y0, x1, y1), which of them may be chosen, and how many."""
 
     elements = Elements.FLOAT
+    uniform = (0, 1)
 
     sort_result_type: Sorting = Sorting.NONE
     sort_result_across_batch: bool = False
@@ -109,7 +110,7 @@ class Selection(Op, ABC):
         return out, index, counts.astype(numpy_dtype(self.output_type))
 
 
-def at_most(size: Dim, most: int) -> Dim:
+def at_most(size: Scripted, most: int) -> Scripted:
     """The smaller of the two; below 0 there is no limit."""
     if most < 0:
         return size
@@ -141,16 +142,13 @@ class Candidates:
     def corner(self, n: Expr, c: Expr, i: Expr, k: int) -> Expr:
         return self.boxes[n if self.shared else c, i, k]
 
+    def corners(self, n: Expr, c: Expr, i: Expr) -> tuple[Expr, ...]:
+        """(y0, x0, y1, x1)"""
+        return tuple(self.corner(n, c, i, k) for k in (1, 0, 3, 2))
+
     def number(self, n: Expr, c: Expr, i: Expr) -> Expr:
         """What the second output calls a box: boxes of classes of their own count as [B, C]."""
         return n * self.count + i if self.shared else i * self.classes + c
-
-
-def overlapping(boxes: Scripted, a: Expr, b: Expr) -> Scripted:
-    """`boxes`: candidates, image, class, and what widths and heights get added."""
-    x, n, c, offset = boxes
-    first, second = (tuple(x.corner(n, c, i, k) for k in (1, 0, 3, 2)) for i in (a, b))
-    return overlap(first, second, offset)
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ class SelectionWithin(Selection, LoopOp):
         best = dense("best", x.images, x.classes * room, space=Space.ARENA, dtype=DType.I64)
         rows = dense("rows", outs[0].shape[0], space=Space.ARENA, dtype=DType.I64)
         return (
-            _sort(x, order, found, self),
+            _find(x, order, found, self),
             self.suppress(x, order, found, (kept, marks, counts), room),
             _choose(x, marks, counts, best, outs[2], room, self),
             _line_up(x, best, outs[2], marks, rows, outs[3], room, self),
@@ -201,8 +199,8 @@ class SelectionWithin(Selection, LoopOp):
 
 
 @loops
-def _sort(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
-    """The candidates of each image and class, the best first; `found`: how many of them may be looked at."""
+def _find(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
+    """The candidates of each image and class; `found`: how many they are."""
     for item in parallel(x.images * x.classes):
         n = item // x.classes
         c = item % x.classes
@@ -220,8 +218,7 @@ def _sort(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
             if score > op.score_threshold if op.strict else score >= op.score_threshold:
                 order[n, c, total] = i
                 total += 1
-        sort_by_score(order, x.scores, (n, c), total, x.row(n, c))
-        found[n, c] = total if op.nms_top_k < 0 else min(total, op.nms_top_k)
+        found[n, c] = total
 
 
 @loops
@@ -235,8 +232,8 @@ def _choose(
             for k in range(counts[n, c]):
                 best[n, total] = (n * x.classes + c) * room + k
                 total += 1
-        sort_by_score(best, marks, (n,), total, ())
-        numbers[n] = total if op.keep_top_k < 0 else min(total, op.keep_top_k)
+        numbers[n] = at_most(total, op.keep_top_k)
+        sort_by_score(best, marks, (n,), total, (), at_most(total, op.keep_top_k))
 
 
 @loops

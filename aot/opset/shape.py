@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp, axis_of, op
+from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.opset.index_maps import reshaped, whole
 from codegen.loops import Const, Expr, as_expr, cast, prim, select
@@ -39,46 +40,51 @@ class Reshape(Renaming):
     special_zero: bool = False
 
     def infer(self, x: Operand, target: Operand) -> TensorType:
-        wanted = list(target.dims("Reshape: target shape"))
+        wanted, copied = list(target.dims("Reshape: target shape")), set[int]()
         for k, n in enumerate(wanted):
             if isinstance(n, int) and n == 0 and self.special_zero:
                 if k >= x.rank:
                     raise ShapeError(f"Reshape: 0 copies an input dimension, got position {k} of rank {x.rank}")
                 wanted[k] = x.shape[k]
+                copied.add(k)
             elif may_be_negative(n) and self.special_zero and k < x.rank:
                 wanted[k] = select(prim("eq", n, 0), x.shape[k], n)
-        return TensorType(x.dtype, self._completed(x.shape, wanted))
+        return TensorType(x.dtype, self._completed(x.shape, wanted, copied))
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
         x, target = operands
         assert x is not None and target is not None
-        if -1 in target.dims("Reshape: target shape"):
-            return ()
         return ((volume(self.infer(x, target).shape), volume(x.shape), "element counts must be equal"),)
 
     @staticmethod
-    def _completed(shape: Shape, wanted: list[Dim]) -> Shape:
+    def _completed(shape: Shape, wanted: list[Dim], copied: set[int]) -> Shape:
+        """-1 is what the input has for each of the elements of dimensions that are not copied."""
         open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
             raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
-        total, rest = volume(shape), volume(n for k, n in enumerate(wanted) if k not in open_)
+        total = volume(n for k, n in enumerate(shape) if k not in copied)
+        rest = volume(n for k, n in enumerate(wanted) if k not in open_ and k not in copied)
         unknown = [k for k, n in enumerate(wanted) if may_be_negative(n)] if not open_ else []
         if unknown:  # any of them may be -1, and then none of the others is
-            others = {k: volume(n for i, n in enumerate(wanted) if i != k) for k in unknown}
+            others = {k: volume(n for i, n in enumerate(wanted) if i != k and i not in copied) for k in unknown}
             for k, other in others.items():
                 wanted[k] = select(prim("eq", wanted[k], -1), total // as_expr(other, DType.I64), wanted[k])
         elif open_:
             if isinstance(total, int) and isinstance(rest, int) and (total % rest if rest else total):
                 raise ShapeError(f"Reshape: {total} elements do not divide by {rest}")
             wanted[open_[0]] = 0 if rest == 0 else simplify(total // rest)
-        elif isinstance(total, int) and isinstance(rest, int) and total != rest:
-            raise ShapeError(f"Reshape: element counts differ: {total} and {rest}")
+        elif isinstance(total, int) and isinstance(rest, int) and (have := volume(shape)) != (want := volume(wanted)):
+            raise ShapeError(f"Reshape: element counts differ: {dim_text(have)} and {dim_text(want)}")
         return tuple(wanted)
 
     def reference(self, x: Array, target: Array) -> Array:
-        wanted = [x.shape[k] if n == 0 and self.special_zero else int(n) for k, n in enumerate(target.reshape(-1))]
-        if -1 in wanted and 0 in wanted:
-            wanted[wanted.index(-1)] = 0
+        given = [int(n) for n in target.reshape(-1)]
+        copied = {k for k, n in enumerate(given) if n == 0 and self.special_zero}
+        wanted = [x.shape[k] if k in copied else n for k, n in enumerate(given)]
+        if -1 in wanted:
+            left = math.prod(n for k, n in enumerate(x.shape) if k not in copied)
+            rest = math.prod(n for k, n in enumerate(wanted) if k not in copied and n != -1)
+            wanted[wanted.index(-1)] = left // rest if rest else 0
         return x.reshape(wanted)
 
 
@@ -89,6 +95,13 @@ class Squeeze(Renaming):
     def infer(self, x: Operand, axes: Operand | None = None) -> TensorType:
         gone = self._gone(x.shape, None if axes is None else axes.ints("Squeeze: axes"))
         return TensorType(x.dtype, tuple(n for k, n in enumerate(x.shape) if k not in gone))
+
+    def conditions(self, x: Operand, axes: Operand | None = None) -> Sequence[Condition]:
+        """What goes has size 1; of dimensions that may be skipped nobody knows."""
+        if axes is None:
+            return ()
+        gone = self._gone(x.shape, axes.ints("Squeeze: axes"))
+        return [(x.shape[k], 1, f"dimension {k} must be 1") for k in sorted(gone)]
 
     def _gone(self, shape: Shape, axes: tuple[int, ...] | None) -> set[int]:
         if not axes:
@@ -131,7 +144,8 @@ class Unsqueeze(Renaming):
     def _shape(shape: tuple[D, ...], axes: tuple[int, ...]) -> list[D | int]:
         rank = len(shape) + len(set(axes))
         places = {axis_of(a, rank, "Unsqueeze") for a in axes}
-        rank = len(shape) + len(places)
+        if len(shape) + len(places) < rank:
+            raise ShapeError(f"Unsqueeze: axes must be different ones of {rank} dimensions, got {list(axes)}")
         rest = iter(shape)
         return [1 if k in places else next(rest) for k in range(rank)]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, at_most_equal, op
 from aot.ir.types import Array, Dim, TensorType, differs
-from aot.opset.fourier import Transforms, indices
+from aot.opset.fourier import Index, Signal, Transforms, indices
 from aot.opset.spectrum import half, mirrored
 from codegen.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
 from runtime.abi import DType
@@ -70,16 +70,17 @@ class STFT(LoopOp):
         frame, hop = size.operand().ints("STFT: frame size")[0], step.operand().ints("STFT: frame step")[0]
         frames = outs[0].shape[-2 if self.transpose_frames else -3]
         made = Transforms.of(x.dtype)
-        outer, first = indices(x.shape[:-1])
-        f, t, c = Var("f", frames), Var("t", frame), Var("c", 2)
-        value = cast(x(*first, f * hop + t), made.dtype) * _centred(window, t, frame, made.dtype)
-        value = select(prim("eq", c, 0), value, 0.0)
-        work = made.buffer(*x.shape[:-1], frames, frame, 2)
-        work = made.define(work, value, (*outer, f, t, c), (*first, f, t, c))
-        work = half(made, made.transform(work, x.rank, False), x.rank)
+
+        def framed(index: Index) -> Expr:
+            *first, f, t, c = index
+            value = cast(x(*first, f * hop + t), made.dtype) * _centred(window, t, frame, made.dtype)
+            return select(prim("eq", c, 0), value, 0.0)
+
+        signal = Signal((*x.shape[:-1], frames, frame, 2), framed)
+        work = half(made.transform(signal, x.rank, False), x.rank)
         axes, index = indices(outs[0].shape)
         at = (*index[:-3], index[-2], index[-3], index[-1]) if self.transpose_frames else index
-        made.define(outs[0], work[at], axes, index)
+        made.define(outs[0], work.at(at), axes, index)
         return tuple(made.works)
 
     def reference(self, x: Array, window: Array, size: Array, step: Array) -> Array:
@@ -128,11 +129,13 @@ class ISTFT(LoopOp):
     ) -> tuple[Work, ...]:
         frame, hop = size.operand().ints("ISTFT: frame size")[0], step.operand().ints("ISTFT: frame step")[0]
         frames, made = x.shape[-2], Transforms.of(x.dtype)
-        axes, index = indices((*x.shape[:-3], frames, frame // 2 + 1, 2))
-        work = made.buffer(*x.shape[:-3], frames, frame // 2 + 1, 2)
-        work = made.define(work, cast(x(*index[:-3], index[-2], index[-3], index[-1]), made.dtype), axes, index)
         last = len(x.shape) - 2
-        work = made.transform(mirrored(made, work, last, frame), last, True)
+
+        def turned(index: Index) -> Expr:
+            return cast(x(*index[:-3], index[-2], index[-3], index[-1]), made.dtype)
+
+        spectra = Signal((*x.shape[:-3], frames, frame // 2 + 1, 2), turned)
+        work = made.transform(mirrored(spectra, last, frame), last, True)
         total = made.buffer(*outs[0].shape, 2)
         outer, first = indices(x.shape[:-3])
         o, j, c = Var("t", outs[0].shape[-1]), Var("j", -(-frame // hop)), Var("c", 2)
@@ -141,7 +144,7 @@ class ISTFT(LoopOp):
         t = place - f * hop
         weight = _centred(window, t, frame, made.dtype)
         scale = float(np.sqrt(frame)) if self.normalized else 1.0
-        value = weight * select(prim("eq", c, 0), work[(*first, f, t, Const(0))] * scale, weight)
+        value = weight * select(prim("eq", c, 0), work.at((*first, f, t, Const(0))) * scale, weight)
         value = prim("within", f, as_expr(frames, DType.I64), prim("within", t, frame, value, 0.0), 0.0)
         made.define(total, Reduce("add", (j,), value), (*outer, o, c), (*first, o, c))
         above, below = total[(*first, o, Const(0))], total[(*first, o, Const(1))]

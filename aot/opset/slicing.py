@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Operand, Piece, ViewOp, axis_of, op
+from aot.ir.op import Condition, Operand, Piece, ViewOp, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.index_maps import same, whole
 from codegen.loops import Expr, as_expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
+LONGEST = 1 << 48  # no dimension is longer
 FAR = 1 << 31  # a bound so far away means: up to the end
 
 
@@ -26,6 +27,7 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
         return first, count
     if step == 0:
         raise ShapeError(f"{what}: steps are not 0, got 0")
+    step = max(-LONGEST, min(step, LONGEST))
     if any(b is not None and not isinstance(b, int) and may_be_negative(b) for b in (start, stop)):
         return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
@@ -50,7 +52,7 @@ def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: 
     bounds = zip((start, stop), least, ends, strict=True)
     first, last = (end if b is None else _held(n, b, low, high) for b, low, end in bounds)
     gap, by = (last - first, step) if forward else (first - last, -step)
-    count = prim("max", as_expr(gap + by - 1, DType.I64) // by, 0)
+    count = prim("max", as_expr(gap - 1, DType.I64) // by + 1, 0)  # `by` may be as large as integers are
     return as_expr(first, DType.I64), prim("min", count, n)
 
 
@@ -95,6 +97,11 @@ def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slic
     return slice(start if start is None or step > 0 else max(start, -n), stop, step)
 
 
+def _is_axis(a: Dim, k: int, rank: int) -> Expr | None:
+    """Is axis `a`, which run time tells, dimension k? None for axes that are known."""
+    return prim("or", prim("eq", a, k), prim("eq", a, k - rank)) if isinstance(a, Expr) else None
+
+
 @op("opset8")
 class Slice(ViewOp):
     """x[start:stop:step] along `axes`, or along the first ones; negative bounds count from the end."""
@@ -103,7 +110,7 @@ class Slice(ViewOp):
         starts, stops, steps, axes = (*bounds, None)[:4]
         assert starts is not None and stops is not None and steps is not None
         low, high, by = starts.dims("Slice: start"), stops.dims("Slice: stop"), steps.dims("Slice: step")
-        where = axes.ints("Slice: axes") if axes is not None else tuple(range(len(low)))
+        where = axes.dims("Slice: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
             raise ShapeError(f"Slice: starts, stops, steps and axes must be as many, got {counts}")
@@ -111,10 +118,21 @@ class Slice(ViewOp):
         strides: list[Dim] = [1] * x.rank
         counts = list(x.shape)
         for a, start, stop, step in zip(where, low, high, by, strict=True):
-            k = axis_of(a, x.rank, "Slice")
-            firsts[k], counts[k] = range_of(x.shape[k], start, stop, step, "Slice")
-            strides[k] = step
+            for k in range(x.rank) if isinstance(a, Expr) else [axis_of(a, x.rank, "Slice")]:
+                here = _is_axis(a, k, x.rank)
+                first, count = range_of(x.shape[k], start, stop, step, "Slice")
+                for parts, value in ((firsts, first), (counts, count), (strides, step)):
+                    parts[k] = value if here is None else select(here, value, parts[k])
         return firsts, counts, strides
+
+    def conditions(self, *operands: Operand | None) -> list[Condition]:
+        """Axes that run time tells are axes of the data."""
+        x, axes = operands[0], (*operands, None)[4]
+        if x is None or axes is None:
+            return []
+        rule = f"axes are {-x.rank} to {x.rank - 1}"
+        late = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
+        return [(prim("min", prim("max", a, -x.rank), x.rank - 1), a, rule) for a in late]
 
     def infer(self, x: Operand, *bounds: Operand | None) -> TensorType:
         return TensorType(x.dtype, tuple(self._parts(x, *bounds)[1]))

@@ -32,6 +32,12 @@ def exponentials(build: Builder, x: OutPort, axis: int) -> tuple[OutPort, OutPor
     return gap, build.Exp(gap)
 
 
+def _most(x: Array, axis: int) -> Array:
+    """The maximum along an axis, which may have no elements."""
+    found: Array = x.max(axis, keepdims=True, initial=-np.inf)
+    return found
+
+
 @op("opset8", "opset1", xml="SoftMax")
 class Softmax(AlongAxis):
     """exp(x) / sum(exp(x)) along `axis`, counted from the end where it is negative."""
@@ -45,7 +51,7 @@ class Softmax(AlongAxis):
         return narrowed(build, build.Multiply(powers, share), x.type.dtype)
 
     def reference(self, x: Array) -> Array:
-        powers = np.exp(wide(x) - wide(x).max(self.axis, keepdims=True))
+        powers = np.exp(wide(x) - _most(wide(x), self.axis))
         return (powers / powers.sum(self.axis, keepdims=True)).astype(x.dtype)
 
 
@@ -59,5 +65,5 @@ class LogSoftmax(AlongAxis):
         return narrowed(build, build.Subtract(gap, build.Log(total)), x.type.dtype)
 
     def reference(self, x: Array) -> Array:
-        gap = wide(x) - wide(x).max(self.axis, keepdims=True)
+        gap = wide(x) - _most(wide(x), self.axis)
         return (gap - np.log(np.exp(gap).sum(self.axis, keepdims=True))).astype(x.dtype)

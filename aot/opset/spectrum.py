@@ -9,10 +9,12 @@ import numpy as np
 
 from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, Shape, TensorType
-from aot.opset.fourier import Transforms, indices
-from codegen.loops import Buffer, Const, Expr, Var, as_expr, cast, prim, select
+from aot.opset.fourier import Index, Signal, Transforms, indices
+from codegen.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
-from runtime.errors import ShapeError
+from runtime.errors import ShapeError, UnsupportedError
+
+LONGEST = 1 << 21  # elements along a transformed axis: their rotations are tables
 
 
 def _complex(array: Array) -> Array:
@@ -24,18 +26,17 @@ def _parts(array: Array, dtype: np.dtype[np.generic]) -> Array:
     return np.stack([np.real(array), np.imag(array)], -1).astype(dtype)
 
 
-def fitted(x: Input, wanted: Shape, real: bool) -> tuple[Expr, tuple[Var, ...], tuple[Expr, ...]]:
-    """x[.., (2)] cut or padded with zeros to wanted + (2,) as complex numbers: the value, its axes, the index."""
-    axes, index = indices(wanted)
-    c = Var("c", 2)
-    at = index if real else (*index, c)
-    value = cast(x(*at), DType.F64 if x.dtype is DType.F64 else DType.F32)
-    for i, n, full in zip(index, x.shape, wanted, strict=False):
-        if not (isinstance(n, int) and isinstance(full, int) and full <= n) and n != full:
-            value = prim("within", i, as_expr(n, DType.I64), value, 0.0)
-    if real:
-        value = select(prim("eq", c, 0), value, 0.0)
-    return value, (*axes, c), (*index, c)
+def fitted(x: Input, wanted: Shape, real: bool) -> Signal:
+    """x[.., (2)] cut or padded with zeros to wanted + (2,) as complex numbers."""
+
+    def at(index: Index) -> Expr:
+        value = cast(x(*(index[:-1] if real else index)), DType.F64 if x.dtype is DType.F64 else DType.F32)
+        for i, n, full in zip(index, x.shape, wanted, strict=False):
+            if not (isinstance(n, int) and isinstance(full, int) and full <= n) and n != full:
+                value = prim("within", i, as_expr(n, DType.I64), value, 0.0)
+        return select(prim("eq", index[-1], 0), value, 0.0) if real else value
+
+    return Signal((*wanted, 2), at)
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class FourierTransform(LoopOp):
 
     def lengths(self, size: Operand | None, count: int) -> tuple[int, ...]:
         found = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")
+        if max(found, default=0) > LONGEST:
+            raise UnsupportedError(f"{self.type}: signals have at most {LONGEST} elements, got {list(found)}")
         if len(found) != count or any(n < 1 and n != -1 for n in found):
             raise ShapeError(f"{self.type}: a positive length or -1 for each of {count} axes, got {list(found)}")
         return found
@@ -81,11 +84,11 @@ class ComplexTransform(FourierTransform):
         along = self.axes(x.operand(), axes.operand(), True)
         dims = outs[0].shape[:-1]
         made = Transforms.of(x.dtype)
-        value, over, index = fitted(x, dims, False)
-        work = made.define(made.buffer(*dims, 2), value, over, index)
+        work = fitted(x, dims, False)
         for a in along:
             work = made.transform(work, a, isinstance(self, IDFT))
-        made.define(outs[0], work[index], over, index)
+        over, index = indices(work.shape)
+        made.define(outs[0], work.at(index), over, index)
         return tuple(made.works)
 
     def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
@@ -120,13 +123,11 @@ class RDFT(FourierTransform):
         along = self.axes(x.operand(), axes.operand(), False)
         dims = self.resized(x.shape, along, None if size is None else size.operand())
         made = Transforms.of(x.dtype)
-        value, over, index = fitted(x, dims, True)
-        work = made.define(made.buffer(*dims, 2), value, over, index)
-        work = half(made, made.transform(work, along[-1], False), along[-1])
+        work = half(made.transform(fitted(x, dims, True), along[-1], False), along[-1])
         for a in along[:-1]:
             work = made.transform(work, a, False)
         over, index = indices(work.shape)
-        made.define(outs[0], work[index], over, index)
+        made.define(outs[0], work.at(index), over, index)
         return tuple(made.works)
 
     def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
@@ -137,23 +138,22 @@ class RDFT(FourierTransform):
         return _parts(np.fft.rfftn(x.astype(np.float64), lengths, along), x.dtype)
 
 
-def half(made: Transforms, x: Buffer, axis: int) -> Buffer:
-    """The first n // 2 + 1 elements along an axis."""
+def half(x: Signal, axis: int) -> Signal:
+    """The first n // 2 + 1 numbers along an axis."""
     n: Dim = x.shape[axis]
-    shape = (*x.shape[:axis], n // 2 + 1, *x.shape[axis + 1 :])
-    axes, index = indices(shape)
-    return made.define(made.buffer(*shape), x[index], axes, index)
+    return Signal((*x.shape[:axis], n // 2 + 1, *x.shape[axis + 1 :]), x.at)
 
 
-def mirrored(made: Transforms, x: Buffer, axis: int, n: Dim) -> Buffer:
+def mirrored(x: Signal, axis: int, n: Dim) -> Signal:
     """All n numbers of a spectrum whose first n // 2 + 1 are given: X[n - k] is the conjugate of X[k]."""
-    shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
-    axes, index = indices(shape)
-    k, c = index[axis], index[-1]
-    later = prim("gt", k, n // 2)
-    at = (*index[:axis], select(later, n - k, k), *index[axis + 1 :])
-    sign = select(prim("and", later, prim("eq", c, 1)), -1.0, Const(1.0, x.dtype))
-    return made.define(made.buffer(*shape), x[at] * sign, axes, index)
+
+    def at(index: Index) -> Expr:
+        k = index[axis]
+        later = prim("gt", k, n // 2)
+        value = x.at((*index[:axis], select(later, n - k, k), *index[axis + 1 :]))
+        return value * select(prim("and", later, prim("eq", index[-1], 1)), -1.0, Const(1.0, value.dtype))
+
+    return Signal((*x.shape[:axis], n, *x.shape[axis + 1 :]), at)
 
 
 @op("opset9")
@@ -174,13 +174,12 @@ class IRDFT(FourierTransform):
         dims = self.real_dims(x.operand(), along, None if size is None else size.operand())
         last, made = along[-1], Transforms.of(x.dtype)
         n = dims[last]
-        value, over, index = fitted(x, (*dims[:last], n // 2 + 1, *dims[last + 1 :]), False)
-        work = made.define(made.buffer(*dims[:last], n // 2 + 1, *dims[last + 1 :], 2), value, over, index)
+        work = fitted(x, (*dims[:last], n // 2 + 1, *dims[last + 1 :]), False)
         for a in along[:-1]:
             work = made.transform(work, a, True)
-        work = made.transform(mirrored(made, work, last, n), last, True)
+        work = made.transform(mirrored(work, last, n), last, True)
         over, index = indices(dims)
-        made.define(outs[0], work[(*index, Const(0))], over, index)
+        made.define(outs[0], work.at((*index, Const(0))), over, index)
         return tuple(made.works)
 
     def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
 from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from aot.opset.boxes import check_pairs, greedy, keep_apart, overlap, overlaps, pairs, sort_by_score
+from aot.opset.boxes import (
+    Measure, Ranking, check_limits, check_pairs, greedy, keep_apart, overlaps, pairs, room_for, sort_by_score,
+)  # fmt: skip
+from aot.opset.boxes import overlap as overlap_of
 from aot.opset.kept_rows import KeptRows
+from aot.opset.windows import smaller
 from codegen.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
@@ -35,6 +40,8 @@ class FixedSuppression(LoopOp):
     """
 
     elements = Elements.FLOAT
+    single = True
+    uniform = (0, 1)
 
     box_encoding: Encoding = Encoding.CORNER
     sort_result_descending: bool = True
@@ -45,19 +52,19 @@ class FixedSuppression(LoopOp):
 
     def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
         """How many there are at most."""
-        found = classes * most
-        return min(boxes, found) if isinstance(boxes, int) and isinstance(found, int) else found
+        return smaller(boxes, classes * most)
 
     def infer(
         self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
         least: Operand | None = None,
     ) -> TensorType:  # fmt: skip
         check_pairs("NonMaxSuppression", boxes, scores)
+        check_limits("NonMaxSuppression", overlap, least)
         keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
         return TensorType(self.result, (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep), 3))
 
-    def conditions(self, boxes: Operand, scores: Operand, *_: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(boxes, scores)
+    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*given)
 
     def nest(
         self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
@@ -73,8 +80,9 @@ class FixedSuppression(LoopOp):
         limits = [None if i is None else i.buffer for i in (overlap, least)]
         found = (boxes.buffer, scores.buffer, kept, counts)
         shape = (images, classes, count, keep)
+        held = room_for(4, max(keep, 1), images, classes, dtype=boxes.dtype.compute)
         return (
-            suppress(*found, order, limits, shape, (overlapping, self.box_encoding)),
+            suppress(*found, order, limits, shape, (partial(_corners, self.box_encoding), overlap_of, held)),
             list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
         )
 
@@ -107,17 +115,11 @@ def _corner_array(boxes: Array, encoding: Encoding) -> Array:
     return np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
 
 
-def _corners(boxes: Buffer, n: Expr, i: Scripted, encoding: Encoding) -> tuple[Expr, Expr, Expr, Expr]:
+def _corners(encoding: Encoding, boxes: Buffer, n: Expr, i: Scripted) -> tuple[Expr, Expr, Expr, Expr]:
     a, b, c, d = (boxes[n, i, k] for k in range(4))
     if encoding is Encoding.CENTER:
         return b - d / 2.0, a - c / 2.0, b + d / 2.0, a + c / 2.0
     return prim("min", a, c), prim("min", b, d), prim("max", a, c), prim("max", b, d)
-
-
-def overlapping(boxes: Scripted, a: Expr, b: Expr) -> Scripted:
-    """`boxes`: they, the image, their encoding."""
-    held, n, encoding = boxes
-    return overlap(_corners(held, n, a, encoding), _corners(held, n, b, encoding))
 
 
 @loops
@@ -130,8 +132,8 @@ def suppress(
     boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
     shape: Scripted, measure: Scripted,
 ) -> None:  # fmt: skip
-    """`measure`: f and a form; f((boxes, n, form), a, b) is how much two boxes of image n overlap."""
-    overlap_of, form = measure
+    """`measure`: f, g and room; f(boxes, image, i) are the numbers of a box, g tells how much two overlap."""
+    numbers, common, held = measure
     images, classes, count, keep = shape
     overlaps, least = limits
     for item in parallel(images * classes):
@@ -142,8 +144,9 @@ def suppress(
             if scores[n, c, i] > _limit(least):
                 order[n, c, found] = i
                 found += 1
-        sort_by_score(order, scores, (n, c), found, (n, c))
-        keep_apart(order, kept, counts, (n, c), (found, keep), (overlap_of, (boxes, n, form)), _limit(overlaps))
+        ranking = Ranking(order, (n, c), scores, (n, c))
+        how = Measure(partial(numbers, boxes, n), common, held)
+        keep_apart(ranking, kept, counts, (found, found, keep), how, _limit(overlaps))
 
 
 @loops
@@ -207,8 +210,7 @@ class NonMaxSuppression_4(FixedSuppression):
     output_type: DType = DType.I64
 
     def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
-        each = min(boxes, most) if isinstance(boxes, int) else most
-        return images * classes * each
+        return images * classes * smaller(boxes, most)
 
 
 @op("opset5", "opset9")
@@ -220,6 +222,7 @@ class NonMaxSuppression(KeptRows):
     """
 
     elements = Elements.FLOAT
+    uniform = (0, 1)
 
     box_encoding: Encoding = Encoding.CORNER
     sort_result_descending: bool = True
@@ -238,6 +241,7 @@ class SuppressionWithin(LoopOp):
     """As NonMaxSuppression, with room for all rows that there may be, and -1 behind the last."""
 
     elements = Elements.FLOAT
+    single = True
 
     box_encoding: Encoding = Encoding.CORNER
     sort_result_descending: bool = True
@@ -248,12 +252,13 @@ class SuppressionWithin(LoopOp):
         least: Operand | None = None, sigma: Operand | None = None,
     ) -> tuple[TensorType, ...]:  # fmt: skip
         check_pairs("NonMaxSuppression", boxes, scores)
+        check_limits("NonMaxSuppression", overlap, least, sigma)
         rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
         single = TensorType(self.output_type, (1,))
-        return TensorType(self.output_type, (rows, 3)), TensorType(scores.dtype, (rows, 3)), single
+        return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
 
-    def conditions(self, boxes: Operand, scores: Operand, *_: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(boxes, scores)
+    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*given)
 
     def nest(
         self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
@@ -272,7 +277,9 @@ class SuppressionWithin(LoopOp):
         listed = (kept, counts, flat, marks, shape, self.sort_result_descending)
         if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
             found = (boxes.buffer, scores.buffer, kept, counts)
-            kept_boxes = suppress(*found, order, limits[:2], shape, (overlapping, self.box_encoding))
+            held = room_for(4, room, images, classes, dtype=boxes.dtype.compute)
+            measure = (partial(_corners, self.box_encoding), overlap_of, held)
+            kept_boxes = suppress(*found, order, limits[:2], shape, measure)
             return kept_boxes, list_kept(outs, scores.buffer, *listed)
         lower = dense("lower", images, classes, count, space=Space.ARENA)
         seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
@@ -296,7 +303,7 @@ class SuppressionWithin(LoopOp):
             found += [(-score, n, c, i) for i, score in chosen]
         ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
         rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
-        scored = np.full(rows.shape, -1, scores.dtype)
+        scored = np.full(rows.shape, -1, np.float32)
         for r, (score, n, c, i) in enumerate(ordered):
             rows[r], scored[r] = (n, c, i), (n, c, -score)
         return rows, scored, np.array([len(found)], rows.dtype)
@@ -364,7 +371,7 @@ def _suppress_softly(
                 score = var(top, DType.F32)
                 k = var(counts[n, c] - 1, DType.I64)
                 while k >= seen[n, c, best]:
-                    iou = overlap(_corners(boxes, n, best, encoding), _corners(boxes, n, kept[n, c, k], encoding))
+                    iou = overlap_of(_corners(encoding, boxes, n, best), _corners(encoding, boxes, n, kept[n, c, k]))
                     score = score * _told_off(iou, _limit(overlaps), _limit(sigma))
                     k -= 1
                     if score <= _limit(least):

@@ -11,11 +11,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Input
+from aot.ir.op import Condition, Input, at_least
 from aot.ir.types import Array, Dim, Shape, dim_text, simplify
 from aot.opset.families import axis
+from codegen.define import Definition
 from codegen.index import bounds, normal
-from codegen.loops import Expr, Reduce, Var, as_expr, prim
+from codegen.loops import Buffer, Expr, Reduce, Space, Var, as_expr, cast, dense, prim
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -76,6 +77,11 @@ class Windows:
     def sizes(self) -> list[int]:
         """For references: `counts` as numbers."""
         return [_int(n) for n in self.counts]
+
+    def fitting(self) -> list[Condition]:
+        """Of sizes that only run time knows: there is a window along each axis."""
+        rule = "the kernel must not be larger than the padded input"
+        return [at_least(rule, n, 1) for n in self.counts if not isinstance(n, int)]
 
     def position(self, a: int, window: Expr, element: Expr | int) -> Expr:
         place = window * self.strides[a] + element * self.dilations[a] - self.before[a]
@@ -185,6 +191,13 @@ def reduce_over(fn: str, axes: Sequence[Var | int], body: Expr) -> Expr:
     """`fn`-reduction over those axes that are loops; `body` itself where none is."""
     loops = tuple(a for a in axes if isinstance(a, Var))
     return Reduce(fn, loops, body) if loops else body
+
+
+def channels_last(x: Input, name: str, dtype: DType) -> tuple[Buffer, Definition]:
+    """A copy of x [N, C, H, W] as [N, H, W, C], for reads at places that data say: channels are vectors."""
+    n, c, h, w = axes = tuple(Var(k, extent) for k, extent in zip("nchw", x.shape, strict=True))
+    pixels = dense(name, *(x.shape[k] for k in (0, 2, 3, 1)), space=Space.ARENA, dtype=dtype)
+    return pixels, Definition(pixels, axes, cast(x(n, c, h, w), dtype), (n, h, w, c))
 
 
 def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float) -> Array:

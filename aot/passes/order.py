@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +27,7 @@ class PassItem:
     recursive: bool = True
     required: bool = False
     conditions: tuple[Callable[[Graph], bool], ...] = ()
+    extension: bool = False
 
 
 def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[PassItem]:
@@ -40,7 +41,7 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
     chain = _chain(list(passes))
     items = {item.name: item for item in chain}
     for extension in extensions:
-        item = describe(extension, inside=True)
+        item = describe(extension, extension=True)
         if item.name in items:
             raise PassError(f"pass {item.name} exists twice: names of passes must be unique")
         items[item.name] = item
@@ -71,11 +72,11 @@ def _chain(passes: list[Any]) -> list[PassItem]:
 
 
 def _named(item: PassItem, name: str) -> PassItem:
-    return PassItem(name, item.target, (), (), item.enabled, item.recursive, item.required, item.conditions)
+    return replace(item, name=name, before=(), after=())
 
 
-def describe(target: Any, inside: bool = False) -> PassItem:
-    """Read a pass's attributes; with `inside` it lies between the anchors of its phase unless it says otherwise."""
+def describe(target: Any, extension: bool = False) -> PassItem:
+    """Read a pass's attributes; an extension lies between the anchors of its phase unless it says otherwise."""
     phase = getattr(target, "phase", "middle")
     if phase not in PHASES:
         raise PassError(f"{name_of(target)}: phase must be one of {', '.join(PHASES)}, got {phase!r}")
@@ -83,12 +84,13 @@ def describe(target: Any, inside: bool = False) -> PassItem:
     return PassItem(
         name_of(target),
         target,
-        _constraint(target, "run_before", (finish,) if inside else ()),
-        _constraint(target, "run_after", (start,) if inside else ()),
+        _constraint(target, "run_before", (finish,) if extension else ()),
+        _constraint(target, "run_after", (start,) if extension else ()),
         bool(getattr(target, "enabled", True)),
         not getattr(target, "run_not_recursively", False),
         bool(getattr(target, "required", False)),
         tuple(getattr(target, "graph_condition", ())),
+        extension,
     )
 
 

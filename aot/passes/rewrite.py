@@ -21,7 +21,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.types import TensorType
-from runtime.errors import PassError
+from runtime.errors import PassError, ShapeError
 
 LOG = logging.getLogger(__name__)
 
@@ -65,6 +65,10 @@ class Rewrite:
         return f"{self.number} {self.name} at {self.layer!r}"
 
 
+class UnfitError(ShapeError):
+    """Inputs of a layer do not fit what it is made of: a rule of the model is broken, though a pass saw it first."""
+
+
 @dataclass(slots=True)
 class RewriteLog:
     """Numbers the rewrites of a run; at `limit` no further ones happen, which bisects a miscompile."""
@@ -92,6 +96,7 @@ class RuleSet:
     name: str
     rules: tuple[Rule, ...]
     required: bool = False
+    phase: str = "middle"
 
     def __call__(self, graph: Graph) -> bool:
         return self.rewrite(graph, RewriteLog())

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,8 +22,8 @@ from aot.ir.graph import Graph
 from aot.ir.op import Foreign
 from aot.ir.verify import verify
 from aot.passes.order import PassItem, sort_passes
-from aot.passes.rewrite import RewriteLog, RuleSet
-from runtime.errors import AotError, InternalError, ModelError, PassError
+from aot.passes.rewrite import RewriteLog, RuleSet, UnfitError
+from runtime.errors import AotError, InternalError, ModelError, PassError, UsageError
 
 FRONT_FINISH = "FrontFinish"
 LOG = logging.getLogger(__name__)
@@ -71,15 +71,14 @@ def run_passes(
     stop_after_rewrite: int | None = None,
     observe: Observer | None = None,
     check: Callable[[Graph], object] | None = None,
-    disabled: Sequence[str] = (),
 ) -> RunReport:
     """Run `passes`, in their order, with `extensions` sorted in; the graph is changed in place.
 
     `stop_after_rewrite`: after so many rewrites only required passes run. `observe` is called after each pass, with the
-    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify). `disabled`: names of passes
-    to leave out.
-    Raises PassError for a pass that fails, that leaves a broken graph, or for passes that cannot be sorted. What is
-    wrong with the model itself is found at the end of the front phase and raised as it is.
+    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify).
+    Raises PassError for a pass that fails, that leaves a broken graph, or for passes that cannot be sorted; UsageError
+    for an extension that does. What is wrong with the model itself is found at the end of the front phase and raised as
+    it is.
     """
     items = sort_passes(passes, extensions)
     in_front = any(item.name == FRONT_FINISH for item in items)
@@ -90,7 +89,7 @@ def run_passes(
         if item.name == FRONT_FINISH:
             run.check(graph)
             run.in_front = False
-        if item.target is not None and item.enabled and item.name not in disabled:
+        if item.target is not None and item.enabled:
             run.step(item)
     run.report.rules, run.report.rewrites = dict(run.log.fired), run.log.count
     return run.report
@@ -126,10 +125,13 @@ class _Run:
             if changed:
                 self.check(self.graph)
         except Exception as error:
-            ours = isinstance(error, InternalError) or (isinstance(error, ModelError) and not self.in_front)
+            wrong_model = self.in_front or isinstance(error, UnfitError)
+            ours = isinstance(error, InternalError) or (isinstance(error, ModelError) and not wrong_model)
             if isinstance(error, AotError) and not ours:
                 error.add_note(f"in pass {item.name}")
                 raise
+            if item.extension:
+                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}") from error
             ran = ", ".join(p.name for p in self.report.passes) or "none"
             last = self.log.last or "none"
             raise PassError(f"{item.name}: {error}; last rewrite: {last}; passes before it: {ran}") from error

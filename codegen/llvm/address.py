@@ -53,6 +53,7 @@ class Addresses:
         # Terms that read memory, in the current straight-line code: what they are depends on the `within` around.
         self.here: dict[str, dict[object, Value]] = {}
         self.guard = ""
+        self.indexing: set[str] = set()  # buffers that some address depends on
         # by identity, of expressions, and of buffers and indices
         self._sums: dict[int, Seen[Affine]] = {}
         self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Seen[Access]]] = {}
@@ -96,6 +97,7 @@ class Addresses:
         if not isinstance(origin, int):
             parts.append((self.normal(origin), 1))
         offset = weighted(parts, origin if isinstance(origin, int) else 0)
+        self.indexing.update(x.buffer.name for x in loads(*offset.terms))
         if self.lane is None or not offset.terms:
             return Access(buffer, offset, 0, offset)
         if depends_on(offset, self.lane):

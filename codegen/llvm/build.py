@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,10 +45,14 @@ from runtime.weights import WeightsInfo, beside, content_hash, padded
 from runtime.weights import write as write_weights
 
 Manifest = dict[str, object]
-Progress = Callable[[str], None]
+Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
 _MOST_WEIGHTS = (2 << 30) - (64 << 20)  # code reaches its tables behind them with 32-bit offsets
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    del stage, done, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +144,16 @@ def reserved(data: Data) -> Data:
 
 def build(
     program: Program, target: Target, *, level: int | None = 1, options: Manifest | None = None,
-    external: bool = False, progress: Progress | None = None,
+    external: bool = False, progress: Progress = _silent,
 ) -> Built:  # fmt: skip
-    """Compile `program` for `target`; `level` None runs no LLVM passes. `progress` is told each stage.
+    """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options` are kept in the manifest: what else the compiler was asked for. `external`: weights in their own file.
+    `progress(stage, done, total)` is told of each kernel that is emitted and of each part that is compiled.
     """
-    say = progress if progress is not None else _silent
-    say(f"emit {len(program.kernels)} kernels")
     with Workers(target) as workers:
         parts = Parts(workers, level)
-        functions = emit_functions(program, target, parts.place)
+        functions = emit_functions(program, target, parts.place, progress)
         parts.close()
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
@@ -163,20 +167,22 @@ def build(
         tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
         manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
         text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
-        say("compile")
-        code = parts.joined(text)
+        code = parts.joined(text, partial(progress, "compile"))
     return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)
 
 
-def emit_functions(program: Program, target: Target, place: Callable[[Function], T]) -> dict[str, T]:
+def emit_functions(
+    program: Program, target: Target, place: Callable[[Function], T], progress: Progress = _silent
+) -> dict[str, T]:
     """What `place` makes of the function of each kernel, by name; equal kernels share one."""
     made: dict[Kernel, T] = {}
     functions: dict[str, T] = {}
-    for kernel in program.kernels:
+    for done, kernel in enumerate(program.kernels, 1):
         nameless = replace(kernel, name="")
         if nameless not in made:
             made[nameless] = place(emit(kernel, target=target))
         functions[kernel.name] = made[nameless]
+        progress("emit", done, len(program.kernels))
     return functions
 
 
@@ -196,7 +202,7 @@ def kernels_assembly(program: Program, target: Target, level: int | None = 1) ->
 def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Target, options: Manifest) -> Manifest:
     """Everything a loader must know; the keys are listed in `runtime.abi`."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    scratch = max([program.scratch_bytes, *(f.scratch_bytes for f in functions.values())])
+    scratch = max((f.scratch_bytes for f in functions.values()), default=0)
     late = depends(program)
     return {
         "manifest": abi.MANIFEST_VERSION,
@@ -330,7 +336,3 @@ def weights_hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
 def _identifier(name: str) -> str:
     """`name` as part of a C symbol."""
     return re.sub(r"\W+", "_", name, flags=re.ASCII)[:40].strip("_").lower() or "model"
-
-
-def _silent(message: str) -> None:
-    del message

@@ -22,6 +22,7 @@ def header_text(built: Built | Levels) -> str:
         capacity=ERROR_CAPACITY,
         weights_offset=WEIGHTS_PAGE,
         query=QUERY_PREFIX + built.tag,
+        external=int("external" in built.manifest),
         macro="AOT_" + built.tag.rpartition("_")[0].upper(),
         signature="\n".join(lines),
     )

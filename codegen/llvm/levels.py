@@ -124,7 +124,7 @@ def names_of(text: str) -> tuple[str, ...]:
 def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
     """The levels `names`, lowest first, as one model; offsets of weights are in common."""
     if any(made.external is not None for made in built):
-        raise UnsupportedError("target: external weights are those of one target, got several")
+        raise InternalError("target: levels have their weights in the library, got external ones")
     digest = hashlib.sha256(":".join(str(made.manifest["hash"]) for made in built).encode()).hexdigest()
     base = built[0]
     tag = f"{base.tag.rpartition('_')[0]}_{digest[:12]}"

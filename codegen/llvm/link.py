@@ -14,7 +14,7 @@ from pathlib import Path
 
 from codegen.llvm.elf import Data, write_data_object
 from runtime.atomic import replacing
-from runtime.errors import PlatformError
+from runtime.errors import MissingError, PlatformError
 
 # All that a model may need of the system; LLVM makes loops into the first three.
 LIBC = (
@@ -51,7 +51,7 @@ class Linker:
 def find_linker(arch: str, explicit: str | None = None) -> Linker:
     """The linker for the machine `arch` (x86_64, aarch64): `explicit`, or the first found in PATH, or that of ziglang.
 
-    PlatformError if there is none.
+    MissingError if there is none.
     """
     if platform.machine() == arch:
         names = ["ld", "ld.lld", "cc", "gcc", "clang"]
@@ -64,9 +64,9 @@ def find_linker(arch: str, explicit: str | None = None) -> Linker:
     if explicit is None and find_spec("ziglang") is not None:
         return Linker(sys.executable, before=("-m", "ziglang", "ld.lld"))
     wanted = explicit if explicit is not None else ", ".join(names)
-    error = PlatformError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
+    error = MissingError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
     error.add_note("Debian, Ubuntu: apt install binutils (or lld); Fedora: dnf install binutils (or lld)")
-    error.add_note("or pip install 'aot[cross]', which brings one for every machine")
+    error.add_note("or pip install ziglang, which brings one for every machine")
     error.add_note("or compile to memory, or write an object file: neither needs a linker")
     raise error
 

@@ -66,3 +66,4 @@ extern "C"
 const struct aot_model *$query(int32_t version);
 #define $macro $query
 #define ${macro}_NAME "$query"
+#define ${macro}_EXTERNAL $external /* 1: the weights are a file, to be mapped before the first inference */

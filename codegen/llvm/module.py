@@ -55,7 +55,7 @@ def module_text(
     """
     names = {kernel: _function_name(function) for kernel, function in functions.items()}
     kernels = {name: functions[kernel] for kernel, name in names.items()}
-    scratch = max([program.scratch_bytes, *(f.scratch_bytes for f in kernels.values())])
+    scratch = max((f.scratch_bytes for f in kernels.values()), default=0)
     parts = [
         _pool(target),  # before all else: types are defined before they are used
         _drivers(program, tag, _rounded(scratch)),

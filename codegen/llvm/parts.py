@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from codegen.llvm.combine import combine
 from codegen.llvm.text import Function
@@ -66,10 +66,10 @@ class Parts:
         for level in self._waiting:
             self._hand_out(level)
 
-    def joined(self, drivers: str) -> bytes:
-        """Object code of the drivers' module and all parts."""
+    def joined(self, drivers: str, progress: Callable[[int, int], None]) -> bytes:
+        """Object code of the drivers' module and all parts; `progress` is told how many of them are done."""
         self._workers.submit(drivers, None)
-        *parts, main = self._workers.finish()
+        *parts, main = self._workers.finish(progress)
         return combine([main, *parts])
 
     def _hand_out(self, level: int | None) -> None:

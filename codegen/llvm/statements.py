@@ -357,6 +357,8 @@ class Statements(Blocks):
 
     def write(self, a: Access, value: Value, lanes: int) -> None:
         name = a.buffer.name
+        if name in self.at.indexing:  # the same index is another place from here on
+            self.loaded, self.at.here = {}, {}
         if name in self.registers:
             self.registers[name].write(self.f, cell(a), lanes, value)
             if name in self.loaded:

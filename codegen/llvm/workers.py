@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,6 +24,10 @@ from runtime.errors import InternalError
 WORTH_STARTING = 1 << 20  # bytes of text: their compilation takes three times as long as to start a process
 MOST_PROCESSES = 8
 _Task = tuple[str, int | None, "Future[bytes]"]
+
+
+def _silent(done: int, total: int) -> None:
+    del done, total
 
 
 class Workers:
@@ -57,8 +62,8 @@ class Workers:
             self._threads.append(threading.Thread(target=self._serve, daemon=True))
             self._threads[-1].start()
 
-    def finish(self) -> list[bytes]:
-        """Object code of each module; InternalError if LLVM refuses one."""
+    def finish(self, progress: Callable[[int, int], None] = _silent) -> list[bytes]:
+        """Object code of each module; InternalError if LLVM refuses one. `progress(done, total)` counts modules."""
         while True:
             try:
                 task = self._tasks.get_nowait()
@@ -67,7 +72,15 @@ class Workers:
             if task is not None:
                 text, level, result = task
                 result.set_result(compile_module(text, self._target, level))
-        return [result.result() for result in self._results]
+                progress(self._done(), len(self._results))
+        made: list[bytes] = []
+        for result in self._results:
+            made.append(result.result())
+            progress(self._done(), len(self._results))
+        return made
+
+    def _done(self) -> int:
+        return sum(result.done() for result in self._results)
 
     def _drain(self) -> None:
         while True:

@@ -153,7 +153,7 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
             if step is not None and x.load is not None:
                 vectors = min(vectors, abs(step) + 1)
             scattered = 1.5 if x.load is None else 1.0
-            each += vectors / min(lanes, extent) if vectors < MOST else scattered
+            each += vectors / max(min(lanes, extent), 1) if vectors < MOST else scattered
         return each, -axes.index(a)
 
     return min(axes, key=cost)

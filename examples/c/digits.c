@@ -80,7 +80,7 @@ static void *memory(int64_t bytes) {
 }
 
 int main(int count, char **arguments) {
-    if (count < 2) {
+    if (count < (AOT_DIGITS_EXTERNAL ? 4 : 2)) {
         fprintf(stderr, "usage: %s image.npy [digits.so [digits.weights]]\n", arguments[0]);
         return 2;
     }

@@ -23,6 +23,7 @@ from aot.opset.activation import (
     SoftSign,
     Swish,
 )
+from aot.opset.elementwise_unary import Real
 from runtime.abi import DType
 from tests.cases import EXACT, Case
 
@@ -41,6 +42,7 @@ CASES = [
     *(Case(op, [(BF16, (7,))]) for op in (Relu(), Sigmoid())),
     *(Case(op, [(F64, (7,))]) for op in (Mish(), SoftPlus())),
     *(Case(Relu(), [(dtype, (7,))], EXACT) for dtype in (I8, I32, DType.U8)),
+    *(Case(op, [(dtype, (9,))], EXACT) for op in EVERY if isinstance(op, Real) for dtype in (I8, I32, DType.U8)),
     Case(Clamp(min=-1.5, max=2.5), [(F32, ("n=3", 4))], EXACT),
     *(Case(Clamp(min=-1.5, max=2.5), [(dtype, (9,))], EXACT) for dtype in (I8, DType.U8, DType.I64)),
     Case(Clamp(min=-1e30, max=1e30), [(I32, (5,))], EXACT),
@@ -55,4 +57,5 @@ CASES = [
     Case(PRelu(), [(F32, (2, 3, 4)), (F32, (3, 1))]),
     Case(PRelu(), [(F32, (2, 3, 4)), (F32, (4,))]),
     Case(PRelu(), [(F16, (5,)), (F16, (1,))]),
+    Case(PRelu(), [(I32, (2, 3, 4)), (I32, (3,))]),
 ]

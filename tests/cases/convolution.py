@@ -55,6 +55,9 @@ CASES = [
         EXACT,
     ),
     Case(BinaryConvolution((2, 1), (1, 0), (1, 1)), [(F32, (1, 8, 5, 6)), BITS], EXACT),
+    Case(BinaryConvolution((2, 1), (1, 0), (1, 1)), [(DType.U8, (1, 8, 5, 6)), BITS], EXACT),
+    Case(ConvolutionBackpropData((2, 2)), [(I32, (1, 3, 4, 5)), (I32, (3, 4, 3, 3))], EXACT),
+    Case(GroupConvolutionBackpropData((1,)), [(DType.I8, (1, 4, 5)), (DType.I8, (2, 2, 1, 3))], EXACT),
     Case(
         DeformableConvolution((1, 1), (1, 1), (1, 1), deformable_group=2, bilinear_interpolation_pad=True),
         [(F32, (1, 4, 5, 6)), (F32, (1, 36, 5, 6)), (F32, (3, 4, 3, 3)), (F32, (1, 18, 5, 6))],

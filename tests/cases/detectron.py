@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.ir.types import numpy_dtype
 from aot.opset.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronROIFeatureExtractor,
@@ -12,7 +13,8 @@ from aot.opset.detectron import (
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 
-F32 = DType.F32
+F32, F64 = DType.F32, DType.F64
+ODD = np.resize([0.5, -0.0, np.inf, -1.5, 0.0, np.nan, -np.inf, 0.25, 1e-40], 40)  # equal ones, and none
 ROIS = np.array([[1, 2, 80, 90], [-30, 0, 300, 175], [4, 4, 4, 9], [0, 0, 30, 20], [9, 9, 600, 600]], np.float32)
 PICTURE = np.array([[40, 50, 1]], np.float32)
 
@@ -28,6 +30,7 @@ CASES = [
     ),
     Case(output(6), [(F32, ("n=9", 4)), (F32, ("n=9", 16)), (F32, ("n=9", 4)), PICTURE], LOOSE, outputs=3),
     *(Case(ExperimentalDetectronTopKROIs(n), [(F32, (10, 4)), (F32, (10,))], EXACT) for n in (4, 13)),
+    *(Case(ExperimentalDetectronTopKROIs(30), [(t, (40, 4)), ODD.astype(numpy_dtype(t))], EXACT) for t in (F32, F64)),
     Case(ExperimentalDetectronTopKROIs(12), [(F32, ("n=9", 4)), (F32, ("n=9",))], EXACT),
     *(
         Case(

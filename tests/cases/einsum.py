@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aot.opset.einsum import Einsum
+from aot.opset.einsum import Diagonal, Einsum
 from runtime.abi import DType
-from tests.cases import LOOSE, Case
+from tests.cases import EXACT, LOOSE, Case
 
 
 def case(equation: str, *shapes: tuple[int | str, ...]) -> Case:
@@ -27,4 +27,10 @@ CASES = [
     case("ab,cb->a", (2, 3), (4, 3)),
     case("i...->...", (3, 2, 4)),
     case("nchw,nc->nhw", (2, 3, 4, 5), (2, 3)),
+    case("iij->ij", ("n=3", 3, "m=2")),
+    case("iii->i", ("n=3", "n=3", "n=3")),
+    case("abc,cde->abed", ("a=2", "b=3", "c=4"), ("c=4", "d=5", "e=2")),
+    case("abc,bcd->da", ("a=2", "b=3", "c=4"), ("b=3", "c=4", "d=5")),
+    Case(Diagonal(), [(DType.F32, (2, 3, 3))], EXACT),
+    Case(Diagonal(), [(DType.F32, ("b=2", "n=3", "n=3"))], EXACT),
 ]

@@ -36,4 +36,12 @@ CASES = [
         high=1,
         outputs=3,
     ),
+    Case(
+        GenerateProposals(0.0, 0.6, 20, 8),
+        [(F32, ("n=2", "k=4")), ANCHORS, (F32, ("n=2", 8, 3, 4)), (F32, ("n=2", 2, 3, 4))],
+        LOOSE,
+        low=0.5,
+        high=1,
+        outputs=3,
+    ),
 ]

@@ -41,6 +41,8 @@ CASES = [
     Case(ReverseSequence(-1, 0), [(U8, (5, 3)), np.array([4, 0, 5])], EXACT),
     Case(ReverseSequence(1, 0), [(F32, ("n=4", 2)), (I32, (2,))], EXACT, low=1, high=4),
     Case(Roll(), [DATA, np.array(2), np.array(1)], EXACT),
+    Case(Roll(), [DATA, np.array(0), np.array(1)], EXACT),
+    Case(Roll(), [(F32, (3, "n=5")), at(1, 7), at(0, 1)], EXACT),
     Case(Roll(), [DATA, at(-3, 1), at(-1, 0)], EXACT),
     Case(Roll(), [(I32, ("n=5", 2)), at(2, 5), at(0, 0)], EXACT),
     Case(Roll(), [(F32, (4, 5)), (I32, (2,)), at(0, 1)], EXACT),

@@ -17,6 +17,7 @@ CASES = [
     Case(NonZero(), [(I32, ("n=5", 3))], EXACT, low=0, high=1),
     *(Case(Unique(s), [(I32, (5, 4)), *a], EXACT, low=0, high=1, outputs=4) for s in (True, False) for a in AXES),
     Case(Unique(index_element_type=I32, count_element_type=I32), [(F32, (9,))], EXACT, low=0, high=1, outputs=4),
+    *(Case(Unique(s), [(BOOL, (5, 4)), *a], EXACT, low=0, high=1, outputs=4) for s in (True, False) for a in AXES),
     Case(NonZero(), [(F32, ())], EXACT),
     Case(NonZero(), [(I32, ())], EXACT, low=0, high=0),
 ]

@@ -49,6 +49,8 @@ CASES = [
     Case(AdaptiveAvgPool(), [(F32, (1, 2, 9)), np.array([3], np.int64)], CLOSE),
     Case(AdaptiveAvgPool(), [RUN_TIME, SPATIAL], CLOSE),
     Case(AdaptiveMaxPool(), [DATA, SPATIAL], EXACT, outputs=2),
+    *(Case(AdaptiveMaxPool(), [(t, (1, 2, 7, 5)), SPATIAL], EXACT, outputs=2) for t in (U8, DType.I64)),
+    *(Case(AdaptiveAvgPool(), [(t, (1, 2, 7, 5)), SPATIAL], EXACT) for t in (U8, DType.I64)),
     Case(AdaptiveMaxPool(DType.I32), [(F32, (1, 2, 4, 6, 5)), np.array([2, 3, 4], np.int64)], EXACT, outputs=2),
     Case(MaxPool((3, 2), kernel=ONE, rounding_type=CEIL, auto_pad=UPPER), [(F32, (1, 2, 6, 8))], EXACT),
     Case(AvgPool((3, 2), kernel=ONE, rounding_type=CEIL, auto_pad=LOWER), [(F32, (1, 2, 6, 8))]),

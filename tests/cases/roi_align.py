@@ -20,6 +20,8 @@ CASES = [
         for how in Pooling
         for mode in Aligned
     ),
+    *(Case(ROIAlign(2, 2, 2, 1.0, how), [(F32, (2, 83, 10, 8)), ROIS, BATCHES], LOOSE) for how in Pooling),
+    Case(ROIAlign(2, 2, 2, 1.0), [(F32, (2, "c=21", 10, 8)), ROIS, BATCHES], LOOSE),
     *(
         Case(ROIAlign_3(2, 2, 2, 1.0, how), [(F16, (2, 3, 10, 8)), ROIS.astype(np.float16), BATCHES], LOOSE)
         for how in Pooling

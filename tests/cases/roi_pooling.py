@@ -31,7 +31,7 @@ CASES = [
             [(F32, (2, 18, 10, 12)), ROIS, (F32, (3, parts, 3, 3))],
             LOOSE,
         )
-        for parts in (2, 4)
+        for parts in (2, 4, "p=2", "p=4")
     ),
     Case(PSROIPooling(2, 1.0, 3), [(F32, (1, 18, 7, 7)), np.array([[0, 4.6, 0.7, 7, 8]], np.float32)], LOOSE),
 ]

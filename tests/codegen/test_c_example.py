@@ -38,6 +38,7 @@ def test_c_program(tmp_path: Path, loaded: bool, external: bool) -> None:
     assert (ran.returncode, ran.stdout) == (0, "7\n"), ran.stderr
     assert subprocess.run(["./digits", "digits.c"], cwd=tmp_path, capture_output=True, check=False).returncode != 0
     if external:
+        assert subprocess.run(command[:-1], cwd=tmp_path, capture_output=True, check=False).returncode == 2
         (tmp_path / "short").write_bytes((tmp_path / "digits.weights").read_bytes()[:-70_000])
         short = ["./digits", SEVEN, "./digits.so", "./short"]
         assert subprocess.run(short, cwd=tmp_path, capture_output=True, check=False).returncode == 4

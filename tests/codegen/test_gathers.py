@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim
+from codegen.loops import Buffer, Expr, Kernel, Space, Var, as_expr, cast, dense, prim
 from codegen.nest import apply
 from codegen.schedule import Schedule, Tail, Tile
+from codegen.script import loops, parallel, select, var
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
@@ -81,3 +82,24 @@ def test_packed_types_lie_one_element_a_byte(dtype: DType) -> None:
     out = aligned(np.zeros(24, np.int32))
     compiled(kernel)(aligned(data), out)
     assert out.tolist() == data.tolist()
+
+
+def test_an_index_that_changes_between_reads() -> None:
+    """x[j], then j = 2, then x[j]: the second read is of another element, whether j lies in a register or in memory."""
+
+    @loops
+    def script(x: Buffer, i: Buffer, y: Buffer) -> None:
+        for k in parallel(3):
+            j = var(k, DType.I64)
+            y[k, 0] = x[j]
+            j = select(x[j] > 0.0, 2, 3)
+            y[k, 1] = x[j]
+            y[k, 2] = x[i[k]]
+            i[k] = 4
+            y[k, 3] = x[i[k]]
+
+    x, i, y = dense("x", 5), dense("i", 3, dtype=DType.I64), dense("y", 3, 4)
+    kernel = Kernel("g", (), (x, i, y), script(x, i, y))
+    data, out = np.array([1, -1, 5, 7, 9], np.float32), aligned(np.zeros((3, 4), np.float32))
+    compiled(kernel)(aligned(data), aligned(np.array([1, 0, 3])), out)
+    assert out.tolist() == [[1, 5, -1, 9], [-1, 7, 1, 9], [5, 5, 7, 9]]

@@ -18,7 +18,7 @@ from codegen.program import ConstantBlock
 from codegen.target import Target
 from runtime.abi import WEIGHTS_SECTION
 from runtime.elf import ElfFile
-from runtime.errors import CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
 from runtime.library import read_manifest, verify
 from runtime.machine import missing_features
 from tests.programs import chain
@@ -90,9 +90,9 @@ def test_manifest_names_the_levels(levels: Levels, tmp_path: Path) -> None:
     assert "avx" not in manifest.features
 
 
-def test_external_weights_are_of_one_target() -> None:
+def test_levels_have_their_weights_inside() -> None:
     made = build(chain(), Target.parse("x86-64-v2"), external=True)
-    with pytest.raises(UnsupportedError, match="got several"):
+    with pytest.raises(InternalError, match="got external ones"):
         join(NAMES[:2], [made, made])
 
 

@@ -12,6 +12,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Dim
 from aot.opset.control_flow import If, Loop, TensorIterator
 from aot.opset.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.recurrent_cells import LSTMCell_4
 from aot.opset.state import Assign, ReadValue_3
 from codegen.loops import Var
 from runtime.abi import DType
@@ -243,6 +244,22 @@ def growing_by_data() -> Graph:
     return _network(*_loop(Loop(*maps), [n, build.const(True, DType.BOOL), x, start], body.graph))
 
 
+def cells() -> Graph:
+    """LSTM over the rows of x; x and both states name the batch in ways of their own."""
+    graph = Graph("cells")
+    x = parameter(graph, "x", N, Var("batch"), 4)
+    h, c = (parameter(graph, name, Var(f"{name}_batch"), 3) for name in ("h", "c"))
+    body = Body()
+    row, before = body.takes(1, Var("b"), 4), [body.takes(Var(f"b{k}"), 3) for k in range(2)]
+    now = body.build.Squeeze(row, body.number([0], DType.I64))
+    sides = [weights(body.build, 12, n, seed=n) for n in (4, 3)]
+    after = body.build.node(LSTMCell_4(hidden_size=3), now, *before, *sides, outputs=2).out_ports()
+    body.gives(*after.values(), body.build.Unsqueeze(after[0], body.number([0], DType.I64)))
+    edges = (BackEdge(0, 1), BackEdge(1, 2))
+    maps = (InputMap(0, 0, 0), InputMap(1, 1), InputMap(2, 2)), (OutputMap(0, 0), OutputMap(1, 1), OutputMap(2, 2, 0))
+    return _network(*_loop(TensorIterator(*maps, edges), [x, h, c], body.graph))
+
+
 def remembering() -> Graph:
     """A loop over what the last inference left, which is kept, too."""
     graph = Graph("remembering")
@@ -279,5 +296,6 @@ NETWORKS = {
     "branch_in_loop": Network(branch_in_loop, [(np.arange(n) % 3 > 0, ROW) for n in (5, 1, 12)]),
     "places_in_branch": Network(places_in_branch, [(c, np.maximum(ROW, -0.5) + 0.5) for c in BOTH]),
     "growing_by_data": Network(growing_by_data, [(n, ROW) for n in _trips(2, 0, 1, 40)]),
+    "cells": Network(cells, [(ROWS[:, :n], ROWS[0, :n, :3], ROWS[1, :n, 1:]) for n in (2, 1, 3)]),
     "images": Network(images, [(n, PICTURE) for n in _trips(3, 0, 20)]),
 }

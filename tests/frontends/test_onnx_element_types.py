@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from aot.frontends.onnx.convert import UnconvertedError
+from aot.frontends.unsupported import UnconvertedError
 from aot.frontends.onnx.element_types import DTYPES, OTHERS
 from aot.ir.types import numpy_dtype
 from runtime.abi import DType

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import aot
 import cli
 import runtime
-from aot.frontends.onnx.convert import UnconvertedError
+from aot.frontends.unsupported import UnconvertedError
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError
 from tests.frontends.onnx_models import Array, converted, model, run, save

@@ -18,7 +18,7 @@ from aot.ir.parser import parse_graph
 from aot.ir.printer import constants_by_sha, name_text, print_graph
 from aot.ir.scanner import Scanner
 from aot.ir.types import TensorType, dim_text, simplify
-from codegen.loops import Var
+from codegen.loops import Var, prim, select
 from runtime.abi import DType
 from runtime.errors import ModelError
 
@@ -179,7 +179,8 @@ DIMS = st.recursive(
     | st.builds(lambda a, b: a * b, inner, st.integers(1, 4))
     | st.builds(lambda a, b: a - b, inner, inner)
     | st.builds(lambda a, b: a // b, inner, st.integers(1, 4))
-    | st.builds(lambda a, b: a % b, inner, st.integers(1, 4)),
+    | st.builds(lambda a, b: a % b, inner, st.integers(1, 4))
+    | st.builds(lambda a, b: select(prim("eq", a, 0), 0, b), st.sampled_from([N, M]), inner),
     max_leaves=6,
 )
 

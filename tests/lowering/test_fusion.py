@@ -5,6 +5,7 @@ from __future__ import annotations
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from codegen.traverse import reads
+from runtime.abi import DType
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
 
@@ -148,3 +149,30 @@ def test_gather_of_constant_rows() -> None:
 def test_an_input_is_a_result() -> None:
     made = compiled(lambda b, x: (x, b.Transpose(x, ints(b, 1, 0)), b.Relu(x), x), (3, 4))
     assert calls(made) == 4
+
+
+def test_what_loops_write_goes_into_the_result() -> None:
+    made = compiled(lambda b, x: b.TopK(x, b.const(3, DType.I64), axis=1, outputs=2), (4, 9))
+    assert [s.kind for s in made.steps.steps] == ["TopK"]
+
+
+def test_what_a_nest_ends_with_merges_with_its_reader() -> None:
+    """Interleaved planes and what is done to them are one kernel."""
+    made = compiled(lambda b, x: b.Relu(b.DFT(x, ints(b, 1))), (4, 64, 2))
+    assert [s.kind for s in made.steps.steps] == ["DFT", "Result"]
+
+
+def test_rows_that_data_choose_are_copied_where_they_lie_across() -> None:
+    """Channels of the points of a grid lie side by side in a copy; few points read the picture as it is."""
+    many = compiled(lambda b, x, y: b.GridSample(x, y), (1, 16, 4, 4), (1, 8, 8, 2))
+    few = compiled(lambda b, x, y: b.GridSample(x, y), (1, 16, 16, 16), (1, 2, 2, 2))
+    assert (calls(many), calls(few)) == (2, 1)
+
+
+def test_what_loops_write_is_read_where_a_result_has_it() -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        best = b.TopK(x, b.const(3, DType.I64), axis=1, outputs=2)
+        return best, b.Exp(best), best
+
+    made = compiled(make, (4, 9))
+    assert [s.kind for s in made.steps.steps] == ["TopK", "Result", "Result"]

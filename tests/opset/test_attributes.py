@@ -77,7 +77,7 @@ def test_each_element_type_has_its_text() -> None:
 def test_elements_that_an_operation_does_not_have() -> None:
     graph = Graph("m")
     x = graph.add(REGISTRY["Parameter"](element_type=DType.I32, shape=(2,)), name="x")  # type: ignore[call-arg]
-    y = graph.add(REGISTRY["Sigmoid"](), x.out_port(0), name="act")
-    with pytest.raises(ModelError, match="Sigmoid: elements must be of type float, got i32") as error:
+    y = graph.add(REGISTRY["SoftPlus"](), x.out_port(0), name="act")
+    with pytest.raises(ModelError, match="SoftPlus: elements must be of type float, got i32") as error:
         _ = y.out_port(0).type
     assert "layer 'act'" in error.value.__notes__[0]

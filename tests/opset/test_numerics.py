@@ -6,17 +6,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from aot.driver import compile_model
 from aot.ir.op import Op
 from aot.ir.types import Array
-from aot.opset.activation import Relu
+from aot.opset.activation import Elu, HSigmoid, HSwish, Relu, Sigmoid
 from aot.opset.comparison import Equal, Less, NotEqual
-from aot.opset.conversion import Convert
+from aot.opset.conversion import Convert, converted
 from aot.opset.elementwise_binary import Add, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, Subtract
-from aot.opset.elementwise_unary import Round, Rounding, Sign, Sqrt
+from aot.opset.elementwise_unary import Acos, Exp, Round, Rounding, Sign, Sqrt
 from aot.opset.pooling import AvgPool
 from aot.opset.reduction import ReduceMean, ReduceSum
 from aot.opset.rotated_suppression import NMSRotated
@@ -46,6 +47,12 @@ LINES: list[Line] = [
     (Mod(), [array("i4", -7, 7), array("i4", 3, -3)], [-1, 1]),
     *((op, [array("i4", 5, -5), array("i4", 0, 0)], [0, 0]) for op in (Divide(), Mod(), FloorMod())),
     (Power(), [array("i4", 2, -1, 1), array("i4", -1, -3, -5)], [0, -1, 1]),
+    (Exp(), [array("i4", 1, -1, 2**31 - 1)], [3, 0, 2**31 - 1]),
+    (Acos(), [array("i4", 2, 1, 0)], [0, 0, 2]),
+    (Sigmoid(), [array("i4", 0, 1, -1)], [0, 1, 0]),
+    (HSigmoid(), [array("u1", 0, 1, 3)], [0, 1, 1]),
+    (HSwish(), [array("i1", -1, 1, 5)], [0, 1, 5]),
+    (Elu(0.7), [array("i4", 3, -1, -9)], [3, 0, -1]),
     (ReduceMean(), [array("i4", -1, -2), np.array([0])], -1),
     (AvgPool(kernel=(2,)), [np.array([[[2, 3, 4]]], "i4")], [[[2, 4]]]),
     (Convert(DType.U8), [array("f4", 300.7, -3, 2.9, NAN)], [255, 0, 2, 0]),
@@ -85,3 +92,9 @@ def test_scores_equal_to_the_threshold(op: Op, boxes: int) -> None:
 def test_page_names_tests_that_are_there() -> None:
     named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "numerics.md").read_text()))
     assert named and all((ROOT / name).is_file() for name in named)
+
+
+def test_short_integers_of_files_wrap() -> None:
+    held = np.array([-1, -8, 7], ml_dtypes.int4)
+    assert converted(held, DType.U8).tolist() == [255, 248, 7]
+    assert converted(held, DType.I32).tolist() == [-1, -8, 7]

@@ -17,6 +17,7 @@ from aot.opset.comparison import Select
 from aot.opset.convolution import Convolution
 from aot.opset.ctc import CTCGreedyDecoder, CTCLoss
 from aot.opset.deformable import DeformableConvolution
+from aot.opset.deformable_pooling import DeformablePSROIPooling
 from aot.opset.elementwise_binary import Add, AutoBroadcast
 from aot.opset.embedding import EmbeddingBagPackedSum
 from aot.opset.gather import GatherElements, GatherTree
@@ -24,6 +25,7 @@ from aot.opset.grid import GridSample
 from aot.opset.infrastructure import Parameter, Result
 from aot.opset.linear_algebra import Inverse
 from aot.opset.movement import Concat, ReverseSequence
+from aot.opset.pooling import AvgPool, MaxPool
 from aot.opset.proposal import Proposal
 from aot.opset.roi_align import ROIAlign
 from aot.opset.roi_pooling import PSROIPooling
@@ -52,6 +54,9 @@ CASES: list[tuple[Op, Sequence[np.dtype[np.generic]], Shapes, Shapes]] = [
     (Select(NONE), (np.dtype(np.bool_), F32, F32), ((2,), (2,), (2,)), ((9,), (2,), (2,))),
     (Concat(0), (F32, F32), ((2, 3), (1, 3)), ((2, 3), (1, 2))),
     (CONV, (F32, F32), ((1, 3, 4, 4), (2, 3, 1, 1)), ((1, 3, 4, 4), (2, 5, 1, 1))),
+    (CONV, (F32, F32), ((1, 3, 4, 4), (2, 3, 4, 1)), ((1, 3, 4, 4), (2, 3, 5, 1))),
+    (AvgPool((2,), kernel=(3,)), (F32,), ((1, 2, 3),), ((1, 2, 2),)),
+    (MaxPool((1,), (1,), (0,), (4,)), (F32,), ((1, 2, 3),), ((1, 2, 1),)),
     (DEFORMABLE, (F32,) * 3, ((1, 2, 4, 4), (1, 2, 4, 4), (2, 2, 1, 1)), ((1, 2, 4, 4), (1, 1, 4, 4), (2, 2, 1, 1))),
     (SearchSorted(), (F32, F32), ((2, 3), (2, 4)), ((2, 3), (5, 4))),
     (CTCGreedyDecoder(), (F32, F32), ((4, 2, 3), (4, 2)), ((4, 2, 3), (3, 2))),
@@ -64,6 +69,7 @@ CASES: list[tuple[Op, Sequence[np.dtype[np.generic]], Shapes, Shapes]] = [
     (ReverseSequence(0, 1), (F32, I32), ((2, 3), (2,)), ((2, 3), (1,))),
     (ROIAlign(2, 2), (F32, F32, I32), ((1, 2, 4, 4), (2, 4), (2,)), ((1, 2, 4, 4), (2, 4), (0,))),
     (PSROIPooling(2, 1.0, 2), (F32, F32), ((1, 8, 4, 4), (2, 5)), ((1, 7, 4, 4), (2, 5))),
+    (DeformablePSROIPooling(3), (F32,) * 3, ((1, 3, 4, 4), (2, 5), (2, 2, 1, 1)), ((1, 3, 4, 4), (2, 5), (2, 4, 1, 1))),
     (PROPOSAL, (F32, F32, F32), ((1, 4, 2, 2), (1, 8, 2, 2), (3,)), ((1, 4, 2, 2), (1, 8, 1, 2), (3,))),
     (ScatterNDUpdate(), (F32, I32, F32), ((3, 2), (2, 1), (2, 2)), ((3, 2), (2, 1), (1, 2))),
     (GroupedMatMul(), (F32, F32), ((2, 3, 4), (2, 5, 4)), ((2, 3, 4), (1, 5, 4))),

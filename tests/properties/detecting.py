@@ -19,14 +19,14 @@ from aot.opset.prior_boxes import (
     ExperimentalDetectronPriorGridGenerator, PriorBox, PriorBox_1, PriorBoxClustered,
 )  # fmt: skip
 from aot.opset.proposal import ExperimentalDetectronGenerateProposalsSingleImage, Proposal, Proposal_1
-from aot.opset.random_numbers import Alignment, RandomUniform
+from aot.opset.random_numbers import Alignment, Multinomial, RandomUniform
 from aot.opset.region import RegionYolo
 from aot.opset.roi_align import Aligned, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
 from aot.opset.roi_pooling import Method, Positioned, PSROIPooling, ROIPooling
 from aot.opset.rotated_suppression import NMSRotated
 from aot.opset.selection import Sorting
 from aot.opset.sparse import SparseFillEmptyRows
-from aot.opset.suppression import NonMaxSuppression
+from aot.opset.suppression import NonMaxSuppression, NonMaxSuppression_1, NonMaxSuppression_3, NonMaxSuppression_4
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import INDICES, Draw, Trial, listed
@@ -62,6 +62,16 @@ def suppression(d: Draw) -> Trial:
     op = NonMaxSuppression(d.pick(list(Encoding)), d.flag(), d.pick(INDICES))
     inputs = [boxes(d, batch, count), scores(d, batch, classes, count), *limits]
     return Trial(op, inputs, frozenset({2, 3, 4, 5}), LOOSE)
+
+
+def first_suppression(d: Draw) -> Trial:
+    """Versions 1, 3 and 4, whose outputs have as many rows as there may be."""
+    batch, classes, count = d.integer(1, 2), d.integer(1, 3), d.integer(1, 9)
+    limits = [np.array(d.integer(0, 6)), number(d.integer(1, 9) / 10), number(d.integer(0, 5) / 10 + 0.013)]
+    how, index = (d.pick(list(Encoding)), d.flag()), d.pick(INDICES)
+    op = d.pick([NonMaxSuppression_1(*how), NonMaxSuppression_3(*how, index), NonMaxSuppression_4(*how, index)])
+    inputs = [boxes(d, batch, count), scores(d, batch, classes, count), *limits]
+    return Trial(op, inputs, frozenset({2, 3, 4}), LOOSE)
 
 
 def rotated(d: Draw) -> Trial:
@@ -288,6 +298,17 @@ def random_numbers(d: Draw) -> Trial:
     return Trial(op, [shape, np.array(low, kind), np.array(high, kind)], frozenset({0, 1, 2}), LOOSE)
 
 
+def multinomial(d: Draw) -> Trial:
+    rows, classes, logs = d.integer(1, 3), d.integer(1, 5), d.flag()
+    op = Multinomial(
+        convert_type=d.pick(INDICES), with_replacement=d.flag(), log_probs=logs, global_seed=d.integer(0, 999),
+        op_seed=d.integer(1, 999),
+    )  # fmt: skip
+    count = d.integer(1, 6 if op.with_replacement else classes)
+    low, high = (-3, 0) if logs else (0.1, 1)
+    return Trial(op, [d.array(F32, (rows, classes), low, high), np.array(count)], frozenset({1}), EXACT)
+
+
 def sparse(d: Draw) -> Trial:
     rows, columns = d.integer(1, 6), d.integer(1, 5)
     filled = d.generator().random((rows, columns)) < 0.3
@@ -298,6 +319,7 @@ def sparse(d: Draw) -> Trial:
 
 
 TRIALS = [
-    suppression, rotated, by_class, prior_box, prior_grid, proposals, proposals_of_image, generated, detections,
-    regions, deformable_regions, detectron, speech, colour, yolo, random_numbers, sparse,
+    suppression, first_suppression, rotated, by_class, prior_box, prior_grid, proposals, proposals_of_image,
+    generated, detections, regions, deformable_regions, detectron, speech, colour, yolo, random_numbers, multinomial,
+    sparse,
 ]  # fmt: skip

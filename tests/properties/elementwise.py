@@ -12,13 +12,13 @@ from aot.opset.comparison import (
     BitwiseAnd, BitwiseLeftShift, BitwiseNot, BitwiseOr, BitwiseRightShift, BitwiseXor, Equal, Greater, GreaterEqual,
     IsFinite, IsInf, IsNaN, Less, LessEqual, LogicalAnd, LogicalNot, LogicalOr, LogicalXor, NotEqual, Select, Xor,
 )  # fmt: skip
-from aot.opset.conversion import Convert
+from aot.opset.conversion import Convert, ConvertLike, ConvertPromoteTypes
 from aot.opset.elementwise_binary import (
     Add, AutoBroadcast, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, SquaredDifference, Subtract,
 )  # fmt: skip
 from aot.opset.elementwise_unary import (
-    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceiling, Cos, Cosh, Erf, Exp, Floor, Log, Negative, Round, Rounding,
-    Sign, Sin, Sinh, Sqrt, Tan, Tanh,
+    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceiling, Cos, Cosh, Erf, ErfInv, Exp, Floor, Log, Negative, Round,
+    Rounding, Sign, Sin, Sinh, Sqrt, Tan, Tanh,
 )  # fmt: skip
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE
@@ -31,7 +31,7 @@ COMPARISONS: tuple[type[Op], ...] = (Equal, NotEqual, Less, LessEqual, Greater, 
 LOGIC: tuple[type[Op], ...] = (LogicalAnd, LogicalOr, LogicalXor, Xor)
 BITS: tuple[type[Op], ...] = (BitwiseAnd, BitwiseOr, BitwiseXor)
 SMOOTH: tuple[type[Op], ...] = (
-    Acos, Acosh, Asin, Asinh, Atan, Atanh, Cos, Cosh, Erf, Exp, Log, Sin, Sinh, Sqrt, Tan, Tanh,
+    Acos, Acosh, Asin, Asinh, Atan, Atanh, Cos, Cosh, Erf, ErfInv, Exp, Log, Sin, Sinh, Sqrt, Tan, Tanh,
 )  # fmt: skip
 ROUNDED: tuple[type[Op], ...] = (Abs, Ceiling, Floor, Negative, Sign, Relu)
 ACTIVATIONS: tuple[type[Op], ...] = (Gelu_2, HSigmoid, HSwish, Mish, Sigmoid, SoftPlus, SoftSign)
@@ -110,7 +110,8 @@ def kinds_of_floats(d: Draw) -> Trial:
 
 def smooth(d: Draw) -> Trial:
     kind, dtype = d.pick(SMOOTH), d.pick(FLOATS)
-    low, high = {Acos: (-1, 1), Asin: (-1, 1), Atanh: (-0.99, 0.99), Acosh: (1, 9)}.get(kind, (-4, 4))
+    within = {Acos: (-1, 1), Asin: (-1, 1), Atanh: (-0.99, 0.99), Acosh: (1, 9), ErfInv: (-0.99, 0.99)}
+    low, high = within.get(kind, (-4, 4))
     return Trial(kind(), [d.array(dtype, d.shape(), low, high)], tolerance=LOOSE)
 
 
@@ -169,6 +170,15 @@ def convert(d: Draw) -> Trial:
     return Trial(Convert(target), [d.array(source, d.shape(), low, 100)])
 
 
+def alike(d: Draw) -> Trial:
+    """Conversion to the type of another input, or of both to one that holds them."""
+    a, b = d.pick(ANY), d.pick(ANY)
+    inputs = [d.array(a, d.shape((0, 3)), 0, 100), d.array(b, d.shape((0, 3)), 0, 100)]
+    if d.flag():
+        return Trial(ConvertLike(), inputs)
+    return Trial(ConvertPromoteTypes(True, d.flag(), d.pick((DType.F32, DType.F64, DType.I64))), inputs)
+
+
 def broadcast(d: Draw) -> Trial:
     target, dtype, index = d.shape((0, 5), (1, 4)), d.pick(ANY), d.pick(INDICES)
     mode = d.pick(list(BroadcastMode))
@@ -196,5 +206,5 @@ def tile(d: Draw) -> Trial:
 
 TRIALS = [
     arithmetic, division, comparison, logic, bits, shifts, negation, kinds_of_floats, smooth, rounding, activation,
-    parametrized, prelu, clamp, select, convert, broadcast, tile,
+    parametrized, prelu, clamp, select, convert, alike, broadcast, tile,
 ]  # fmt: skip

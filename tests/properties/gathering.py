@@ -15,6 +15,7 @@ from aot.opset.reduction import (
 from aot.opset.scan import CumSum
 from aot.opset.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
 from aot.opset.segments import Fill, SegmentMax
+from aot.opset.slicing import python_slice
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE
 from tests.properties.drawing import ANY, INDICES, NUMBERS, Draw, Trial, listed
@@ -119,7 +120,7 @@ def slice_scatter(d: Draw) -> Trial:
     starts, stops, steps = zip(*(span(d, shape[a]) for a in axes), strict=True)
     wanted = list(shape)
     for a, start, stop, step in zip(axes, starts, stops, steps, strict=True):
-        wanted[a] = len(range(shape[a])[slice(start, None if stop < -shape[a] and step < 0 else stop, step)])
+        wanted[a] = len(range(shape[a])[python_slice(shape[a], start, stop, step)])
     lists = [listed(DType.I64, v) for v in (starts, stops, steps, d.signed(axes, len(shape)))]
     inputs = [d.array(dtype, shape), d.array(dtype, wanted), *lists]
     return Trial(SliceScatter(), inputs, frozenset({2, 3, 4, 5}), EXACT)

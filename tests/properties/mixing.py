@@ -7,16 +7,19 @@ import numpy as np
 from aot.opset.attention import ScaledDotProductAttention
 from aot.opset.einsum import Einsum
 from aot.opset.elementwise_binary import AutoBroadcast
-from aot.opset.embedding import Bag, EmbeddingBagOffsets, EmbeddingBagPacked, EmbeddingSegmentsSum
+from aot.opset.embedding import (
+    Bag, EmbeddingBagOffsets, EmbeddingBagOffsetsSum, EmbeddingBagPacked, EmbeddingBagPackedSum, EmbeddingSegmentsSum,
+)  # fmt: skip
 from aot.opset.linear_algebra import Inverse
 from aot.opset.matmul import MatMul
 from aot.opset.nonzero import NonZero, Unique
 from aot.opset.normalization import (
-    GRN, LRN, MVN, MVN_1, BatchNormInference, EpsMode, GroupNormalization, Inside, NormalizeL2,
+    GRN, LRN, MVN, MVN_1, BatchNormInference, BatchNormInference_1, EpsMode, GroupNormalization, Inside, NormalizeL2,
 )  # fmt: skip
 from aot.opset.quantization import FakeConvert, FakeQuantize, Float8
 from aot.opset.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
-from aot.opset.recurrent_cells import GRUCell, LSTMCell_4, RNNCell
+from aot.opset.recurrent_cells import GRUCell, LSTMCell_1, LSTMCell_4, RNNCell, WeightsFormat
+from aot.opset.segments import GroupedMatMul
 from aot.opset.short_time import ISTFT, STFT
 from aot.opset.softmax import LogSoftmax, Softmax
 from aot.opset.sorting import Mode, Order, TopK, TopK_1, TopK_3
@@ -39,6 +42,17 @@ def matmul(d: Draw) -> Trial:
     elif not d.integer(0, 4):
         b, tb = (k,), False
     return Trial(MatMul(ta, tb), [d.array(dtype, a), d.array(dtype, b)], tolerance=LOOSE)
+
+
+def grouped(d: Draw) -> Trial:
+    """Products of matrices in groups, of equal or of different sizes."""
+    groups, m, k, n = d.ints(4, 1, 5)
+    dtype = d.pick((DType.F32, DType.F32, DType.F16, DType.F64, DType.I32))
+    b = d.array(dtype, (groups, n, k))
+    if d.flag():
+        return Trial(GroupedMatMul(), [d.array(dtype, (groups, m, k)), b], tolerance=LOOSE)
+    ends = np.sort(d.whole(d.pick(INDICES), (groups,), 0, m))
+    return Trial(GroupedMatMul(), [d.array(dtype, (m, k)), b, ends], tolerance=LOOSE)
 
 
 def einsum(d: Draw) -> Trial:
@@ -64,8 +78,9 @@ def normalization(d: Draw) -> Trial:
         Trial(MVN_1(d.flag(), d.flag(), eps), [d.array(dtype, (*shape[:1], 2, 3, 4))], tolerance=LOOSE),
         Trial(NormalizeL2(eps, d.pick(list(EpsMode))), [x, some], frozenset({1}), LOOSE),
         Trial(BatchNormInference(eps), [x, *channels], tolerance=LOOSE),
+        Trial(BatchNormInference_1(eps), [*channels[:2], x, *channels[2:]], tolerance=LOOSE),
         Trial(GroupNormalization(d.pick([1, 2, 3, 6]), eps), [grouped, *more], tolerance=LOOSE),
-        Trial(GRN(eps), [x], tolerance=LOOSE),
+        Trial(GRN(eps), [x if rank < 5 else d.array(dtype, shape[:4])], tolerance=LOOSE),
         Trial(Softmax(d.axis(rank)), [x], tolerance=LOOSE),
         Trial(LogSoftmax(d.axis(rank)), [x], tolerance=LOOSE),
     ])  # fmt: skip
@@ -125,6 +140,15 @@ def recurrent(d: Draw) -> Trial:
     cell = {"rnn": RNNSequence, "gru": GRUSequence, "lstm": LSTMSequence}[kind]
     fixed = frozenset({states + 2, states + 3, states + 4})
     return Trial(cell(**named, direction=direction), inputs, fixed, LOOSE)  # type: ignore[arg-type]
+
+
+def first_cell(d: Draw) -> Trial:
+    """LSTMCell-1: peepholes, and all orders of the gates."""
+    batch, width, size = d.ints(3, 1, 4)
+    shapes = [(batch, width), (batch, size), (batch, size), (4 * size, width), (4 * size, size), (4 * size,)]
+    shapes += [(3 * size,)] if d.flag() else []
+    op = LSTMCell_1(size, input_forget=d.flag(), weights_format=d.pick(list(WeightsFormat)))
+    return Trial(op, [d.array(DType.F32, s, -1, 1) for s in shapes], frozenset({3, 4, 5, 6}), LOOSE)
 
 
 def spectrum(d: Draw) -> Trial:
@@ -212,7 +236,7 @@ def embedding(d: Draw) -> Trial:
     if not d.integer(0, 2):
         places = d.whole(index, (bags, count), 0, rows - 1)
         if d.flag():
-            return Trial(EmbeddingBagPacked(Bag.MEAN), [table, places])
+            return Trial(d.pick([EmbeddingBagPacked(Bag.MEAN), EmbeddingBagPackedSum()]), [table, places])
         return Trial(EmbeddingBagPacked(Bag.SUM), [table, places, d.array(DType.F32, places.shape)])
     places, spare = d.whole(index, (count,), 0, rows - 1), d.whole(index, (), 0, rows - 1)
     weights = [d.array(DType.F32, (count,))] if d.flag() else []
@@ -220,7 +244,8 @@ def embedding(d: Draw) -> Trial:
         starts = np.sort(d.whole(index, (bags,), 0, count))
         starts[0] = 0
         how = Bag.SUM if weights else d.pick(list(Bag))
-        return Trial(EmbeddingBagOffsets(how), [table, places, starts, spare, *weights])
+        op = EmbeddingBagOffsetsSum() if how is Bag.SUM and d.flag() else EmbeddingBagOffsets(how)
+        return Trial(op, [table, places, starts, spare, *weights])
     ids = np.sort(d.whole(index, (count,), 0, bags - 1))
     number = np.array(bags, ids.dtype)
     return Trial(EmbeddingSegmentsSum(), [table, places, ids, number, spare, *weights], frozenset({3}))
@@ -233,6 +258,6 @@ def inverse(d: Draw) -> Trial:
 
 
 TRIALS = [
-    matmul, einsum, normalization, local_response, attention, recurrent, spectrum, short_time, topk, nonzero, unique,
-    fake_quantize, fake_convert, embedding, inverse,
+    matmul, grouped, einsum, normalization, local_response, attention, recurrent, first_cell, spectrum, short_time,
+    topk, nonzero, unique, fake_quantize, fake_convert, embedding, inverse,
 ]  # fmt: skip

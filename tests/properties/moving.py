@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from aot.opset.activation import Identity
 from aot.opset.blocks import (
     BatchToSpace, DepthMode, DepthToSpace, ExtractImagePatches, PatchPad, ReorgYolo, ShuffleChannels, SpaceToBatch,
     SpaceToDepth,
@@ -16,7 +17,7 @@ from aot.opset.movement import (
     Concat, Reverse, ReverseMode, ReverseSequence, Roll, Split, Transpose, VariadicSplit,
 )  # fmt: skip
 from aot.opset.padding import Pad, PadMode
-from aot.opset.shape import Reshape, ShapeOf, Squeeze, Squeeze_15, Unsqueeze
+from aot.opset.shape import Reshape, ShapeOf, ShapeOf_1, Squeeze, Squeeze_15, Unsqueeze
 from aot.opset.slicing import Slice, StridedSlice
 from aot.ir.types import numpy_dtype
 from runtime.abi import DType
@@ -175,7 +176,12 @@ def roll(d: Draw) -> Trial:
 
 
 def shape_of(d: Draw) -> Trial:
-    return Trial(ShapeOf(d.pick(INDICES)), [d.array(d.pick(ANY), d.shape())], tolerance=EXACT)
+    op = d.pick([ShapeOf(d.pick(INDICES)), ShapeOf_1()])
+    return Trial(op, [d.array(d.pick(ANY), d.shape())], tolerance=EXACT)
+
+
+def identity(d: Draw) -> Trial:
+    return Trial(Identity(), [d.array(d.pick(ANY), d.shape())], tolerance=EXACT)
 
 
 def depth(d: Draw) -> Trial:
@@ -244,7 +250,7 @@ def columns(d: Draw) -> Trial:
 
 def ranges(d: Draw) -> Trial:
     dtype = d.pick((DType.F32, DType.I32, DType.I64))
-    step = d.integer(2, 30) / 10 if dtype.is_float else d.integer(1, 4)
+    step = d.integer(10, 30) / 10 if dtype.is_float else d.integer(1, 4)
     start, stop = d.integer(-50, 50) / 10, d.integer(-50, 50) / 10
     if d.flag():
         step = -step
@@ -262,5 +268,6 @@ def eye(d: Draw) -> Trial:
 
 TRIALS = [
     slices, strided_slice, pad, transpose, reshape, squeeze, concat, split, reverse, reverse_sequence, roll, shape_of,
+    identity,
     depth, batches, shuffle, reorg, patches, columns, ranges, eye,
 ]  # fmt: skip

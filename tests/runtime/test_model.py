@@ -40,6 +40,12 @@ def test_outputs(model: runtime.CompiledModel) -> None:
     assert outputs[0] is outputs["y"] is outputs[model.outputs[0]] is outputs.to_tuple()[0]
     assert "y" in outputs
     assert "x" not in outputs
+    assert outputs[-1] is outputs[0] and repr(outputs) == "Outputs(y: f32[1000])"
+    for wrong in (1, -2):
+        with pytest.raises(UsageError, match="output: the model has 1, got index"):
+            outputs[wrong]
+        with pytest.raises(UsageError, match="input: the model has 1, got index"):
+            model.input(wrong)
     again = model(2 * X)
     assert again[0] is not outputs[0]
     np.testing.assert_array_equal(outputs[0], X * 32)
@@ -56,7 +62,8 @@ def test_outputs(model: runtime.CompiledModel) -> None:
         ([X, X], "inputs: the model has 1, got 2"),
         ({"q": X}, "input: one of x, got 'q'"),
         ({3: X}, "input: the model has 1, got index 3"),
-        ({}, "input 'x': is set before inference, got none"),
+        ({}, "input 'x': needs an array, got none"),
+        (None, r"input 'x': expected f32\[1000\], got"),
         (["word"], "input 'x': expected f32"),
     ],
 )

@@ -71,6 +71,6 @@ def test_state_belongs_to_the_request(tmp_path: Path) -> None:
 
 def test_a_model_without_calls(tmp_path: Path) -> None:
     x, y = (Tensor(name, (name,), DType.F32, ()) for name in "xy")
-    built(Program("", (), (), (), (), 0, 0, 0, (x,), (y,))).write_shared(tmp_path / "m.so")
+    built(Program("", (), (), (), (), 0, 0, (x,), (y,))).write_shared(tmp_path / "m.so")
     for threads in (1, 2):
         assert runtime.load(tmp_path / "m.so", threads=threads)(np.float32(1).reshape(()))[0].shape == ()

@@ -22,7 +22,6 @@ from aot.frontends.onnx import (
     fourier,
     gather,
     generators,
-    logical,
     losses,
     machine_learning,
     matmul,
@@ -45,6 +44,7 @@ from aot.frontends.onnx import (
     softmax,
 )
 from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
+from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
@@ -52,36 +52,13 @@ from aot.opset.infrastructure import Constant, Parameter, Result
 from runtime.errors import AotError, ModelError, UnsupportedError
 
 FAMILIES = (
-    attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, logical, losses,
+    attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, losses,
     machine_learning, matmul, microsoft, microsoft_attention, microsoft_blocks, microsoft_group_query,
     microsoft_quantization, movement, normalization, pooling, quantization, random_numbers, recurrent, reduction,
     resize, sampling, scatter, shape, softmax,
 )  # fmt: skip
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A node that cannot be converted, and why."""
-
-    node: str
-    kind: str
-    domain: str
-    opset: int
-    reason: str
-
-    def __str__(self) -> str:
-        kind = f"{self.domain}.{self.kind}" if self.domain else self.kind
-        return f"{kind} (opset {self.opset}) in {self.node!r}: {self.reason}"
-
-
-class UnconvertedError(UnsupportedError):
-    """Lists all nodes that cannot be converted."""
-
-    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("; ".join([f"{file}: {len(problems)} nodes are not supported", *map(str, problems)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +80,11 @@ class OnnxToOpset:
         values = work.results(graph, {})
         problems = list(dict.fromkeys(work.problems))
         if problems:
-            raise UnconvertedError(graph.file or graph.name, problems)
+            raise unconverted(graph.file or graph.name, problems)
         for node, value in zip(graph.results, values, strict=True):
             if not isinstance(value, OutPort):
                 what = "a sequence" if value is not None else "absent"
-                raise UnconvertedError(graph.file or graph.name, [_output_problem(node, what)])
+                raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
             node.in_port(0).connect(value)
         for node in reversed(nodes):
             for port in node.out_ports().values():

@@ -1,4 +1,4 @@
-"""Arithmetic and activations, element by element."""
+"""Arithmetic, comparisons, booleans and activations, element by element."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ SAME = {
     "Ceil": "Ceiling", "Cos": "Cos", "Cosh": "Cosh", "Erf": "Erf", "Exp": "Exp", "Floor": "Floor", "Log": "Log",
     "Neg": "Negative", "Sigmoid": "Sigmoid", "Sign": "Sign", "Sin": "Sin", "Sinh": "Sinh", "Sqrt": "Sqrt", "Tan": "Tan",
     "Tanh": "Tanh", "Relu": "Relu", "Softplus": "SoftPlus", "Softsign": "SoftSign", "Round": "Round",
-    "HardSwish": "HSwish", "Mish": "Mish", "BitwiseNot": "BitwiseNot",
+    "HardSwish": "HSwish", "Mish": "Mish", "BitwiseNot": "BitwiseNot", "Not": "LogicalNot",
 }  # fmt: skip
 SAME_TWO = {
     "Add": "Add", "Sub": "Subtract", "Mul": "Multiply",
     "BitwiseAnd": "BitwiseAnd", "BitwiseOr": "BitwiseOr", "BitwiseXor": "BitwiseXor",
+    "Equal": "Equal", "Greater": "Greater", "Less": "Less", "GreaterOrEqual": "GreaterEqual",
+    "LessOrEqual": "LessEqual",
+    "And": "LogicalAnd", "Or": "LogicalOr", "Xor": "LogicalXor",
 }  # fmt: skip
 
 

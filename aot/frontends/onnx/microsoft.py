@@ -8,7 +8,12 @@ from functools import reduce
 from aot.frontends.onnx.convolution import conv
 from aot.frontends.onnx.generators import indices
 from aot.frontends.onnx.matmul import gemm
-from aot.frontends.onnx.normalization import layer_normalized, rms_normalized
+from aot.frontends.onnx.normalization import (
+    layer_normalization,
+    layer_normalized,
+    rms_normalization,
+    rms_normalized,
+)
 from aot.frontends.onnx.quantization import dynamic_quantize_linear, shifted
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
@@ -40,17 +45,9 @@ def quick_gelu(node: Call, x: OutPort) -> OutPort:
     return node.build.Swish(x, node.like(node.number("alpha", 1.702), x))
 
 
-@onnx("LayerNormalization", domain=MS)
-def layer_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort | None = None) -> tuple[OutPort, ...]:
-    first = node.axis(node.integer("axis", -1), x.type.rank)
-    return layer_normalized(node, x, scale, bias, first, node.number("epsilon", 1e-5))
-
-
-@onnx("SimplifiedLayerNormalization")
-@onnx("SimplifiedLayerNormalization", domain=MS)
-def simplified_layer_normalization(node: Call, x: OutPort, scale: OutPort) -> OutPort:
-    first = node.axis(node.integer("axis", -1), x.type.rank)
-    return rms_normalized(node, x, scale, first, node.number("epsilon", 1e-5))
+onnx("LayerNormalization", domain=MS)(layer_normalization)
+onnx("SimplifiedLayerNormalization")(rms_normalization)  # by ONNX Runtime's optimiser, in either domain
+onnx("SimplifiedLayerNormalization", domain=MS)(rms_normalization)
 
 
 @onnx("SkipLayerNormalization", domain=MS)

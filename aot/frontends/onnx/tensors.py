@@ -9,11 +9,10 @@ from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
+from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import CorruptError
-
-MAX_ELEMENTS = 1 << 48
 
 
 def array(tensor: TensorProto, external: ExternalData) -> Array:

@@ -10,13 +10,13 @@ from functools import cache
 from math import prod
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.op import Op, attributes
 from aot.ir.types import Dim, Shape
 from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import CorruptError, ModelError, UnsupportedError
 
-MAX_ELEMENTS = 1 << 48
 TRUE, FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 
 

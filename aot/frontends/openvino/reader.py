@@ -16,6 +16,7 @@ from aot.frontends.openvino.constants import Weights
 from aot.frontends.openvino.interface import apply_version_10
 from aot.frontends.openvino.regions import MAX_DEPTH, Region, bodies, region_op
 from aot.frontends.openvino.xml import Edge, Element, Layer, Network, network, parse, rt_info
+from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op, RegionOp, find
 from aot.opset.infrastructure import Constant, Parameter
@@ -69,7 +70,7 @@ class _Reader:
     def __init__(self, file: str, weights: Weights) -> None:
         self.file, self.weights = file, weights
         self.symbols = Symbols()
-        self.unsupported: dict[str, list[str]] = defaultdict(list)
+        self.unsupported: list[Layer] = []
 
     def survey(self, element: Element, name: str, depth: int) -> _Body:
         """Records of a network and of its bodies, with the class of each layer."""
@@ -81,7 +82,7 @@ class _Reader:
         for layer in found.layers:
             cls = _definition(layer)
             if cls is None:
-                self.unsupported[f"{layer.type} ({layer.version or 'no version'})"].append(layer.name)
+                self.unsupported.append(layer)
                 continue
             classes[layer.id] = cls
             inner = bodies(cls, layer)
@@ -91,8 +92,12 @@ class _Reader:
 
     def refuse_unsupported(self) -> None:
         if self.unsupported:
-            lines = [f"{kind} in {_names(layers)}" for kind, layers in sorted(self.unsupported.items())]
-            raise UnsupportedError(f"{self.file}: operations are not supported: {'; '.join(lines)}")
+            layers: dict[str, list[str]] = defaultdict(list)
+            for layer in self.unsupported:
+                layers[f"{layer.type} ({layer.version or 'no version'})"].append(layer.name)
+            lines = [f"{kind} in {_names(named)}" for kind, named in sorted(layers.items())]
+            text = f"{self.file}: operations are not supported: {'; '.join(lines)}"
+            raise UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
 
     def region(self, body: _Body) -> Region:
         """The graph of a network, with its nodes by layer id."""
@@ -160,6 +165,8 @@ class _Reader:
             if target is None:
                 name = nodes[edge.to_layer].name
                 raise CorruptError(f"layer {name!r}: no input port {edge.to_port}, but an edge to it")
+            if source.node.type == "Result":
+                raise CorruptError(f"layer {source.node.name!r}: a Result has no outputs, but an edge from it")
             if target.source is not None:
                 raise CorruptError(f"layer {target.node.name!r}: one edge into input port {edge.to_port}, got two")
             target.connect(source)
@@ -171,9 +178,20 @@ class _Reader:
 
 def _definition(layer: Layer) -> type[Op] | None:
     """The class of a layer's type in its operation set; None if there is none."""
+    number = _opset(layer)
+    return find(layer.type, number) if number <= LATEST_OPSET else None
+
+
+def _opset(layer: Layer) -> int:
+    """The number of a layer's operation set; 0 for one of another name."""
     matched = re.fullmatch(r"opset(\d{1,3})", layer.version.strip().lower())
-    number = int(matched.group(1)) if matched else 0
-    return find(layer.type, number) if 1 <= number <= LATEST_OPSET else None
+    return int(matched.group(1)) if matched else 0
+
+
+def _problem(layer: Layer) -> Problem:
+    number = _opset(layer)
+    reason = f"there is no such operation in {layer.version or 'a set without a name'}"
+    return Problem(layer.name, layer.type, "" if number else layer.version, number, reason)
 
 
 def _lowest_first(body: _Body, layer: Layer) -> bool:

@@ -20,9 +20,9 @@ BATCH, PIXELS, ELEMENTS = 4, 256, 64  # what schedules are chosen for, where not
 class InputShapes:
     """`shapes`: an input and a number, a name or `?` for each dimension. `dims`: a name, its least and greatest value.
 
-    The same name is the same size. A name that no shape has is the name of a symbol of the file, as `x.d0`; those left
-    name the dimensions of each input that varies, in their order. A size with one value left is a number. UsageError
-    for what does not fit the model.
+    A dimension that the file fixes may become another number, or vary. The same name is the same size. A name that no
+    shape has is the name of a symbol of the file, as `x.d0`; those left name the dimensions of each input that varies,
+    in their order. A size with one value left is a number. UsageError for what does not fit the model.
     """
 
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
@@ -93,7 +93,7 @@ def parameter_named(graph: Graph, name: str, option: str) -> Node:
 
 
 def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:
-    """The given shape; where it says `?`, the file's."""
+    """The given shape; where it says `?`, the file's. What varies in the file keeps to its range."""
     text = ",".join(map(str, given))
     if shape is None and "?" in given:
         raise UsageError(f"--shape: the rank of {node.name!r} is not known, so every dimension has a name, got {text}")
@@ -105,10 +105,6 @@ def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> S
 
 def _one(node: Node, given: int | str, old: Dim | None) -> Dim:
     if given == "?" and old is not None:
-        return old
-    if isinstance(old, int):
-        if given != old:
-            raise UsageError(f"--shape: input {node.name!r} has a dimension of {old}, got {given}")
         return old
     low, extent = (old.low, old.extent) if isinstance(old, Var) else (0, None)
     if isinstance(given, str):

@@ -11,7 +11,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
-from aot.ir.types import Array, numpy_dtype
+from aot.ir.types import Array, dim_text, numpy_dtype
 from aot.opset.infrastructure import Parameter
 from aot.options import Nested
 from aot.passes.front.input_shapes import parameter_named
@@ -56,5 +56,6 @@ def _fitting(node: Node, op: Parameter, value: Nested) -> Array:
         return made.reshape(wanted)
     fits = made.ndim == len(op.shape)
     if not fits or any(isinstance(d, int) and d != n for d, n in zip(op.shape, made.shape, strict=True)):
-        raise UsageError(f"--value: {node.name!r} has shape {op.shape}, got {made.shape}")
+        wanted_text = ",".join(map(dim_text, op.shape))
+        raise UsageError(f"--value: {node.name!r} has shape [{wanted_text}], got {list(made.shape)}")
     return made

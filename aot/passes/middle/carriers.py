@@ -25,6 +25,7 @@ from aot.opset.padding import Pad
 from aot.opset.quantization import FakeQuantize
 from aot.opset.slicing import Slice, StridedSlice
 from aot.opset.softmax import LogSoftmax, Softmax
+from aot.passes.match import constant
 from aot.passes.permutation import Order, axis_after
 from runtime.abi import DType
 
@@ -53,10 +54,10 @@ def _elementwise(node: Node) -> Carrier | None:
     if getattr(node.op, "auto_broadcast", None) is AutoBroadcast.PDPD or isinstance(node.op, ConvertLike):
         return None
     if isinstance(node.op, PRelu):
-        return Carrier((0,), _rebuild_slope) if _is_constant(node.source(1)) else None
+        return Carrier((0,), _rebuild_slope) if constant(node.source(1)) is not None else None
     inputs: list[int] = []
     for i, source in enumerate(node.sources()):
-        if source is None or source.type.rank == 0 or _is_constant(source):
+        if source is None or source.type.rank == 0 or constant(source) is not None:
             continue
         if source.type.rank != rank:
             return None
@@ -77,18 +78,10 @@ def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node
     return build.node(node.op, inputs[0], _constant_in_order(build.const(slope, node.source(1).type.dtype), q, build))
 
 
-def _is_constant(port: OutPort) -> bool:
-    value = port.value
-    return value is not None and value.dtype != object
-
-
 def _constant_in_order(port: OutPort | None, q: Order, build: Builder) -> OutPort | None:
     """A constant operand of a broadcasting operation, for the new order; other ports are in it already."""
-    if port is None or not _is_constant(port):
-        return port
-    value = port.value
-    assert value is not None
-    if value.size == 1:
+    value = constant(port)
+    if port is None or value is None or value.size == 1:
         return port
     full = value.reshape((1,) * (len(q) - value.ndim) + value.shape)
     return build.const(np.ascontiguousarray(full.transpose(q)), port.type.dtype)
@@ -98,8 +91,13 @@ def _concat(node: Node) -> Carrier:
     return Carrier(tuple(i for i, s in enumerate(node.sources()) if s is not None), _rebuild_axis)
 
 
-def _softmax(node: Node) -> Carrier:
-    return Carrier((0,), _rebuild_axis)
+def _data(rebuild: Rebuild, *others: int) -> Callable[[Node], Carrier | None]:
+    """Of operations that carry an order from input 0, if inputs `others` are constants."""
+
+    def find(node: Node) -> Carrier | None:
+        return Carrier((0,), rebuild) if all(node.constant(i) is not None for i in others) else None
+
+    return find
 
 
 def _rebuild_axis(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
@@ -112,10 +110,6 @@ def _reduction(node: Node) -> Carrier | None:
     return Carrier((0,), _rebuild_axes) if op.keep_dims and node.constant(1) is not None else None
 
 
-def _norm(node: Node) -> Carrier | None:
-    return Carrier((0,), _rebuild_axes) if node.constant(1) is not None else None
-
-
 def _rebuild_axes(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
     x, *rest = inputs
     return build.node(node.op, x, build.const(_axes_after(node.constant(1), q), DType.I64), *rest[1:])
@@ -126,18 +120,10 @@ def _axes_after(axes: Array | None, q: Order) -> Array:
     return np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
 
 
-def _split(node: Node) -> Carrier | None:
-    return Carrier((0,), _rebuild_split) if node.constant(1) is not None else None
-
-
 def _rebuild_split(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
     x, _, *lengths = inputs
     axis = build.const(_axes_after(node.constant(1), q), DType.I64)
     return build.node(node.op, x, axis, *lengths, outputs=len(node.out_ports()))
-
-
-def _pad(node: Node) -> Carrier | None:
-    return Carrier((0,), _rebuild_pad) if all(node.constant(i) is not None for i in (1, 2)) else None
 
 
 def _rebuild_pad(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
@@ -199,11 +185,11 @@ def reduces_any_order(node: Node, q: Order) -> bool:
 _FINDERS: tuple[tuple[tuple[type[Op], ...], Callable[[Node], Carrier | None]], ...] = (
     ((Elementwise, FakeQuantize, Identity), _elementwise),
     ((Reduction,), _reduction),
-    ((MVN, NormalizeL2), _norm),
+    ((MVN, NormalizeL2), _data(_rebuild_axes, 1)),
     ((Concat,), _concat),
-    ((Softmax, LogSoftmax), _softmax),
-    ((Split, VariadicSplit), _split),
-    ((Pad,), _pad),
+    ((Softmax, LogSoftmax), _data(_rebuild_axis)),
+    ((Split, VariadicSplit), _data(_rebuild_split, 1)),
+    ((Pad,), _data(_rebuild_pad, 1, 2)),
     ((Slice,), _slice),
     ((StridedSlice,), _strided),
 )

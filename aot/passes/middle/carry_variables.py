@@ -112,7 +112,7 @@ def _declares(op: Op) -> TypeGuard[ReadValue_6]:
 
 
 class _Walk:
-    """One graph, operation by operation. `now`: the variables that it was given; `outer`: None for the network."""
+    """One graph, operation by operation. `now`: the variables that it was given; None for the network."""
 
     def __init__(self, graph: Graph, types: Mapping[str, _Type], now: dict[str, _Now] | None = None) -> None:
         self.graph, self.types, self.top = graph, types, now is None

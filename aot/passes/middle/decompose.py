@@ -6,19 +6,46 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import DecomposedOp
+from aot.ir.op import DecomposedOp, LoopOp
+from aot.opset.decomposition import narrowed
 from aot.opset.generators import Sequence
 from aot.opset.segments import SegmentMax
-from aot.passes.middle.run_time_axes import reduce_one_by_one
-from aot.passes.rewrite import Replacement, RuleSet, rule
+from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
+from aot.passes.rewrite import Replacement, RuleSet, UnfitError, rule
 from runtime.abi import DType
+from runtime.errors import ModelError
 
 
 @rule(DecomposedOp)
 def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
     """f(x, ..) -> f.decompose(x, ..)"""
-    found: OutPort | tuple[OutPort, ...] = op.decompose(build, *node.sources())
-    return found if len(node.out_ports()) > 1 or not isinstance(found, tuple) else found[0]
+    try:
+        found: OutPort | tuple[OutPort, ...] = op.decompose(build, *node.sources())
+        ports = [*found] if isinstance(found, tuple) else [found]
+        for port in ports:
+            _ = port.type  # infers all that it is made of
+    except ModelError as error:
+        raise UnfitError(f"{node.type}: {error}") from error
+    return tuple(ports) if len(node.out_ports()) > 1 else ports[0]
+
+
+@rule(LoopOp)
+def compute_in_single(node: Node, op: LoopOp, build: Builder) -> Replacement:
+    """f(x, ..) -> double(f(single(x), ..)), where x is f64 and f computes in f32"""
+    ports = node.sources()
+    if not op.single or not any(map(_double, ports)):
+        return None
+    given = [p and narrowed(build, p, DType.F32 if _double(p) else p.type.dtype) for p in ports]
+    outs = [node.out_port(n) for n in range(len(node.out_ports()))]
+    made = build.node(op, *given, outputs=len(outs))
+    found: tuple[OutPort, ...] = tuple(
+        narrowed(build, made.out_port(n), DType.F64) if _double(out) else made.out_port(n) for n, out in enumerate(outs)
+    )
+    return found if len(outs) > 1 else found[0]
+
+
+def _double(port: OutPort | None) -> bool:
+    return port is not None and port.type.dtype is DType.F64
 
 
 @rule(Sequence)
@@ -53,4 +80,7 @@ def single(build: Builder, port: OutPort, dtype: DType) -> OutPort:
     return number if number.type.dtype is dtype else build.Convert(number, destination_type=dtype)
 
 
-decompose = RuleSet("decompose", (decompose_operation, count_range, count_segments, reduce_one_by_one), required=True)
+RULES = (
+    decompose_operation, compute_in_single, count_range, count_segments, reduce_one_by_one, cumulate_in_the_middle,
+)  # fmt: skip
+decompose = RuleSet("decompose", RULES, required=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.inference import UNDEFINED
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.infrastructure import Constant
 from aot.passes.rewrite import sweep
@@ -61,6 +63,8 @@ class FoldConstants:
                 found = node.op.fold(*inputs)
         except AotError:
             raise
+        except UNDEFINED:
+            return None
         except Exception as error:
             raise InternalError(f"{node.type}: its reference fails: {type(error).__name__}: {error}") from error
         return None if found is None else list(found)
@@ -73,7 +77,7 @@ class FoldConstants:
 
 
 def _elements(type: TensorType) -> int:
-    return int(np.prod(type.static_shape, dtype=np.int64))
+    return prod(type.static_shape)
 
 
 def _known_outputs(node: Node) -> list[Array] | None:

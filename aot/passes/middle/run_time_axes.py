@@ -1,4 +1,4 @@
-"""Reductions along axes that only run time knows: one axis after the other, each reduced or left as it is."""
+"""Axes that only run time knows: reductions one axis after the other, running sums as of three dimensions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.opset.families import Reduction
 from aot.opset.nonzero import NonZeroWithin
+from aot.opset.scan import Cumulation
 from aot.passes.rewrite import Replacement, rule
 from runtime.abi import DType
 
@@ -34,6 +35,23 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
     kept = build.Slice(places, _numbers(build, 0, 0), _numbers(build, 1, count), _numbers(build, 1, 1))
     kept = build.Reshape(kept, _numbers(build, count))
     return build.Reshape(x, build.Gather(build.ShapeOf(x), kept, build.const(0, DType.I64)))
+
+
+@rule(Cumulation)
+def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replacement:
+    """cumulate(x, axis) -> reshape(cumulate(reshape(x, [before, x.shape[axis], after]), 1), x.shape)"""
+    x = node.source(0)
+    if len(node.in_ports()) < 2 or node.in_port(1).disconnected() or node.source(1).value is not None:
+        return None
+    rank, sizes = x.type.rank, build.ShapeOf(x)
+    given = build.Convert(build.Reshape(node.source(1), _numbers(build, 1)), destination_type=DType.I64)
+    axis = build.Select(build.Less(given, 0), build.Add(given, rank), given)
+    places, one = _numbers(build, *range(rank)), _numbers(build, 1)
+    parts = [
+        build.ReduceProd(build.Select(side(places, axis), sizes, one), _numbers(build, 0), keep_dims=True)
+        for side in (build.Less, build.Equal, build.Greater)
+    ]
+    return build.Reshape(build(op, build.Reshape(x, build.Concat(*parts, axis=0)), one), sizes)
 
 
 def _left(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:

@@ -1,0 +1,40 @@
+"""What a front end cannot read in a model: all of it in one error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A node that cannot be converted, and why. `opset` is 0 where none is known."""
+
+    node: str
+    kind: str
+    domain: str
+    opset: int
+    reason: str
+
+    @property
+    def operation(self) -> str:
+        return f"{self.domain}.{self.kind}" if self.domain else self.kind
+
+    def __str__(self) -> str:
+        return f"{self.operation} (opset {self.opset}) in {self.node!r}: {self.reason}"
+
+
+class UnconvertedError(UnsupportedError):
+    """Lists all nodes that cannot be converted: `problems`, and as `text` has them."""
+
+    def __init__(self, text: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(text)
+
+
+def unconverted(file: str, problems: Sequence[Problem]) -> UnconvertedError:
+    """The error with a text for each problem."""
+    nodes = "1 node is" if len(problems) == 1 else f"{len(problems)} nodes are"
+    return UnconvertedError("; ".join([f"{file}: {nodes} not supported", *map(str, problems)]), problems)

@@ -1,1 +1,0 @@
-"""Back passes: the graph becomes what lowering expects."""

@@ -1,0 +1,55 @@
+"""Says how far a compilation is: a bar for each stage on a terminal, else a line when one is done."""
+
+from __future__ import annotations
+
+import time
+from typing import Self, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+
+class Watch:
+    """Takes the events of `CompileOptions.on_event`; `seconds` by stage, `total` since the beginning."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.seconds: dict[str, float] = {}
+        self._stream = stream
+        self._begin = self._last = time.perf_counter()
+        self._line = ""
+        self._tasks: dict[str, TaskID] = {}
+        columns = TextColumn("{task.description:12}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()
+        self._bars = Progress(*columns, console=Console(file=stream)) if stream.isatty() else None
+
+    def __enter__(self) -> Self:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._finish()
+        if self._bars is not None:
+            self._bars.stop()
+
+    @property
+    def total(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """`done` of `total` steps of a stage are done."""
+        if stage not in self.seconds:
+            self._finish()
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+        self._line = f"{stage:9} {done:4}/{total:<4} {self.seconds[stage]:6.2f} s, {self.total:.2f} s in all"
+        if self._bars is not None:
+            if stage not in self._tasks:
+                self._tasks[stage] = self._bars.add_task(stage, total=total)
+            self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    def _finish(self) -> None:
+        if self._bars is None and self._line:
+            self._stream.write(self._line + "\n")
+            self._stream.flush()
+        self._line = ""

@@ -1,0 +1,160 @@
+"""Extensions: a folder of operations, conversions and passes of the user's takes part in a compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from typer.testing import CliRunner
+
+import cli
+from aot.cache import key_of
+from aot.driver import compile_model, stages
+from aot.frontends.onnx.registry import CONVERSIONS
+from aot.ir import op
+from aot.options import CompileOptions
+from runtime.errors import UnsupportedError, UsageError
+from tests.frontends.onnx_models import model, save
+from tests.frontends.test_openvino_reader import layer, network, parameter
+
+X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+
+OPERATION = '''
+"""The square of what is above zero."""
+
+from aot.ir.op import op
+from aot.opset.elementwise_unary import Real
+from codegen.loops import Expr, prim
+
+
+@op("extension")
+class {name}(Real):
+    """max(x, 0)^2"""
+
+    def scalar(self, x: Expr) -> Expr:
+        above = prim("max", x, 0.0)
+        return above * above
+
+    def reference(self, x):
+        return np.square(np.maximum(x, 0))
+'''
+
+CONVERSION = '''
+from aot.frontends.onnx.registry import onnx
+
+
+@onnx("{name}", domain="me")
+def square(node, x):
+    return node.build.{name}(x)
+'''
+
+RULES = '''
+from aot.opset.elementwise_unary import Abs, Negative
+from aot.passes.rewrite import rule
+
+
+@rule(Abs)
+def flip(node, op, build):
+    """|x| -> -x"""
+    return build.Negative(node.source(0))
+'''
+
+PASS = '''
+SEEN = []
+
+
+class Count:
+    run_after = ("decompose",)
+    graph_condition = [lambda graph: graph.name != "absent"]
+
+    def find_and_replace_pattern(self, graph):
+        SEEN.append(len(graph.nodes))
+'''
+
+
+LOST = """
+class Lose:
+    def __call__(self, graph):
+        raise KeyError("lost")
+"""
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    tables: list[dict[Any, Any]] = [op.REGISTRY, op._BY_TYPE, CONVERSIONS]
+    before = [dict(table) for table in tables]
+    yield
+    for table, old in zip(tables, before, strict=True):
+        table.clear()
+        table.update(old)
+
+
+def folder(place: Path, **files: str) -> Path:
+    """`middle_x="…"` becomes middle/x.py."""
+    for name, text in files.items():
+        path = place / "mine" / f"{name.replace('_', '/', 1)}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return place / "mine"
+
+
+def options(extensions: Path) -> CompileOptions:
+    return CompileOptions(extensions=extensions, level=None)
+
+
+def test_an_operation_of_ir(tmp_path: Path) -> None:
+    layers = [parameter(), layer(1, "s", "SquareA", "extension", inputs=(0,), outputs=(1,))]
+    path = tmp_path / "m.xml"
+    path.write_text(network([*layers, layer(2, "y", "Result", inputs=(0,))], "0.0->1.0 1.1->2.0"))
+    with pytest.raises(UnsupportedError, match=r"SquareA \(extension\) in s"):
+        compile_model(path)
+    text = "import numpy as np\n" + OPERATION.format(name="SquareA")
+    made = compile_model(path, options(folder(tmp_path, ops_square=text)))
+    np.testing.assert_array_equal(made(X)[0], np.square(np.maximum(X, 0)))
+
+
+def test_an_operation_of_onnx(tmp_path: Path) -> None:
+    path = save(tmp_path, model([helper.make_node("SquareB", ["x"], ["y"], domain="me")], {"x": X}, ["y"], domain="me"))
+    with pytest.raises(UnsupportedError, match=r"me\.SquareB"):
+        compile_model(path)
+    text = "import numpy as np\n" + OPERATION.format(name="SquareB")
+    mine = folder(tmp_path, ops_square=text, front_square=CONVERSION.format(name="SquareB"))
+    np.testing.assert_array_equal(compile_model(path, options(mine))(X)[0], np.square(np.maximum(X, 0)))
+    assert CliRunner().invoke(cli.app, ["check", str(path), "--extensions", str(mine)]).exit_code == 0
+
+
+def absolute(place: Path) -> Path:
+    return save(place, model([helper.make_node("Abs", ["x"], ["y"])], {"x": X}, ["y"]))
+
+
+def test_rules_and_passes(tmp_path: Path) -> None:
+    mine = folder(tmp_path, middle_flip=RULES, back_count=PASS)
+    made = stages(absolute(tmp_path), options(mine))
+    assert "Negative" in made.text("optimized")
+    order = [done.name for done in made.report.passes]
+    assert order.index("flip") < order.index("canonicalize") < order.index("decompose") < order.index("Count")
+
+
+@pytest.mark.parametrize(("files", "text"), [
+    ({}, "a folder that holds"),
+    ({"middle_x": "import absent_module"}, "x.py: ModuleNotFoundError: No module named 'absent_module'"),
+    ({"middle_x": PASS + "\n    run_before = ('decompose',)\n"}, "cannot be sorted: cycle"),
+    ({"middle_x": LOST}, "extension Lose: KeyError: 'lost'"),
+])  # fmt: skip
+def test_what_is_wrong_is_the_users(tmp_path: Path, files: dict[str, str], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        _ = stages(absolute(tmp_path), options(folder(tmp_path, **files))).optimized
+
+
+def test_the_cache_sees_what_extensions_say(tmp_path: Path) -> None:
+    path = absolute(tmp_path)
+    before = key_of(path, options(folder(tmp_path, middle_flip=RULES)))
+    elsewhere = folder(tmp_path / "copy", middle_flip=RULES)
+    assert key_of(path, options(elsewhere)) == before != key_of(path, CompileOptions(level=None))
+    folder(tmp_path, middle_flip=RULES + "\n# changed")
+    assert key_of(path, options(tmp_path / "mine")) != before

@@ -1,0 +1,23 @@
+"""What compilations refuse to be asked for, in words."""
+
+from typing import Any
+
+import pytest
+
+from aot.driver import compile_model
+from aot.options import CompileOptions
+from runtime.errors import UsageError
+
+
+@pytest.mark.parametrize("given", [{"shapes": {"x": (1, 2)}}, {"values": [("k", 1)]}, {"dims": ("batch",)}])
+def test_options_are_tuples(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"CompileOptions: {next(iter(given))} is a tuple of tuples"):
+        CompileOptions(**given)
+
+
+@pytest.mark.parametrize(("arguments", "text"), [
+    ((b"<net>",), "model is .* got bytes"), ((None,), "got NoneType"), (("m.xml", "CPU"), "options is .* got str"),
+])
+def test_arguments_of_other_types(arguments: tuple[Any, ...], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        compile_model(*arguments)
