@@ -9,6 +9,10 @@
     shufflenet   grouped convolutions, shuffled channels             [1, 3, 224, 224]
     generator    padding by reflection, instance norms, enlarged     [1, 3, 128, 128]
     unet         down, and up again by transposed convolutions       [1, 3, 128, 128]
+    attention    two encoder layers over many tokens                 [1, 1024, 512]
+    pyramid      convolutions side by side with dilations up to 18   [1, 512, 28, 28]
+    video        convolutions over time and pictures                 [1, 3, 16, 112, 112]
+    kernels      depthwise convolutions of 7x7 and of 31x31          [1, 128, 56, 56]
 """
 
 from __future__ import annotations
@@ -42,10 +46,22 @@ class Net:
         y = ops.convolution(x, w, [stride, stride], [pad, pad], [pad, pad], [1, 1])
         return ops.add(y, self.weights(1, channels, 1, 1, fan=100))
 
-    def depthwise(self, x: ov.Node, stride: int = 1) -> ov.Node:
-        channels = x.get_output_shape(0)[1]
-        w = self.weights(channels, 1, 1, 3, 3, fan=9)
-        y = ops.group_convolution(x, w, [stride, stride], [1, 1], [1, 1], [1, 1])
+    def dilated(self, x: ov.Node, channels: int, dilation: int) -> ov.Node:
+        depth, pad, steps = x.get_output_shape(0)[1], [dilation] * 2, [dilation] * 2
+        w = self.weights(channels, depth, 3, 3, fan=9 * depth)
+        return ops.add(ops.convolution(x, w, [1, 1], pad, pad, steps), self.weights(1, channels, 1, 1, fan=100))
+
+    def deep(self, x: ov.Node, channels: int) -> ov.Node:
+        """3x3x3, bias and ReLU."""
+        depth, ones = x.get_output_shape(0)[1], [1] * 3
+        w = self.weights(channels, depth, 3, 3, 3, fan=27 * depth)
+        y = ops.convolution(x, w, ones, ones, ones, ones)
+        return ops.relu(ops.add(y, self.weights(1, channels, 1, 1, 1, fan=100)))
+
+    def depthwise(self, x: ov.Node, stride: int = 1, size: int = 3) -> ov.Node:
+        channels, pad = x.get_output_shape(0)[1], [size // 2] * 2
+        w = self.weights(channels, 1, 1, size, size, fan=size * size)
+        y = ops.group_convolution(x, w, [stride, stride], pad, pad, [1, 1])
         return ops.clamp(ops.add(y, self.weights(1, channels, 1, 1, fan=100)), 0.0, 6.0)
 
     def grouped(self, x: ov.Node, channels: int, size: int, groups: int) -> ov.Node:
@@ -227,9 +243,44 @@ def unet() -> ov.Model:
     return ov.Model([ops.sigmoid(net.conv(y, 1))], [x], "unet")
 
 
+def attention() -> ov.Model:
+    return transformer(layers=2, length=1024)
+
+
+def pyramid() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 512, 28, 28], np.float32, name="x")
+    branches = [net.conv(x, 128), *(net.dilated(x, 128, d) for d in (6, 12, 18))]
+    return ov.Model([ops.relu(net.conv(ops.relu(ops.concat(branches, 1)), 128))], [x], "pyramid")
+
+
+def video() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 16, 112, 112], np.float32, name="x")
+
+    def pooled(y: ov.Node, time: int) -> ov.Node:
+        window, none = [time, 2, 2], [0, 0, 0]
+        return opset1.max_pool(y, window, none, none, window)
+
+    y = pooled(net.deep(x, 32), 1)
+    y = pooled(net.deep(y, 64), 2)
+    y = ops.reduce_mean(net.deep(y, 128), ops.constant([2, 3, 4]), False)
+    return ov.Model([net.linear(y, 400)], [x], "video")
+
+
+def kernels() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 128, 56, 56], np.float32, name="x")
+    y = net.conv(net.depthwise(net.conv(x, 128), size=31), 128)
+    for _ in range(2):
+        y = ops.add(y, net.conv(ops.gelu(net.conv(net.depthwise(y, size=7), 256), "erf"), 128))
+    return ov.Model([y], [x], "kernels")
+
+
 MODELS: dict[str, Callable[[], ov.Model]] = {
     "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
     "alexnet": alexnet, "shufflenet": shufflenet, "generator": generator, "unet": unet,
+    "attention": attention, "pyramid": pyramid, "video": video, "kernels": kernels,
 }
 
 

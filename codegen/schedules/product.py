@@ -29,6 +29,8 @@ MANY = 3  # tiles
 LOW = 6  # rows of tiles that are balanced, however many there are
 PIXELS = 7  # rows of a window's tile
 CHAINS = 8  # vectors of a window without rows: additions that wait for each other would take four cycles each
+ALONE = 16  # lanes, where each may have to be read by itself
+WRITTEN = 1024  # such reads that are written out
 WINDOW = 32  # points of a reduction that are written out
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
@@ -113,16 +115,19 @@ def _window(
 
     Of a large one, a piece of its rows: neighbours read much the same, which stays in registers.
     """
-    width = _width(extent(form.lane), lanes)
+    alone = any(x.steps[form.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
+    width = _width(extent(form.lane), min(lanes, ALONE) if alone else lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     rows = [*_loops(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
     small = prod(extent(a) for a in form.sums) <= WINDOW
     most = PIXELS if small or target.registers < 32 else 2 * PIXELS
+    if alone and small:
+        most = min(most, max(1, WRITTEN // (width * prod(extent(a) for a in form.sums))))
     height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
     if form.rows:
         tile.append(_row_tile(form.rows[-1:], rows[-1], height))
-    if height == 1:
+    if height == 1 and not alone:
         tile.append(Tile(form.lane.name, width * max(1, min(CHAINS, extent(form.lane) // width)), Tail.CUT))
     if not small and height > 1 and not varies(form.sums):
         tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), PIXELS)))

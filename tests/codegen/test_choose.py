@@ -80,3 +80,13 @@ def test_threads_share_an_axis_with_enough_rows() -> None:
     x, w, y = dense("x", 64, 32), dense("w", 3, 32), dense("y", 3, 64)
     plan = rows(Definition(y, (c, h), Reduce("add", (k,), x[h, k] * w[c, k])), FAR, frozenset({"w"}), frozenset())
     assert (plan.parallel, plan.order) == ("h", ("h", "c"))
+
+
+def test_lanes_that_are_read_by_themselves_are_few() -> None:
+    sizes = {"n": 8, "h": 32, "w": 64, "kd": 3, "kh": 3, "kw": 3}
+    n, h, w, kd, kh, kw = (Var(name, extent) for name, extent in sizes.items())
+    x, y = dense("x", 10, 66, 130, dtype=DType.I8), dense("y", 8, 32, 64, dtype=DType.I8)
+    value = Reduce("max", (kd, kh, kw), x[n + kd, h * 2 + kh, w * 2 + kw])
+    plan = chosen(Definition(y, (n, h, w), value), FAR)
+    assert plan.lanes == ("w", 16)
+    assert plan.size("h").size * 27 * 16 <= 1024
