@@ -64,10 +64,14 @@ def may_stretch(n: Dim, m: Dim) -> bool:
     return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_common(m))
 
 
+def _is_size(e: Expr) -> bool:
+    return not isinstance(e, Const) and bounds(normal(e, {}))[0] >= 0
+
+
 def parts_of_common(m: Expr) -> frozenset[Expr]:
     """The dimensions that a common size is made of."""
     match m:
-        case Prim("max", args):
+        case Prim("max", args) if all(map(_is_size, args)):  # a count that is not below 0 is another maximum
             return frozenset(p for a in args for p in parts_of_common(a))
         case Prim("select", (Prim("eq", (_, Const(0))), Const(0), most)):
             return parts_of_common(most)

@@ -216,3 +216,11 @@ def test_rows_that_were_empty() -> None:
     ]
     inputs: list[tuple[DType, Shape]] = [(F32, (4,)), (I64, (2,)), (I64, (4, 2)), (F32, ())]
     check(inputs, lambda b, *ports: outputs(b, SparseFillEmptyRows(), *ports, count=3), *runs)
+
+
+def test_a_count_and_a_dimension_of_one_size() -> None:
+    def make(b: Builder, k: OutPort) -> OutPort:
+        count = b.Range(b.const(0, I64), k, b.const(1, I64), output_type=I64)
+        return b.Add(count, b.Broadcast(b.const(7, I64), b.Reshape(k, b.const(np.array([1]), I64))))
+
+    check([(I64, ())], make, (number(6),), (number(1),), (number(0),))
