@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -40,7 +41,11 @@ def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     for step in steps:
         done = subprocess.run(step, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    return subprocess.run(["./pool"], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    # the process forks while the pool has threads, and the child starts its own: by default the sanitizer forbids that
+    options = os.environ | {"TSAN_OPTIONS": "die_after_fork=0"}
+    return subprocess.run(
+        ["./pool"], cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=options
+    )
 
 
 @pytest.mark.slow
