@@ -14,16 +14,15 @@ from aot.lowering.fuse import simplified
 from aot.lowering.group import streams
 from aot.lowering.order import sort
 from aot.lowering.steps import Step, Steps
+from aot.opset.blocks import ravel
 from codegen.access import varies
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Expr, Load, Space, Var, as_expr, dense
+from codegen.loops import Buffer, Expr, Load, Space, Var, dense
 from codegen.program import Region
 from codegen.target import Target
 from codegen.traverse import members
-from runtime.abi import DType
-
 
 Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # a temporary for a value, and the dimensions it has after the row
 
@@ -80,17 +79,21 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
     axes, others = _variables(head.target, dims, head), _variables(read[0].index, theirs, tail)
     if axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
         return None
-    flat = _flat(axes)
+    flat = ravel(axes, [a.extent or 1 for a in axes])
     if not (_walks(rows, before, dims, flat, axes) and _walks(rows, after, theirs, flat, axes)):
         return None
     places: Places = {}
     for b, mine in ((before, dims), (after, theirs)):
         columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
-        places[b.name] = dense(b.name, *axes, *(b.shape[k] for k in columns), space=Space.ARENA), columns
+        places[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
     temps = tuple(b for b, _ in places.values())
     begin = _moved(head, {}, axes, places)
     end = _moved(tail, dict(zip(others, axes, strict=True)), axes, places)
     return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), end))
+
+
+def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space: Space) -> Buffer:
+    return dense(b.name, *axes, *(b.shape[k] for k in columns), space=space, dtype=b.dtype)
 
 
 def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
@@ -110,13 +113,6 @@ def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) ->
     return found if len({*found}) == len(dims) else None
 
 
-def _flat(axes: tuple[Var, ...]) -> Expr:
-    total: Expr = axes[0]
-    for a in axes[1:]:
-        total = total * as_expr(a.extent or 1, DType.I64) + a
-    return total
-
-
 def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tuple[Var, ...]) -> bool:
     """Are the group's rows those of `axes`, one after the other?"""
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
@@ -131,7 +127,7 @@ def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places)
     mine: Places = {}
     for t in rows.temps:
         inner = tuple(range(1, len(t.shape)))
-        mine[t.name] = dense(t.name, *axes, *t.shape[1:], space=t.space, dtype=t.dtype), inner
+        mine[t.name] = _temporary(t, axes, inner, t.space), inner
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
     made = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
     return Group(rows.name, axes, tuple(b for b, _ in mine.values()), made)

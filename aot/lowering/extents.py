@@ -8,11 +8,11 @@ An index of which `within` guards a part is free, and so is one that data decide
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 from aot.ir.types import dim_text
 from aot.lowering.reach import after, last
 from aot.lowering.sizes import Sizes
+from codegen.access import volume
 from codegen.define import Definition, Group
 from codegen.expressions import variables
 from codegen.index import factors, normal
@@ -86,7 +86,7 @@ def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
         known = [e for e in ends if e is not None]
         if c < 0 or len(known) < len(ends):
             return None
-        total = total + prod(known, start=Const(1)) * c  # type: ignore[arg-type]
+        total = total + as_expr(volume(known), DType.I64) * c
     return total + found.const
 
 

@@ -13,13 +13,12 @@ from codegen.access import known
 from codegen.define import Definition, Group
 from codegen.loops import Var
 from codegen.schedule import Schedule, Tail, Tile
-from codegen.schedules.product import product
 from codegen.target import Target
 
 MOST = 64  # rows of a block
 LEAST = 12
 
-Rows = Callable[[Group, frozenset[Var]], Schedule]
+Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
 
 
 def is_chain(g: Group) -> bool:
@@ -28,19 +27,17 @@ def is_chain(g: Group) -> bool:
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 
 
-def chain(g: Group, target: Target, constants: frozenset[str], rows: Rows) -> Schedule:
-    """`rows` schedules a group between."""
+def chain(g: Group, target: Target, plan: Plan) -> Schedule:
+    """`plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = _size(g, row, target)
     plans: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):
             block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
-            plan = product(block, target, constants, frozenset(outer))
-            assert plan is not None
+            plans.append(replace(plan(block, frozenset(outer)), parallel=None))
         else:
-            plan = rows(m, frozenset())
-        plans.append(replace(plan, parallel=None))
+            plans.append(replace(plan(m, frozenset()), parallel=None))
     shared = next((a for a in outer if known(a.extent or 1) > 1), row)
     return Schedule(tile=(Tile(row.name, size, Tail.CUT),), parallel=shared.name, members=tuple(plans))
 

@@ -35,11 +35,17 @@ def choose(work: Definition | Group, target: Target, constants: frozenset[str]) 
 
 @lru_cache(maxsize=1 << 8)  # layers that repeat have equal works
 def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+    if isinstance(work, Group) and is_chain(work):
+        return chain(work, target, lambda member, shared: _planned(member, target, constants, shared))
+    return _planned(work, target, constants, NOTHING)
+
+
+def _planned(
+    work: Definition | Group, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule:
     if isinstance(work, Group):
-        if is_chain(work):
-            return chain(work, target, constants, lambda g, shared: _group(g, target, constants, shared))
-        return _group(work, target, constants, NOTHING)
-    return _definition(work, target, constants, NOTHING)
+        return _group(work, target, constants, shared)
+    return _definition(work, target, constants, shared)
 
 
 def _definition(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
@@ -52,11 +58,7 @@ def _definition(d: Definition, target: Target, constants: frozenset[str], shared
 
 def _group(g: Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     inner = shared | frozenset(g.axes)
-    plans = tuple(
-        _group(m, target, constants, inner) if isinstance(m, Group) else _definition(m, target, constants, inner)
-        for m in g.members
-    )
-    plans = tuple(replace(p, parallel=None) for p in plans)
+    plans = tuple(replace(_planned(m, target, constants, inner), parallel=None) for m in g.members)
     parallel = g.axes[0].name if g.axes and not shared and not _carries(g) else None
     return Schedule(parallel=parallel, members=plans)
 

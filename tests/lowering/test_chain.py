@@ -14,7 +14,9 @@ from codegen.define import Definition, Group
 from codegen.loops import Reduce, Var, dense
 from codegen.schedules.choose import choose
 from codegen.target import Target
-from tests.lowering.check import compiled, ints, weights
+from runtime.abi import DType
+from tests.cases import Tolerance
+from tests.lowering.check import Make, compiled, ints, weights
 from tests.passes.check import graph_of
 
 V3 = "x86-64-v3"  # an L2 of 512 KB: scores of 4 heads and 200 x 200 are larger
@@ -45,8 +47,8 @@ def masked(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> Out
 
 
 @pytest.mark.parametrize("make", [attention, biased, causal, heads_last])
-def test_attention_is_one_kernel(make: object) -> None:
-    made = compiled(make, HEADS, HEADS, HEADS, target=V3)  # type: ignore[arg-type]
+def test_attention_is_one_kernel(make: Make) -> None:
+    made = compiled(make, HEADS, HEADS, HEADS, target=V3)
     assert "group chain" in made.groups
 
 
@@ -55,6 +57,12 @@ def test_attention_is_one_kernel(make: object) -> None:
 def test_other_keys_than_queries_and_a_mask(batch: int, rows: tuple[int, int]) -> None:
     q, k = ((batch, 4, n, 16) for n in rows)
     made = compiled(masked, q, k, k, (batch, 1, 1, rows[1]), target=V3)
+    assert "group chain" in made.groups
+
+
+def test_doubles_stay_doubles() -> None:
+    tight = Tolerance("double", 1e-12, 1e-12)
+    made = compiled(attention, HEADS, HEADS, HEADS, target=V3, dtype=DType.F64, tolerance=tight)
     assert "group chain" in made.groups
 
 
@@ -76,7 +84,7 @@ def test_scores_that_are_read_elsewhere_stay_apart() -> None:
         scores = b.Multiply(b.MatMul(q, k, transpose_b=True), 0.25)
         return b.MatMul(b.Softmax(scores, axis=-1), v), b.Sigmoid(scores)
 
-    assert "group chain" not in compiled(make, HEADS, HEADS, HEADS, target=V3).groups  # type: ignore[arg-type]
+    assert "group chain" not in compiled(make, HEADS, HEADS, HEADS, target=V3).groups
 
 
 @pytest.mark.parametrize(("rows", "size"), [(1024, 64), (197, 64), (210, 42), (50, 50)])
