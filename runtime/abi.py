@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from enum import StrEnum
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 
 class DType(StrEnum):

@@ -272,13 +272,11 @@ alone:
   ret void
 choose:
   %begin = call i64 @now()
-  %next = call { i1, i1 } @next_shared()
-  %share = extractvalue { i1, i1 } %next, 0
-  %noted = extractvalue { i1, i1 } %next, 1
+  %share = call i1 @next_shared(i64 %pieces)
   br i1 %share, label %publish, label %timed
 timed:
   call void @run_alone(ptr %job, i64 %first, i64 %last)
-  call void @note(i64 %begin, i64 %pieces, i1 false)
+  call void @note(i64 %begin, i64 %pieces, i1 false, i1 true)
   ret void
 publish:
   ; nobody is in an earlier segment any more, nor in an earlier run of this one
@@ -291,12 +289,8 @@ publish:
   store i64 %first, ptr %first.at, align 8
   %last.at = getelementptr %job, ptr %job, i64 0, i32 7
   store i64 %last, ptr %last.at, align 8
-  call void @pool_run(ptr %pool, ptr @participate, ptr %job, i64 %threads)
-  br i1 %noted, label %keep, label %done
-keep:
-  call void @note(i64 %begin, i64 %pieces, i1 true)
-  br label %done
-done:
+  %awake = call i1 @pool_run(ptr %pool, ptr @participate, ptr %job, i64 %threads)
+  call void @note(i64 %begin, i64 %pieces, i1 true, i1 %awake)
   ret void
 }
 

@@ -18,7 +18,8 @@ from runtime.errors import MissingError, PlatformError
 
 # All that a model may need of the system; LLVM makes loops into the first three.
 LIBC = (
-    "memcpy", "memmove", "memset", "aligned_alloc", "free", "clock_gettime", "getpid", "sched_yield", "syscall",
+    "memcpy", "memmove", "memset", "aligned_alloc", "free", "clock_gettime", "getpid", "syscall",
+    "sched_yield", "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
     "pthread_create", "pthread_join", "pthread_sigmask", "sigfillset",
 )  # fmt: skip
 _OPTIONS = (

@@ -28,6 +28,7 @@ from runtime.errors import InternalError, UnsupportedError
 PIECES_WORTH_SHARING = 32
 # As long as it takes to wake a thread that sleeps.
 SPIN_NS = 30_000
+CPUS = 1024  # that Linux counts in a set of processors; on those beyond, threads stay where they are
 
 _PAUSE = {
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
@@ -195,7 +196,10 @@ def _pool(target: Target) -> str:
     wait = _template("wait.ll").substitute(
         pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=SPIN_NS
     )
-    return wait + _template("pool.ll").substitute(max_threads=abi.MAX_THREADS)
+    words = CPUS // 64
+    apart = _template("apart.ll").substitute(cpus=CPUS, cpu_words=words, cpu_bytes=8 * words)
+    pool = _template("pool.ll").substitute(max_threads=abi.MAX_THREADS)
+    return wait + pool + apart
 
 
 def _drivers(program: Program, tag: str, scratch: int) -> str:

@@ -17,33 +17,43 @@ define internal i1 @sharing_pays() nounwind {
   ret i1 %pays
 }
 
-; Whether threads are to share the next calls, if that pays, and whether to note how long they take. The other way is
-; tried now and then: alone once, shared several times in a row, for the first ones only wake the threads.
-define internal { i1, i1 } @next_shared() nounwind {
+; Whether a call of some pieces takes so long that threads may sleep before: 1 ms.
+define internal i1 @is_long(i64 %ns) nounwind {
+  %long = icmp ugt i64 %ns, 1000000
+  ret i1 %long
+}
+
+; Whether threads are to share the next calls, if that pays. The other way is tried now and then: alone once; shared
+; several times in a row where calls are short, for the first ones only wake the threads.
+define internal i1 @next_shared(i64 %pieces) nounwind {
   %turn = atomicrmw add ptr @turns, i64 1 monotonic
   %pays = call i1 @sharing_pays()
-  %mask = select i1 %pays, i64 255, i64 127
+  %alone = load atomic i64, ptr @paces monotonic, align 8
+  %fine = mul i64 %alone, %pieces
+  %ns = lshr i64 %fine, 10
+  %long = call i1 @is_long(i64 %ns)
+  %row.bits = select i1 %long, i64 1, i64 3
+  %rest = select i1 %long, i64 31, i64 127
+  %mask = select i1 %pays, i64 1023, i64 %rest
   %place = and i64 %turn, %mask
   %once = icmp eq i64 %place, 9
-  %eighth = lshr i64 %place, 3
-  %row = icmp eq i64 %eighth, 1
+  %rows = lshr i64 %place, %row.bits
+  %row = icmp eq i64 %rows, 1
   %trial = select i1 %pays, i1 %once, i1 %row
   %share = xor i1 %pays, %trial
-  %half = and i64 %place, 4
-  %first.half = icmp eq i64 %half, 0
-  %waking.row = and i1 %row, %first.half
-  %waking = select i1 %pays, i1 false, i1 %waking.row
-  %noted = xor i1 %waking, true
-  %one = insertvalue { i1, i1 } poison, i1 %share, 0
-  %both = insertvalue { i1, i1 } %one, i1 %noted, 1
-  ret { i1, i1 } %both
+  ret i1 %share
 }
 
 ; The least of the first few, for they find nothing in the caches; then a running mean, which no single delay upsets.
-; Trials are few, so each weighs more.
-define internal void @note(i64 %begin, i64 %pieces, i1 %shared) nounwind {
+; Trials are few, so each weighs more. What a short call took while workers were not %awake says nothing.
+define internal void @note(i64 %begin, i64 %pieces, i1 %shared, i1 %awake) nounwind {
+entry:
   %end = call i64 @now()
   %ns = sub i64 %end, %begin
+  %long = call i1 @is_long(i64 %ns)
+  %meant = or i1 %long, %awake
+  br i1 %meant, label %keep, label %done
+keep:
   %fine = shl i64 %ns, 10
   %pace = udiv i64 %fine, %pieces
   %index = zext i1 %shared to i64
@@ -54,7 +64,7 @@ define internal void @note(i64 %begin, i64 %pieces, i1 %shared) nounwind {
   %more = sub i64 %bounded, %old
   %pays = call i1 @sharing_pays()
   %trial = xor i1 %pays, %shared
-  %shift = select i1 %trial, i64 2, i64 3
+  %shift = select i1 %trial, i64 2, i64 4
   %part = ashr i64 %more, %shift
   %mean = add i64 %old, %part
   %least = call i64 @llvm.smin.i64(i64 %pace, i64 %old)
@@ -64,5 +74,7 @@ define internal void @note(i64 %begin, i64 %pieces, i1 %shared) nounwind {
   %first = icmp eq i64 %old, 0
   %new = select i1 %first, i64 %pace, i64 %later
   store atomic i64 %new, ptr %at monotonic, align 8
+  br label %done
+done:
   ret void
 }

@@ -15,7 +15,7 @@
 ; and so neither a request's counters nor its stack are touched after it returned.
 
 %slot = type { i64, ptr, ptr, i64, i32, [7 x i32] }              ; state, run, argument, threads, sleepers
-%seat = type { i64, ptr, i64 }                                   ; pthread_t, pool, index: argument of a worker
+%seat = type { i64, ptr, i64, i32, i32 }                         ; pthread_t, pool, index: argument of a worker; place
 %pool = type { i32, [15 x i32], i32, [15 x i32],                 ; generation, sleepers: on lines of their own
                i32, i32, i32, i32, ptr, [10 x i32],              ; threads, started, lock (pid of the holder), pid, worker
                [16 x %slot], [$max_threads x %seat] }
@@ -93,8 +93,8 @@ define internal void @wake(ptr %pool) nounwind {
   ret void
 }
 
-; Until the generation is no longer %seen.
-define internal void @idle(ptr %pool, i32 %seen) nounwind {
+; Worker %index, until the generation is no longer %seen.
+define internal void @idle(ptr %pool, i64 %index, i32 %seen) nounwind {
 entry:
   %since = call i64 @now()
   br label %look
@@ -108,8 +108,11 @@ wait:
   %more = call i1 @spin(i64 %since, i32 %count)
   br i1 %more, label %look, label %rest
 rest:
+  %awake = call i1 @settle(ptr %pool, i64 %index, i64 0)
   %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
   call void @sleep(ptr %pool, i32 %seen, ptr %sleepers)
+  %place.at = call ptr @place_of(ptr %pool, i64 %index)
+  store atomic i32 0, ptr %place.at monotonic, align 4
   br label %done
 done:
   ret void
@@ -194,7 +197,7 @@ check:
   %stay = icmp ult i64 %index, %threads
   br i1 %stay, label %wait, label %exit
 wait:
-  call void @idle(ptr %pool, i32 %seen)
+  call void @idle(ptr %pool, i64 %index, i32 %seen)
   br label %look
 exit:
   ret ptr null
@@ -237,6 +240,9 @@ create:
   %worker = load ptr, ptr %worker.at, align 8
   store ptr %pool, ptr %seat.pool, align 8
   store i64 %index, ptr %seat.index, align 8
+  ; of a worker that this process left to its parent, or that ended
+  %place.at = call ptr @place_of(ptr %pool, i64 %index)
+  store atomic i32 0, ptr %place.at monotonic, align 4
   %failed = call i32 @pthread_create(ptr %seat, ptr null, ptr %worker, ptr %seat)
   %ok = icmp eq i32 %failed, 0
   br i1 %ok, label %created, label %refused
@@ -253,8 +259,9 @@ done:
   ret void
 }
 
-; run(argument, 0) here, and run(argument, index) in workers that are idle; returns when all have left it.
-define internal void @pool_run(ptr %pool, ptr %run, ptr %argument, i64 %threads) nounwind {
+; run(argument, 0) here, and run(argument, index) in workers that are idle; returns when all have left it. Whether all
+; workers were awake when it began.
+define internal i1 @pool_run(ptr %pool, ptr %run, ptr %argument, i64 %threads) nounwind {
 entry:
   call void @start(ptr %pool, i64 %threads)
   br label %find
@@ -270,7 +277,7 @@ busy:
   br i1 %more, label %find, label %alone
 alone:
   call void %run(ptr %argument, i64 0)
-  ret void
+  ret i1 false
 publish:
   %run.at = getelementptr %slot, ptr %slot, i64 0, i32 1
   %argument.at = getelementptr %slot, ptr %slot, i64 0, i32 2
@@ -278,6 +285,7 @@ publish:
   store ptr %run, ptr %run.at, align 8
   store ptr %argument, ptr %argument.at, align 8
   store atomic i64 %threads, ptr %threads.at monotonic, align 8
+  %awake = call i1 @settle(ptr %pool, i64 0, i64 %threads)
   store atomic i64 12884901888, ptr %slot release, align 8
   call void @wake(ptr %pool)
   call void %run(ptr %argument, i64 0)
@@ -285,7 +293,7 @@ publish:
   %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 4
   call void @await(ptr %slot, i64 8589934592, ptr %sleepers)
   store atomic i64 0, ptr %slot release, align 8
-  ret void
+  ret i1 %awake
 }
 
 define internal i32 @bounded(i64 %threads) nounwind {

@@ -69,6 +69,36 @@ def test_models_share_a_pool(chain_so: Path, varying_so: Path) -> None:
     np.testing.assert_array_equal(second(X, np.zeros((1000, 4), np.float32))[0], np.tile(X * 3, 2))
 
 
+def processor(thread: int) -> int:
+    """Where it runs, or ran last."""
+    stat = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8")
+    return int(stat.rpartition(")")[2].split()[36])
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_a_caller_leaves_the_processor_of_a_sleeping_worker(tmp_path: Path) -> None:
+    program = chain(calls=5)
+    calls = tuple(replace(call, work=1 << 20) for call in program.calls)
+    built(replace(program, calls=calls)).write_shared(tmp_path / "m.so")
+    allowed, before = os.sched_getaffinity(0), set(os.listdir("/proc/self/task"))
+    apart = 0
+    for _ in range(5):  # others may take the free processor meanwhile
+        model = runtime.load(tmp_path / "m.so", threads=2)
+        model(X)
+        (worker,) = map(int, set(os.listdir("/proc/self/task")) - before)
+        time.sleep(0.05)
+        taken = processor(worker)
+        os.sched_setaffinity(0, {taken})
+        os.sched_setaffinity(0, allowed)
+        np.testing.assert_array_equal(model(X)[0], X * 32)
+        apart += processor(threading.get_native_id()) != taken
+        assert os.sched_getaffinity(0) == allowed
+        assert os.sched_getaffinity(worker) == allowed
+        del model
+        settled_threads()
+    assert apart >= 3
+
+
 def test_resize(chain_so: Path) -> None:
     model = runtime.load(chain_so, threads=4)
     for threads in (4, 1, 2, 6, 1, 3):
