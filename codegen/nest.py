@@ -123,10 +123,11 @@ def _units(stmts: Stmts, lets: dict[Var, Expr]) -> Size:
     total: Size = 0
     for s in stmts:
         match s:
-            case For(var, _, LoopKind.PARALLEL):
+            case For(var, body, LoopKind.PARALLEL):
                 extent = var.extent
                 assert extent is not None
-                total = total + (extent if isinstance(extent, int) else rewrite(extent, {**lets}))
+                each = _units(body, lets) if _parallel(body) else 1
+                total = total + (extent if isinstance(extent, int) else rewrite(extent, {**lets})) * each
             case Let(var, value, body):
                 total = total + _units(body, {**lets, var: rewrite(value, {**lets})})
             case Alloc(_, body):
@@ -148,7 +149,8 @@ def _check_parallel(name: str, stmts: Stmts, outermost: bool) -> None:
         if isinstance(s, For) and s.kind is LoopKind.PARALLEL and not outermost:
             raise ScheduleError(f"{name}: the parallel loop must be outermost, got {s.var.name!r} inside another loop")
         if not isinstance(s, Store | Prefetch):
-            _check_parallel(name, s.body, outermost and not isinstance(s, For | If | While))
+            ordered = isinstance(s, If | While) or (isinstance(s, For) and s.kind is not LoopKind.PARALLEL)
+            _check_parallel(name, s.body, outermost and not ordered)
 
 
 def _build(work: Definition | Group, schedule: Schedule, spans: Spans) -> Stmts:
@@ -249,22 +251,27 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
 
         return _tiles(axes, plan, {**spans, **part}, tile)
 
-    return _blocks((*axes, *(reduction.axes if reduction else ())), schedule, spans, block)
+    return _blocks(axes, reduction.axes if reduction else (), schedule, spans, block)
 
 
 def _blocks(
-    axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans, Schedule], Stmts]
+    outputs: tuple[Var, ...], sums: tuple[Var, ...], schedule: Schedule, spans: Spans,
+    body: Callable[[Spans, Schedule], Stmts],
 ) -> Stmts:
-    """Loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the rest of the plan."""
+    """Loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the rest of the plan.
+
+    Blocks of one output axis around the parallel loop of another one are parallel, too.
+    """
     if not schedule.blocks:
         return body({}, schedule)
     sizes = dict(schedule.blocks)
-    outer = Schedule(
-        order=tuple(sizes), tile=tuple(Tile(n, size, Tail.CUT) for n, size in sizes.items()),
-        parallel=schedule.parallel if schedule.parallel in sizes else None,
-    )  # fmt: skip
-    inner = replace(schedule, parallel=None) if outer.parallel else schedule
-    return _tiles(tuple(a for a in axes if a.name in sizes), outer, spans, lambda part: body(part, inner))
+    cut, around = schedule.parallel in sizes, [a.name for a in outputs if a.name in sizes and isinstance(a.extent, int)]
+    parallel = schedule.parallel if cut else around[0] if schedule.parallel and len(sizes) == len(around) == 1 else None
+    tiles = tuple(Tile(n, size, Tail.CUT) for n, size in sizes.items())
+    outer = Schedule(order=tuple(sizes), tile=tiles, parallel=parallel)
+    inner = replace(schedule, parallel=None) if cut else schedule
+    axes = tuple(a for a in (*outputs, *sums) if a.name in sizes)
+    return _tiles(axes, outer, spans, lambda part: body(part, inner))
 
 
 def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tuple[Var, ...], Lets]:

@@ -108,14 +108,15 @@ def _ahead(
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
-    steps, count = volume(s.extent for s in spans.values()), volume(_size(a.extent) for a in rows)
+    whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in rows}
+    steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = 64 // read.buffer.dtype.compute.bytes
     height = volume(s.extent for s in rows.values())
     each = line // SHARES  # elements for each step of this tile
     if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):
         each = -(-height * share // steps)
-    at = _linear([(s.start, a.extent) for a, s in rows.items()]) * share
+    at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
     at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
     tile = volume(s.extent for s in inner.values())
     lines = -(-each * tile // line) if isinstance(tile, int) else 1

@@ -52,7 +52,7 @@ class Schedule:
     """Names are those of axes; after `fuse` the fused name stands for its parts."""
 
     fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis for several
-    blocks: tuple[tuple[str, int], ...] = ()  # axes that are cut around all other loops, and into how long pieces
+    blocks: tuple[tuple[str, int], ...] = ()  # axes cut around all other loops, and into how long pieces
     order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
     tile: tuple[Tile, ...] = ()
     unroll: tuple[str, ...] = ()  # axes whose loop is written out

@@ -5,9 +5,10 @@
 ;   plan                 for each call: units, and how many pieces are worth a chunk
 ;
 ; Two counters a call, each a line: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw
-; from the front, odd ones from the back: so each works on the same part of the data from call to call. All go through
-; the calls of a segment in order and leave a call when done = chunks. One that was descheduled before it drew a ticket
-; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
+; from the first half, odd ones from the second, then from the other: so each works on the same part of the data from
+; call to call. All go forwards, as kernels expect that fetch what comes next. All go through the calls of a segment in
+; order and leave a call when done = chunks. One that was descheduled before it drew a ticket delays nobody. Between
+; segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
 ; request, plan, scratch, counters, threads, pool, segment, turn
@@ -197,12 +198,13 @@ chunk.run:
   %end.left = add i64 %front, %left.mine
   %back = sub i64 %end.left, 1
   %near = select i1 %even, i64 %front, i64 %back
-  ; each half backwards, for each end has threads of its own
+  ; each half has threads of its own: all go forwards through theirs, or all backwards
   %low.half = icmp slt i64 %near, %half
   %mirror = select i1 %low.half, i64 %half, i64 %both.halves
   %after = sub i64 %mirror, %near
   %other = sub i64 %after, 1
-  %chunk = select i1 %backwards, i64 %other, i64 %near
+  %turned = xor i1 %backwards, %low.half
+  %chunk = select i1 %turned, i64 %near, i64 %other
   %chunk.next = add i64 %chunk, 1
   %low = mul i64 %chunk, %units
   %high = mul i64 %chunk.next, %units

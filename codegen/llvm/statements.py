@@ -149,17 +149,23 @@ class Statements(Blocks):
         self.restore(var, saved)
 
     def share(self, loop: For) -> None:
-        """The part of a parallel loop that lies in begin..end; its iterations are units `units`, `units` + 1, ..."""
+        """The part of a parallel loop that lies in begin..end; its iterations are units `units`, `units` + 1, ...
+
+        Of nested ones the innermost counts, once for each iteration of the others.
+        """
         f, units, extent = self.f, self.units, self.at.size(_extent(loop.var))
+        if any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in loop.body):
+            return self.serial(loop, integer(0), extent, True, units=True)
         first, last = f.binary("sub", Value("i64", "%begin"), units), f.binary("sub", Value("i64", "%end"), units)
         start = f.select(f.compare("icmp sgt", first, integer(0)), first, integer(0))
         stop = f.select(f.compare("icmp slt", last, extent), last, extent)
         following = f.binary("add", units, extent)
         self.serial(loop, start, stop, False)
         self.units = following
+        return None
 
-    def serial(self, loop: For, start: Value, stop: Value, certain: bool) -> None:
-        """A bottom-tested loop; guarded when it may not run at all."""
+    def serial(self, loop: For, start: Value, stop: Value, certain: bool, units: bool = False) -> None:
+        """A bottom-tested loop; guarded when it may not run at all. `units`: they are counted on in it."""
         f = self.f
         if isinstance(loop.var.extent, int) and loop.var.extent <= loop.var.low:
             return
@@ -172,6 +178,9 @@ class Statements(Blocks):
         entry, head, body = f.block, f.append("loop"), f.append("body")
         f.branch(head)
         i, i_phi = f.phi(head, "i64", start, entry)
+        units_phi = None
+        if units:
+            self.units, units_phi = f.phi(head, "i64", self.units, entry)
         carried = self.carry(head, skipped, entry)
         f.block = head
         f.branch(body)
@@ -184,6 +193,8 @@ class Statements(Blocks):
         following = f.binary("add nuw nsw", i, integer(1))
         latch = f.block
         f.close(head, i_phi, following, latch)
+        if units_phi is not None:
+            f.close(head, units_phi, self.units, latch)
         self.close(head, carried, latch)
         done = f.append("done")
         f.branch_if(f.compare("icmp slt", following, stop), head, done)

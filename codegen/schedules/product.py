@@ -37,6 +37,7 @@ STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
 BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
 SKIPPED = 0.08  # of the terms of a sum: from there on it pays to ask, for each tile, which lie in a halo
+OWN = 48  # rows of a core, at least
 TOGETHER = 4  # panels that take turns on a block of the sum
 
 
@@ -209,9 +210,12 @@ def _matrix(
     if early:
         tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
     blocked = outside and not loops and not shared
+    blocks = _blocks(d, form, width * vectors, target) if blocked else ()
+    if blocked and not blocks and down and not varies(form.rows):
+        blocks = _halves(down[0], _count(form, down[0], fuse), prod(map(extent, form.rows)), target)
     return Schedule(
         fuse=tuple(fuse),
-        blocks=_blocks(d, form, width * vectors, target) if blocked else (),
+        blocks=blocks,
         order=order,
         tile=tuple(tiles),
         skip=tuple(b.axis.name for b in skipped),
@@ -369,6 +373,15 @@ def _blocks(d: Definition, form: _Form, width: int, target: Target) -> tuple[tup
     if not BLOCK <= steps < extent(k) or together == 1:
         return ()
     return (form.lane.name, width * together), (k.name, steps)
+
+
+def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, int], ...]:
+    """A block of rows for each core: what it wrote for the call before is what it reads now, in its own cache.
+
+    Each reads all weights then, so a block has rows enough to take longer than they do.
+    """
+    count = next((c for c in _parts(n) if c <= target.cores and rows // c >= OWN), 1)
+    return ((axis, n // count),) if count > 1 else ()
 
 
 def _parts(n: int) -> list[int]:

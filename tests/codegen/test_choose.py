@@ -33,7 +33,14 @@ def chosen(d: Definition, target: Target) -> Schedule:
 def test_long_sums_are_blocked_where_the_rows_would_come_from_far() -> None:
     work = product(128, 768, 3072)
     assert dict(chosen(work, FAR).blocks)["k"] < 3072
-    assert chosen(work, NEAR).blocks == ()
+    assert "k" not in dict(chosen(work, NEAR).blocks)
+
+
+def test_each_core_has_its_rows_where_they_are_many() -> None:
+    assert chosen(product(128, 768, 768), NEAR).blocks == (("i", 64),)
+    assert chosen(product(128, 768, 768), replace(NEAR, cores=1)).blocks == ()
+    assert chosen(product(400, 768, 768), replace(NEAR, cores=16)).blocks == (("i", 50),)
+    assert chosen(product(64, 768, 768), NEAR).blocks == ()
 
 
 def test_a_near_cache_has_an_end() -> None:

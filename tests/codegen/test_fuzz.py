@@ -51,12 +51,15 @@ def schedule(r: random.Random, outputs: list[str], reductions: list[str], writte
 
 
 def blocks(r: random.Random, work: Definition, plan: Schedule) -> tuple[tuple[str, int], ...]:
-    """Of the axis that threads share, of one more, and of one that is summed where that is legal."""
+    """Of the axis that threads share, of one more, and of one that is summed where that is legal; or around it."""
     assert work.reduction is not None
     reductions = [a for a in plan.order if a in {"q", *(a.name for a in work.reduction.axes)}]
     outputs = [a for a in plan.order if a not in reductions]
     chosen = r.sample(outputs, r.randint(0, len(outputs)))
     if plan.parallel and plan.parallel not in chosen:
+        static = {a.name for a in work.axes if isinstance(a.extent, int)}
+        if static & set(chosen) and r.random() < 0.5:
+            return ((next(a for a in chosen if a in static), r.randint(1, 9)),)
         chosen = [plan.parallel, *chosen] if r.random() < 0.5 else []
     chosen.sort(key=lambda a: a != plan.parallel)
     lanes_on_sum = plan.lanes and plan.lanes[0] in reductions

@@ -138,6 +138,29 @@ def test_the_panel_after_a_block_is_its_first_at_the_next_piece_of_the_sum() -> 
     assert fetched[1].startswith(f"select({last}, j.o * 32 // 16, {panel}), select({last}, k.o * 8 + 8, k.o * 8), ")
 
 
+def test_blocks_around_a_parallel_loop_are_parallel() -> None:
+    plan = replace(PLAN, blocks=(("i", 8),), order=("j", "i"), parallel="j", prefetch="b")
+    kernel = apply("matmul", matmul(16, 16, 64), plan, params(16, 16, 64))  # type: ignore[arg-type]
+    loops = [line for line in kernel_text(kernel).splitlines() if " in " in line and "unrolled" not in line]
+    assert loops[:3] == ["  parallel i.o in 2:", "    parallel j.o in 4:", "      for i.m in 2:"]
+    assert units(kernel) == 8
+
+
+@pytest.mark.parametrize("part", [(0, 8), (0, 3), (3, 6), (7, 8), (5, 5)])
+def test_units_of_nested_parallel_loops(part: tuple[int, int]) -> None:
+    plan = replace(PLAN, blocks=(("i", 8),), order=("j", "i"), parallel="j", pack=())
+    kernel = apply("matmul", matmul(16, 16, 64), plan, params(16, 16, 64))  # type: ignore[arg-type]
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((16, 16), (16, 64)))
+    c = aligned(np.full((16, 64), -1, np.float32))
+    compiled(kernel)(aligned(a), aligned(b), c, begin=part[0], end=part[1])
+    expected = np.full((16, 64), -1, np.float32)
+    for unit in range(*part):
+        rows, columns = slice(unit // 4 * 8, unit // 4 * 8 + 8), slice(unit % 4 * 16, unit % 4 * 16 + 16)
+        expected[rows, columns] = np.maximum(a @ b, 0)[rows, columns]
+    np.testing.assert_array_equal(c, expected)
+
+
 def test_what_the_end_of_a_tile_touches_is_fetched_while_it_is_summed() -> None:
     i, j, kk = Var("i", 8), Var("j", 32), Var("k", 64)
     a, b, c, d = dense("a", 8, 64), dense("b", 64, 32), dense("c", 8, 32), dense("d", 8, 32)
