@@ -1,4 +1,4 @@
-"""3x3 convolutions become Winograd groups where that is less work; their weights are transformed at compile time."""
+"""Convolutions become Winograd groups where that is less work; their weights are transformed at compile time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from aot.lowering.steps import Step, Steps, Value
 from codegen.access import varies
 from codegen.loops import Buffer, Var, dense
 from codegen.program import Region
-from codegen.schedules.winograd import Winograd, choose_size, form_of, transformed, winograd
+from codegen.schedules.winograd import Winograd, winograd
+from codegen.schedules.winograd_form import choose_points, form_of, transformed
 from codegen.target import Target
 from codegen.traverse import move_loads, rewrite_work
 
@@ -17,21 +18,21 @@ FEW = 4  # blocks that threads cannot share evenly
 
 
 def use_winograd(steps: Steps, target: Target) -> None:
-    """Replace what is faster as tiles of 4x4 or 2x2 outputs. Weights grow by 4 or 16 ninths of what they were."""
+    """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6."""
     constants = steps.constants()
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
         form = form_of(d, constants) if d is not None else None
-        m = choose_size(form) if form is not None else 0
-        if d is None or form is None or not m:
+        points = choose_points(form) if form is not None else 0
+        if d is None or form is None or not points:
             continue
-        made = winograd(d, form, m, target, steps.sizes.of)
+        made = winograd(d, form, points, target, steps.sizes.of)
         if made.weights.name not in steps.values:
             data = steps.values[form.w.buffer.name].data
             assert data is not None
             steps.values[made.weights.name] = Value(
-                made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, m=m)
+                made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, points=points)
             )
         alone = made.blocks < FEW and len(made.work.axes) == 1 and not varies(made.work.axes)  # one picture
         parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]

@@ -44,8 +44,9 @@ define internal i1 @next_shared(i64 %pieces) nounwind {
   ret i1 %share
 }
 
-; The least of the first few, for they find nothing in the caches; then a running mean, which no single delay upsets.
-; Trials are few, so each weighs more. What a short call took while workers were not %awake says nothing.
+; The least of the first few, for they find nothing in the caches; then a little up or down each time, towards the median,
+; which no single delay upsets. Trials are few: a quarter of the way. What a short call took while workers were not %awake
+; says nothing.
 define internal void @note(i64 %begin, i64 %pieces, i1 %shared, i1 %awake) nounwind {
 entry:
   %end = call i64 @now()
@@ -59,18 +60,23 @@ keep:
   %index = zext i1 %shared to i64
   %at = getelementptr i64, ptr @paces, i64 %index
   %old = load atomic i64, ptr %at monotonic, align 8
+  %step = lshr i64 %old, 5
+  %up = add i64 %old, %step
+  %down = sub i64 %old, %step
+  %slower = icmp ugt i64 %pace, %old
+  %near = select i1 %slower, i64 %up, i64 %down
   %twice = mul i64 %old, 2
   %bounded = call i64 @llvm.smin.i64(i64 %pace, i64 %twice)
   %more = sub i64 %bounded, %old
+  %part = ashr i64 %more, 2
+  %mean = add i64 %old, %part
   %pays = call i1 @sharing_pays()
   %trial = xor i1 %pays, %shared
-  %shift = select i1 %trial, i64 2, i64 4
-  %part = ashr i64 %more, %shift
-  %mean = add i64 %old, %part
+  %moved = select i1 %trial, i64 %mean, i64 %near
   %least = call i64 @llvm.smin.i64(i64 %pace, i64 %old)
   %turn = load atomic i64, ptr @turns monotonic, align 8
   %early = icmp ult i64 %turn, 10
-  %later = select i1 %early, i64 %least, i64 %mean
+  %later = select i1 %early, i64 %least, i64 %moved
   %first = icmp eq i64 %old, 0
   %new = select i1 %first, i64 %pace, i64 %later
   store atomic i64 %new, ptr %at monotonic, align 8

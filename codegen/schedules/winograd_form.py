@@ -1,0 +1,144 @@
+"""Which convolutions are Winograd's, with how many products, and their weights transformed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.access import known
+from codegen.define import Definition
+from codegen.index import normal
+from codegen.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.schedules.winograd_matrices import weight_matrix
+from runtime.abi import DType
+
+WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
+BLOCK = 64  # input channels that are transformed at a time
+TAPS = (3, 4, 5)  # of a window in one direction
+POINTS = (4, 6)  # products in one direction
+LEAST = 16  # channels
+SHORTEST = 4  # outputs in one direction
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A convolution with stride 1 as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
+
+    `window`: one or two pairs of an output axis and the taps along it. `deep` are axes of the sum besides: 3x3x3 is a
+    sum of 3x3 over three pictures.
+    """
+
+    x: Load
+    w: Load
+    guarded: Expr  # x, inside of what asks for its bounds
+    n: tuple[Var, ...]
+    window: tuple[tuple[Var, Var], ...]
+    oc: Var
+    ic: Var
+    deep: tuple[Var, ...]
+
+    @property
+    def outs(self) -> tuple[Var, ...]:
+        return tuple(a for a, _ in self.window)
+
+    @property
+    def taps(self) -> tuple[Var, ...]:
+        return tuple(k for _, k in self.window)
+
+    @property
+    def terms(self) -> int:
+        """Of one point of the window."""
+        return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
+
+    def sides(self, points: int) -> tuple[int, ...]:
+        """Outputs of a tile in each direction."""
+        return tuple(points + 1 - known(k.extent or 1) for k in self.taps)
+
+
+def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+    """The form, if `d` is a convolution of 3 to 5 taps in one or two directions, with stride 1 and constant weights."""
+    r = d.reduction
+    if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
+        return None
+    if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+        return None
+    for guarded, w in (r.body.args, r.body.args[::-1]):
+        x = guarded
+        while isinstance(x, Prim) and x.fn == "within" and (len(x.args) == 3 or x.args[3] == Const(0.0, DType.F32)):
+            x = x.args[2]
+        if not isinstance(w, Load) or not isinstance(x, Load):
+            continue
+        if w.buffer.name in constants and x.buffer.name not in constants:
+            return _matched(d, r, x, w, guarded)
+    return None
+
+
+def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form | None:
+    if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
+        return None
+    windows: list[tuple[Var, Var]] = []
+    plain: list[Var] = []
+    for i in x.index:
+        at = normal(i, {})
+        found = [a for a in at.terms if isinstance(a, Var)]
+        if len(found) != len(at.terms) or any(c != 1 for c in at.terms.values()):
+            return None
+        sums, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
+        if len(sums) == len(outs) == 1:
+            windows.append((outs[0], sums[0]))
+        elif len(found) == 1:
+            plain.append(found[0])
+        elif found:
+            return None
+    channels = [a for a in plain if a in r.axes]
+    window = [pair for pair in windows if pair[1].extent in TAPS][-2:]
+    if not window or len(channels) != 1 or len(r.axes) != 1 + len(windows):
+        return None
+    lanes = [a for a in d.axes if a in w.index]
+    others = [pair for pair in windows if pair not in window]
+    batch, deep = (*(a for a in plain if a in d.axes), *(a for a, _ in others)), tuple(k for _, k in others)
+    if len(lanes) != 1 or {*batch, *(a for a, _ in window), lanes[0]} != set(d.axes) or not set(r.axes) <= set(w.index):
+        return None
+    if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
+        return None
+    return Form(x, w, guarded, batch, tuple(window), lanes[0], channels[0], deep)
+
+
+def choose_points(form: Form) -> int:
+    """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted."""
+    sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
+    if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
+        return 0
+    taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
+    costs = {0: taps * prod(sizes) * ic * oc + taps * ic * oc * WEIGHT}
+    for n in POINTS:
+        sides, points = form.sides(n), n**directions
+        if min(sides) < 2:
+            continue
+        tiles = prod(-(-size // m) for size, m in zip(sizes, sides, strict=True))
+        # about 4 operations for each point and channel of both transforms, in each direction
+        products = tiles * points * (ic * oc + 4.0 * directions * (ic + oc)) * 1.1
+        costs[n] = products + points * ic * oc * WEIGHT
+    return min(costs, key=lambda n: (costs[n], n))
+
+
+def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:
+    """[points in all directions, deep.., ic, oc] from the weights, computed in f64."""
+    order = [form.w.index.index(a) for a in (*form.taps, *form.deep, form.ic, form.oc)]
+    rest = [k for k in range(weights.ndim) if k not in order]
+    shape = [weights.shape[k] for k in order]
+    taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
+    ic = prod(deep)
+    plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
+    first, *second = (weight_matrix(points, r) for r in taps)
+    made = np.empty((*[points] * len(taps), ic, oc), np.float32)
+    for start in range(0, ic, BLOCK):  # f64 takes twice the memory
+        part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)
+        across = np.matmul(first, part.reshape(taps[0], -1)).reshape(points, *taps[1:], -1)
+        for matrix in second:
+            across = np.matmul(matrix, across)
+        made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
+    return made.reshape(points ** len(taps), *deep, oc)
