@@ -213,6 +213,8 @@ def _matrix(
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
     if blocked and not blocks and down and not varies(form.rows):
         blocks = _halves(down[0], _count(form, down[0], fuse), prod(map(extent, form.rows)), target)
+    if row_loops and not (outside or loops or shared):
+        blocks = _slices(d, form, sums[:-1], width * vectors, target)
     return Schedule(
         fuse=tuple(fuse),
         blocks=blocks,
@@ -361,9 +363,7 @@ def _blocks(d: Definition, form: _Form, width: int, target: Target) -> tuple[tup
     if target.near_l3 and _passing(d, form) <= target.l3 // (2 * target.cores):
         return ()
     panels, rest = divmod(extent(form.lane), width)
-    if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or d.where or rest:
-        return ()
-    if d.reduction is None or d.reduction.dtype is not d.out.dtype:
+    if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or rest or not _waits(d):
         return ()
     (k,), size = form.sums, d.out.dtype.compute.bytes
     together = next((n for n in _parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
@@ -382,6 +382,27 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
     """
     count = next((c for c in _parts(n) if c <= target.cores and rows // c >= OWN), 1)
     return ((axis, n // count),) if count > 1 else ()
+
+
+def _slices(d: Definition, form: _Form, taps: list[str], width: int, target: Target) -> tuple[tuple[str, int], ...]:
+    """Where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
+    window = [a for a in form.sums if a.name in taps]
+    if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
+        return ()
+    size, steps = d.out.dtype.compute.bytes, prod(map(extent, form.sums)) // prod(map(extent, window))
+    if steps * prod(map(extent, window)) * width * size <= target.l2 // 2 or steps < BLOCK:
+        return ()
+    rows = extent(form.rows[0])
+    count = next(n for n in reversed(_parts(rows)) if n >= min(2 * target.cores, rows))
+    reused = prod(map(extent, form.rows)) // count >= FETCHED
+    if steps * extent(form.lane) * size > target.l2 // 2 or not reused:
+        return ()
+    return (form.rows[0].name, rows // count), *((a.name, 1) for a in window)
+
+
+def _waits(d: Definition) -> bool:
+    """Can what was summed so far wait in the output?"""
+    return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
 
 
 def _parts(n: int) -> list[int]:

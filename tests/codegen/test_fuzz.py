@@ -64,7 +64,7 @@ def blocks(r: random.Random, work: Definition, plan: Schedule) -> tuple[tuple[st
     chosen.sort(key=lambda a: a != plan.parallel)
     lanes_on_sum = plan.lanes and plan.lanes[0] in reductions
     if (chosen or not plan.parallel) and work.out.dtype is work.reduction.dtype and not lanes_on_sum:
-        chosen += r.sample(reductions, r.randint(0, 1))
+        chosen += r.sample(reductions, r.randint(0, min(2, len(reductions))))
     return tuple((a, r.randint(1, 9)) for a in chosen)
 
 
