@@ -142,21 +142,22 @@ def _window(
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
         lanes=(form.lane.name, width),
         pack=packs(reads(d), form.lane, constants, width, form.sums),
-        parallel=None if shared else (rows[0] if rows and not channels else form.lane.name),
+        parallel=None if shared else (rows[0] if rows else form.lane.name),
     )
 
 
 def _channels(d: Definition, form: _Form, width: int, target: Target, constants: frozenset[str]) -> int:
-    """How many channels' rows stay in the cache until the last window has read them; 0 for all."""
+    """How many channels' rows stay in the nearest cache until the last window has read them; 0 for all."""
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
     read = [x.load for x in reads(d, body=True) if x.load is not None and x.load.buffer.name not in constants]
     held = max((_between(x, form) * x.buffer.dtype.compute.bytes for x in read), default=0)
     channels = extent(form.lane)
-    if held * channels <= target.l2 // 2:
+    near = target.l1 // 2
+    if held * channels <= near:
         return 0
-    most = min(target.l2 // 2 // held, channels // (2 * target.cores))
-    return next((n for n in _parts(channels) if n % (2 * width) == 0 and n <= most), 0)
+    most = max(near // held, width)
+    return next((n for n in _parts(channels) if n % width == 0 and n <= most), 0)
 
 
 def _between(x: Load, form: _Form) -> int:
