@@ -8,6 +8,8 @@ anyway, they stay apart.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count
 from math import prod
 
 from aot.lowering.fuse import simplified
@@ -15,7 +17,7 @@ from aot.lowering.group import streams
 from aot.lowering.order import sort
 from aot.lowering.steps import Step, Steps
 from aot.opset.blocks import ravel
-from codegen.access import varies
+from codegen.access import known, varies
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
@@ -54,11 +56,21 @@ def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, S
         makers = [s for s in steps.steps if any(b.name == before.name for b in s.writes())]
         alone = len(makers) == len(readers) == 1 and _readers(before, steps) == [step]
         arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
-        static = [n for n in before.shape if isinstance(n, int)]
-        large = len(static) == len(before.shape) and prod(static) * before.dtype.compute.bytes > target.l2
-        if alone and arena and large:
+        static = all(isinstance(n, int) for n in before.shape)
+        if alone and arena and static and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
             return makers[0], step, readers[0]
     return None
+
+
+def _around(first: Step, last: Step) -> int:
+    """Bytes of the largest factor of the first product, and of the last one's result: what lies between is larger."""
+    reduction = first.definition.reduction if first.definition is not None else None
+    factors = loads(reduction.body) if reduction is not None else first.reads()
+    return max(map(_bytes, (*(x.buffer for x in factors), *last.writes())))
+
+
+def _bytes(b: Buffer) -> int:
+    return prod(map(known, b.shape)) * b.dtype.compute.bytes
 
 
 def _readers(b: Buffer, steps: Steps) -> list[Step]:
@@ -88,7 +100,7 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
         places[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
     temps = tuple(b for b, _ in places.values())
     begin = _moved(head, {}, axes, places)
-    end = _moved(tail, dict(zip(others, axes, strict=True)), axes, places)
+    end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, places)
     return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), end))
 
 
@@ -131,6 +143,29 @@ def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places)
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
     made = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
     return Group(rows.name, axes, tuple(b for b, _ in mine.values()), made)
+
+
+def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:
+    """With other names for axes that are called as a shared one and are none of them."""
+    reduction = d.reduction
+    own = [a for a in (*d.axes, *(reduction.axes if reduction else ())) if a not in walked]
+    taken = {a.name for a in (*own, *walked, *shared)}
+    change: dict[Expr, Expr] = {}
+    for a in own:
+        if a.name in {s.name for s in shared}:
+            name = next(n for k in count(2) if (n := f"{a.name}{k}") not in taken)
+            taken.add(name)
+            change[a] = replace(a, name=name)
+
+    def renamed(axes: tuple[Var, ...]) -> tuple[Var, ...]:
+        return tuple(b if isinstance(b := change.get(a, a), Var) else a for a in axes)
+
+    value = d.value
+    if reduction is not None:
+        whole = replace(reduction, axes=renamed(reduction.axes), body=rewrite(reduction.body, change))
+        value = rewrite(value, {reduction: whole})
+    target = tuple(rewrite(i, change) for i in d.target)
+    return replace(d, axes=renamed(d.axes), value=rewrite(value, change), index=target)
 
 
 def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], places: Places) -> Definition:

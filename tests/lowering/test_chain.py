@@ -74,6 +74,30 @@ def test_equal_bits_for_any_number_of_threads() -> None:
     assert one.tobytes() == two.tobytes()
 
 
+def test_axes_that_are_called_alike() -> None:
+    """Rows of a picture, whose last axis is called as the columns of a matrix."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 512, 8, 1, 1)
+        y = b.Convolution(x, w, strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
+        return b.MatMul(b.Softmax(b.Transpose(y, ints(b, 0, 2, 3, 1)), axis=-1), weights(b, 512, 8))
+
+    assert "group chain" in compiled(make, (1, 8, 28, 28), target=V3).groups
+
+
+def test_what_is_no_larger_than_its_factors_stays_apart() -> None:
+    """A convolution of channels by themselves, a norm, a matrix."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w, around = weights(b, 96, 1, 1, 7, 7), (3, 3)
+        y = b.GroupConvolution(x, w, strides=(1, 1), dilations=(1, 1), pads_begin=around, pads_end=around)
+        rows = b.Transpose(y, ints(b, 0, 2, 3, 1))
+        norm = b.MVN(rows, ints(b, -1), normalize_variance=True, eps=1e-6, eps_mode="INSIDE_SQRT")
+        return b.Gelu(b.MatMul(norm, weights(b, 96, 384)))
+
+    assert "group chain" not in compiled(make, (1, 96, 56, 56), target=V3).groups
+
+
 def test_small_scores_stay_apart() -> None:
     small = (1, 4, 32, 16)
     assert "group chain" not in compiled(attention, small, small, small, target=V3).groups
