@@ -9,29 +9,21 @@ tiles come out better, and the register tile is the one that costs least for the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from codegen.access import Access, known, reads, runs_on, store, varies
+from codegen.access import known, reads, runs_on, store, varies
 from codegen.border import Border, borders
 from codegen.define import Definition
 from codegen.expressions import variables
-from codegen.index import normal
-from codegen.loops import Buffer, Load, Var
+from codegen.loops import Buffer, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.pointwise import MOST, fresh, lane_count, packable, packs
+from codegen.schedules.pointwise import fresh, lane_count, packs
+from codegen.schedules.product_form import Form, extent, form_of, loops_of, parts, row_tile, width_of
+from codegen.schedules.windows import window
 from codegen.target import Target
 
 HIGHEST = 14  # rows of a register tile: more would only spend loads
-MANY = 3  # tiles
-LOW = 6  # rows of tiles that are balanced, however many there are
-PIXELS = 7  # rows of a window's tile
-CHAINS = 8  # vectors of a window without rows: additions that wait for each other would take four cycles each
-ALONE = 16  # lanes, where each may have to be read by itself
-WRITTEN = 1024  # such reads that are written out
-WINDOW = 32  # points of a reduction that are written out
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
@@ -41,156 +33,27 @@ OWN = 48  # rows of a core, at least
 TOGETHER = 4  # panels that take turns on a block of the sum
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
-
-    lane: Var
-    rows: tuple[Var, ...]
-    outer: tuple[Var, ...]
-    sums: tuple[Var, ...]
-    window: bool  # all operands move with the lanes: nothing is shared between rows but the window
-
-
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
     """None if no output axis serves as lanes."""
-    form = _form(d, constants, shared, lane_count(d, target))
+    form = form_of(d, constants, shared, lane_count(d, target))
     if form is None:
         return None
     lanes = lane_count(d, target)
     if form.window:
-        return _window(d, form, lanes, target, constants, shared)
+        return window(d, form, lanes, target, constants, shared)
     return _matrix(d, form, lanes, target, constants, shared)
 
 
-def extent(a: Var) -> int:
-    assert a.extent is not None, f"axis {a.name} has no extent"
-    return known(a.extent)
-
-
-def _form(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> _Form | None:
-    assert d.reduction is not None
-    body, out = reads(d, body=True), store(d)
-    candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
-    candidates = [a for a in candidates if any(x.moves(a) for x in body)]
-    if not candidates:
-        candidates = [a for a in d.axes if a not in shared and out.steps[a] == 1 and all(_close(x, a) for x in body)]
-    if not candidates:
-        return None
-
-    def rank(a: Var) -> tuple[bool, bool, int]:
-        return out.steps[a] == 1, extent(a) >= lanes, min(extent(a), 4 * lanes)
-
-    lane = max(candidates, key=rank)
-    if extent(lane) < 4 and any(x.steps.get(a) == 1 for a in d.reduction.axes for x in body):
-        return None
-    others = [a for a in d.axes if a is not lane and a not in shared]
-    fixed = [x for x in body if x.moves(lane)]
-    window = all(x.moves(lane) for x in body)
-    outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
-    rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
-    return _Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
-
-
-def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
-    return all(x.steps[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) for x in body)
-
-
-def _close(x: Access, a: Var) -> bool:
-    """Do the lanes lie so near each other that they are shuffled out of a few vectors?"""
-    step = x.steps[a]
-    return step is not None and 0 < step < MOST
-
-
-def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
-    """Reduction axes with the largest steps outermost, so that the innermost runs along memory."""
-    assert d.reduction is not None
-    steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}
-    return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
-
-
-def _window(
-    d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule:
-    """Windows over channels: a vector of channels times a tile of pixels, the window written out.
-
-    Of a large one, a piece of its rows: neighbours read much the same, which stays in registers.
-    """
-    alone = any(x.steps[form.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
-    width = _width(extent(form.lane), min(lanes, ALONE) if alone else lanes)
-    fuse: list[tuple[str, tuple[str, ...]]] = []
-    rows = [*_loops(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
-    tile: list[Tile] = []
-    small = prod(extent(a) for a in form.sums) <= WINDOW
-    most = PIXELS if small or target.registers < 32 else 2 * PIXELS
-    if alone and small:
-        most = min(most, max(1, WRITTEN // (width * prod(extent(a) for a in form.sums))))
-    height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
-    if form.rows:
-        tile.append(_row_tile(form.rows[-1:], rows[-1], height))
-    if height == 1 and not alone:
-        tile.append(Tile(form.lane.name, width * max(1, min(CHAINS, extent(form.lane) // width)), Tail.CUT))
-    if not small and height > 1 and not varies(form.sums):
-        tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), PIXELS)))
-    order = (*rows, form.lane.name, *(a.name for a in form.sums))
-    channels = _channels(d, form, width, target, constants) if not shared else 0
-    return Schedule(
-        fuse=tuple(fuse),
-        blocks=((form.lane.name, channels),) if channels else (),
-        order=order,
-        tile=tuple(tile),
-        unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
-        lanes=(form.lane.name, width),
-        pack=packs(reads(d), form.lane, constants, width, form.sums),
-        parallel=None if shared else (rows[0] if rows else form.lane.name),
-    )
-
-
-def _channels(d: Definition, form: _Form, width: int, target: Target, constants: frozenset[str]) -> int:
-    """How many channels' rows stay in the nearest cache until the last window has read them; 0 for all."""
-    if varies((*form.rows, form.lane, *form.sums)):
-        return 0
-    read = [x.load for x in reads(d, body=True) if x.load is not None and x.load.buffer.name not in constants]
-    held = max((_between(x, form) * x.buffer.dtype.compute.bytes for x in read), default=0)
-    channels = extent(form.lane)
-    near = target.l1 // 2
-    if held * channels <= near:
-        return 0
-    most = max(near // held, width)
-    return next((n for n in _parts(channels) if n % width == 0 and n <= most), 0)
-
-
-def _between(x: Load, form: _Form) -> int:
-    """Elements that windows read between two points of the outer rows, for one channel."""
-    count, moving = 1, (*form.rows[-1:], *form.sums)
-    for i in x.index:
-        terms = normal(i, {}).terms
-        count *= 1 + sum(abs(terms.get(a, 0)) * (extent(a) - 1) for a in moving)
-    return count
-
-
-def _width(n: int, lanes: int) -> int:
-    while lanes > max(n, 1):
-        lanes //= 2
-    return lanes
-
-
-def _pixels(n: int, most: int) -> int:
-    """The tile up to `most` that leaves the fewest, fullest tiles."""
-    n = max(n, 1)
-    return -(-n // -(-n // most))
-
-
 def _matrix(
-    d: Definition, form: _Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
-    width = _width(extent(form.lane), lanes)
+    width = width_of(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     sums = _fused_sums(d, form, fuse)
     skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= SKIPPED]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
     height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target)
-    loops = _loops(d, form.outer, fuse)
+    loops = loops_of(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
     if row_loops:
@@ -204,7 +67,7 @@ def _matrix(
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
         parts = dict(fuse).get(rows, (rows,))
-        tiles.insert(0, _row_tile([a for a in form.rows if a.name in parts], rows, height))
+        tiles.insert(0, row_tile([a for a in form.rows if a.name in parts], rows, height))
     plans = _packs(d, form, constants, width * vectors)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     early = _early(form, target)
@@ -230,7 +93,7 @@ def _matrix(
     )
 
 
-def _early(form: _Form, target: Target) -> bool:
+def _early(form: Form, target: Target) -> bool:
     """Is there time to fetch while a tile is summed?
 
     On aarch64 not: it would read the steps of a row into one register, and there are not enough of them.
@@ -241,12 +104,12 @@ def _early(form: _Form, target: Target) -> bool:
     return enough and extent(form.sums[-1]) % STEPS == 0
 
 
-def _packs(d: Definition, form: _Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
+def _packs(d: Definition, form: Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
     return packs(reads(d, body=True), form.lane, constants, width, form.sums, form.outer)
 
 
 def _rows(
-    d: Definition, form: _Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
+    d: Definition, form: Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
     skipped: list[Border],
 ) -> tuple[str, list[str]]:
     """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles.
@@ -261,7 +124,7 @@ def _rows(
         if len(form.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(form.rows)):
             fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
             return fuse[-1][0], []
-        return last.name, _loops(d, form.rows[:-1], fuse)
+        return last.name, loops_of(d, form.rows[:-1], fuse)
     alone, _ = tile_of(extent(last), extent(form.lane), width, target)
     count = prod(extent(a) for a in form.rows)
     together, _ = tile_of(count, extent(form.lane), width, target)
@@ -274,27 +137,11 @@ def _rows(
     return name, []
 
 
-def _loops(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Loops around a tile; one where sizes are known at run time only, since any of them may be 1."""
-    if len(axes) < 2 or not varies(axes):
-        return [a.name for a in axes]
-    taken = {name for name, _ in fuse}
-    name = next(n for n in (fresh(letter, d) for letter in "pqr") if n not in taken)
-    fuse.append((name, tuple(a.name for a in axes)))
-    return [name]
-
-
-def _row_tile(rows: Sequence[Var], name: str, height: int) -> Tile:
-    """Rows of a number that run time tells are balanced, a loop a height; many of tall tiles are cut: five loops."""
-    many = height > LOW and varies(rows) and prod(map(extent, rows)) >= MANY * height
-    return Tile(name, height, Tail.CUT if many else Tail.BALANCE)
-
-
 def _tiles(n: int, size: int) -> int:
     return -(-n // max(size, 1))
 
 
-def _count(form: _Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
+def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
     parts = dict(fuse).get(rows, (rows,))
     return prod(extent(a) for a in form.rows if a.name in parts)
 
@@ -328,7 +175,7 @@ def _step(height: int, vectors: int, target: Target) -> float:
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 
-def _fused_sums(d: Definition, form: _Form, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+def _fused_sums(d: Definition, form: Form, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
     """The innermost reduction axes as one, where they run through all operands without a gap."""
     names = [a.name for a in form.sums]
     if len(form.sums) < 2:
@@ -342,7 +189,7 @@ def _fused_sums(d: Definition, form: _Form, fuse: list[tuple[str, tuple[str, ...
     return [*names[:-2], name]
 
 
-def _weights_outside(d: Definition, form: _Form, target: Target) -> bool:
+def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
     """Panels of the lanes' operand outermost: each is read once, and the rows' operand passes by every time.
 
     So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
@@ -355,7 +202,7 @@ def _bytes(buffer: Buffer) -> int:
     return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes
 
 
-def _blocks(d: Definition, form: _Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
+def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
     """Where the rows' operand would not stay in the cache: a piece of the sum that does, for several panels in turn.
 
     With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
@@ -367,10 +214,10 @@ def _blocks(d: Definition, form: _Form, width: int, target: Target) -> tuple[tup
     if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or rest or not _waits(d):
         return ()
     (k,), size = form.sums, d.out.dtype.compute.bytes
-    together = next((n for n in _parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
+    together = next((n for n in parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
     room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
     each = _passing(d, form) // extent(k) + 2 * width * size
-    steps = next((n for n in _parts(extent(k)) if n * each <= room), 0)
+    steps = next((n for n in parts(extent(k)) if n * each <= room), 0)
     if not BLOCK <= steps < extent(k) or together == 1:
         return ()
     return (form.lane.name, width * together), (k.name, steps)
@@ -381,11 +228,11 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
 
     Each reads all weights then, so a block has rows enough to take longer than they do.
     """
-    count = next((c for c in _parts(n) if c <= target.cores and rows // c >= OWN), 1)
+    count = next((c for c in parts(n) if c <= target.cores and rows // c >= OWN), 1)
     return ((axis, n // count),) if count > 1 else ()
 
 
-def _slices(d: Definition, form: _Form, taps: list[str], width: int, target: Target) -> tuple[tuple[str, int], ...]:
+def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Target) -> tuple[tuple[str, int], ...]:
     """Where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
@@ -394,7 +241,7 @@ def _slices(d: Definition, form: _Form, taps: list[str], width: int, target: Tar
     if steps * prod(map(extent, window)) * width * size <= target.l2 // 2 or steps < BLOCK:
         return ()
     rows = extent(form.rows[0])
-    count = next(n for n in reversed(_parts(rows)) if n >= min(2 * target.cores, rows))
+    count = next(n for n in reversed(parts(rows)) if n >= min(2 * target.cores, rows))
     reused = prod(map(extent, form.rows)) // count >= FETCHED
     if steps * extent(form.lane) * size > target.l2 // 2 or not reused:
         return ()
@@ -406,12 +253,7 @@ def _waits(d: Definition) -> bool:
     return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
 
 
-def _parts(n: int) -> list[int]:
-    """Divisors, the largest first."""
-    return [n // m for m in range(1, n + 1) if n % m == 0]
-
-
-def _passing(d: Definition, form: _Form) -> int:
+def _passing(d: Definition, form: Form) -> int:
     """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
     rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
     return max((_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

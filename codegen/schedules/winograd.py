@@ -18,7 +18,7 @@ from codegen.index import normal
 from codegen.loops import Buffer, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
 from codegen.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
-from codegen.schedules.winograd_form import Form
+from codegen.schedules.winograd_form import Form, tiles_of
 from codegen.schedules.winograd_matrices import Matrix, Transform, back, into
 from codegen.target import Target
 from runtime.abi import DType
@@ -32,7 +32,8 @@ BLOCK_BYTES = 1 << 20  # that a block's transforms take: below that, the larger 
 class Tiles:
     """Tiles of outputs as a group walks them: `shared` axes of its blocks, `inside` all others.
 
-    `place`: indices of the temps; `at`: of the picture, row and column of tiles, by what the form calls its axes.
+    `place`: indices of the temps; `at`: of the picture, row and column of tiles, by what the form calls its axes;
+    `phase`: where outputs that lie several steps apart begin.
     """
 
     sides: tuple[int, ...]
@@ -41,6 +42,7 @@ class Tiles:
     place: tuple[Var, ...]
     shape: tuple[Size, ...]
     at: dict[Var, Expr]
+    phase: dict[Var, Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     v = dense("v", count, *tiles.shape, *terms, space=Space.ARENA)
     mm = dense("m", count, *tiles.shape, outs, space=Space.ARENA)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
-    guarded = _inside(form, sides)
+    spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
+    guarded = _inside(form, spans)
 
     def read(at: tuple[Var, ...]) -> Expr:
         taps = dict(zip(form.taps, at, strict=True))
@@ -74,13 +77,13 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     def write(at: tuple[Var, ...], total: Expr) -> Definition:
         places = {**_places(form, tiles, at), form.oc: oc}
         assert d.reduction is not None
-        ragged = [(places[a], a.extent) for a, m in zip(form.outs, sides, strict=True) if a.extent and _ragged(a, m)]
+        ragged = [(places[a], a.extent) for a, n in zip(form.outs, spans, strict=True) if a.extent and _ragged(a, n)]
         value = rewrite(d.value, {**places, d.reduction: total})
         index = tuple(rewrite(i, places) for i in d.target)
         return Definition(d.out, (*axes, oc, *reversed(at)), value, index, tuple(ragged))
 
     xn = Var("xn", count)
-    outer = tuple(a for a in tiles.shared if a not in (*place, *form.n))
+    outer = tiles.shared if vary else ()
     total = Reduce("add", sums, v[xn, *place, *sums] * u[xn, *sums, oc])
     products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
 
@@ -94,8 +97,9 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     if vary:
         return Winograd(group, _plan(group, u.name, n, sides, 1, False, target), u, known(tiles.shared[0].extent or 1))
     rows = _height(form, tiles, count, target)
-    peeled = any(_ragged(a, m) for a, m in zip(form.outs, sides, strict=True))
-    blocks = -(-known(tiles.shared[-1].extent or 1) // rows) * prod(known(a.extent or 1) for a in form.n)
+    peeled = any(map(_ragged, form.outs, spans))
+    *around, high = (known(a.extent or 1) for a in tiles.shared)
+    blocks = -(-high // rows) * prod(around)
     return Winograd(group, _plan(group, u.name, n, sides, rows, peeled, target), u, blocks)
 
 
@@ -109,32 +113,49 @@ def _point(at: tuple[Var, ...], n: int) -> Expr:
 
 
 def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
-    """Rows of tiles in a block. Without tiles beside each other, as many as stay in the cache, alike for all cores."""
-    rows = known(tiles.shared[-1].extent or 1)
-    if tiles.inside:
-        return max(1, min(round(TILES / known(tiles.inside[-1].extent or 1)), rows))
+    """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores."""
+    rows, beside = known(tiles.shared[-1].extent or 1), prod(known(a.extent or 1) for a in tiles.inside)
+    if len(tiles.sides) > 1:
+        return max(1, min(round(TILES / beside), rows))
     held = 4 * count * (form.terms + known(form.oc.extent or 1))
-    most = max(TILES, target.l2 // held)
-    blocks = -(-rows // most)
+    most = max(TILES, target.l2 // held) // beside
+    blocks = -(-rows // max(1, most))
     if blocks > 1:
         blocks = -(-blocks // target.cores) * target.cores
     return -(-rows // blocks)
 
 
 def _rows(form: Form, n: int) -> Tiles:
-    """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule."""
+    """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
+
+    Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
+    """
     sides = form.sides(n)
-    extents = [-(-known(a.extent or 1) // m) for a, m in zip(form.outs, sides, strict=True)]
-    ty, *tx = place = tuple(Var(name, extent) for name, extent in zip(("ty", "tx"), extents, strict=False))
-    at: dict[Var, Expr] = dict(zip(form.outs, place, strict=True))
-    return Tiles(sides, (*form.n, ty), tuple(tx), place, (ty, *extents[1:]), at)
+    at: dict[Var, Expr] = {}
+    phase: dict[Var, Expr] = {}
+    found: list[list[Var]] = []
+    for axis, m, step, name in zip(form.outs, sides, form.steps, "yx", strict=False):
+        tile = Var(f"t{name}", tiles_of(known(axis.extent or 1), m, step) // step)
+        at[axis] = tile
+        found.append([tile])
+        if step > 1:
+            phase[axis] = apart = Var(f"p{name}", step)
+            found[-1].insert(0, apart)
+    (*first, ty), *others = found
+    inside = tuple(a for axes in others for a in axes)
+    if not others:
+        first, inside = [], tuple(first)
+    shape = (ty, *(known(a.extent or 1) for a in inside))
+    return Tiles(sides, (*form.n, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
 def _blocks(form: Form, n: int, named: Callable[[Size], Size]) -> Tiles:
     """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left."""
     sides = form.sides(n)
     sizes = [a.extent or 1 for a in form.n]
-    sizes += [named((as_expr(a.extent or 1, DType.I64) + (m - 1)) // m) for a, m in zip(form.outs, sides, strict=True)]
+    for axis, m, step in zip(form.outs, sides, form.steps, strict=True):
+        span = m * step
+        sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
     held = 4 * n ** len(sides) * (form.terms + known(form.oc.extent or 1))
     most = next((t for t in MOST_TILES if t * held <= BLOCK_BYTES), MOST_TILES[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
@@ -149,23 +170,27 @@ def _blocks(form: Form, n: int, named: Callable[[Size], Size]) -> Tiles:
         at[axis] = prim("mod", rest, extent)
         rest = prim("floordiv", rest, extent)
     at[outermost] = rest
-    return Tiles(sides, (block,), (tile,), (tile,), (most,), at)
+    phase: dict[Var, Expr] = {}
+    for axis, step in zip(form.outs, form.steps, strict=True):
+        if step > 1:
+            phase[axis], at[axis] = prim("mod", at[axis], step), prim("floordiv", at[axis], step)
+    return Tiles(sides, (block,), (tile,), (tile,), (most,), at, phase)
 
 
 def _places(form: Form, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
     """The form's output axes at the outputs `at` of a tile, or at its first ones."""
     found: dict[Expr, Expr] = {**tiles.at}
-    for k, (axis, m) in enumerate(zip(form.outs, tiles.sides, strict=True)):
-        found[axis] = tiles.at[axis] * m + (at[k] if at else 0)
+    for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
+        found[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
     return found
 
 
-def _ragged(a: Var, m: int) -> bool:
+def _ragged(a: Var, span: int) -> bool:
     """Can the last tile reach over the edge?"""
-    return not isinstance(a.extent, int) or a.extent % m != 0
+    return not isinstance(a.extent, int) or a.extent % span != 0
 
 
-def _inside(form: Form, sides: tuple[int, ...]) -> Expr:
+def _inside(form: Form, spans: tuple[int, ...]) -> Expr:
     """What is read, and 0 where a ragged tile reaches over the edge: what lies there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded
@@ -173,10 +198,10 @@ def _inside(form: Form, sides: tuple[int, ...]) -> Expr:
         asked.add(normal(e.args[0], {}).key)
         e = e.args[2]
     made = form.guarded
-    for axis, m in zip(form.outs, sides, strict=True):
+    for axis, span in zip(form.outs, spans, strict=True):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
-        if _ragged(axis, m) and normal(index, {}).key not in asked:
+        if _ragged(axis, span) and normal(index, {}).key not in asked:
             made = prim("within", index, size, made)
     return made
 

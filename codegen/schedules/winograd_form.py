@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from codegen.access import known
 from codegen.define import Definition
+from codegen.expressions import variables
 from codegen.index import normal
 from codegen.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.schedules.winograd_matrices import weight_matrix
@@ -27,8 +28,8 @@ SHORTEST = 4  # outputs in one direction
 class Form:
     """A convolution with stride 1 as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
 
-    `window`: one or two pairs of an output axis and the taps along it. `deep` are axes of the sum besides: 3x3x3 is a
-    sum of 3x3 over three pictures.
+    `window`: one or two pairs of an output axis and the taps along it; `steps`: how far apart these lie. `deep` are
+    axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
     """
 
     x: Load
@@ -36,6 +37,7 @@ class Form:
     guarded: Expr  # x, inside of what asks for its bounds
     n: tuple[Var, ...]
     window: tuple[tuple[Var, Var], ...]
+    steps: tuple[int, ...]
     oc: Var
     ic: Var
     deep: tuple[Var, ...]
@@ -80,15 +82,17 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
     if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
         return None
     windows: list[tuple[Var, Var]] = []
+    steps: dict[Var, int] = {}
     plain: list[Var] = []
     for i in x.index:
         at = normal(i, {})
         found = [a for a in at.terms if isinstance(a, Var)]
-        if len(found) != len(at.terms) or any(c != 1 for c in at.terms.values()):
-            return None
         sums, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
+        if len(found) != len(at.terms) or any(at.terms[a] != 1 for a in outs) or any(at.terms[a] < 1 for a in sums):
+            return None
         if len(sums) == len(outs) == 1:
             windows.append((outs[0], sums[0]))
+            steps[sums[0]] = at.terms[sums[0]]
         elif len(found) == 1:
             plain.append(found[0])
         elif found:
@@ -104,7 +108,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
         return None
     if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
-    return Form(x, w, guarded, batch, tuple(window), lanes[0], channels[0], deep)
+    return Form(x, w, guarded, batch, tuple(window), tuple(steps[k] for _, k in window), lanes[0], channels[0], deep)
 
 
 def choose_points(form: Form) -> int:
@@ -113,16 +117,36 @@ def choose_points(form: Form) -> int:
     if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
-    costs = {0: taps * prod(sizes) * ic * oc + taps * ic * oc * WEIGHT}
+    costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * WEIGHT}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
         if min(sides) < 2:
             continue
-        tiles = prod(-(-size // m) for size, m in zip(sizes, sides, strict=True))
+        tiles = prod(map(tiles_of, sizes, sides, form.steps))
         # about 4 operations for each point and channel of both transforms, in each direction
         products = tiles * points * (ic * oc + 4.0 * directions * (ic + oc)) * 1.1
         costs[n] = products + points * ic * oc * WEIGHT
     return min(costs, key=lambda n: (costs[n], n))
+
+
+def _counted(form: Form) -> float:
+    """The share of a plain convolution's terms that count: it passes over padding where taps lie apart."""
+    share = 1.0
+    for (axis, tap), step in zip(form.window, form.steps, strict=True):
+        k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
+        size, extent = form.x.buffer.shape[k], axis.extent
+        if step == 1 or not isinstance(size, int) or not isinstance(extent, int):
+            continue
+        at = np.add.outer(np.arange(extent), step * np.arange(known(tap.extent or 1)))
+        at += int(normal(form.x.index[k], {}).const)
+        share *= float(np.mean((at >= 0) & (at < size)))
+    return share
+
+
+def tiles_of(size: int, side: int, step: int) -> int:
+    """Tiles of `side` outputs in one direction, of which every `step`-th one belongs together."""
+    longest = -(-size // step)
+    return step * -(-longest // side)
 
 
 def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:

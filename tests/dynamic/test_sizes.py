@@ -144,19 +144,21 @@ def test_winograd_at_any_size(pad: int) -> None:
         assert all(np.array_equal(model(x)[i], two(x)[i]) for i in range(2))
 
 
-def test_winograd_in_one_direction_at_any_length() -> None:
+@pytest.mark.parametrize("step", [1, 3])
+def test_winograd_in_one_direction_at_any_length(step: int) -> None:
     graphs: list[Graph] = []
     for _ in range(2):
         made = Graph("time")
         build = Builder(made)
-        x = parameter(made, "x", N, 16, W)
-        w = weights(build, 24, 16, 5)
-        result(made, build.Convolution(x, w, strides=(1,), dilations=(1,), pads_begin=(2,), pads_end=(1,)))
+        x = parameter(made, "x", N, 32, W)
+        w = weights(build, 64, 32, 5)
+        pads = 2 * step
+        result(made, build.Convolution(x, w, strides=(1,), dilations=(step,), pads_begin=(pads,), pads_end=(pads - 1,)))
         graphs.append(made)
     asked = stages(graphs[0], CompileOptions(level=None))
     assert "winograd" in asked.groups
     model, two = in_memory(asked.built, 1), in_memory(asked.built, 2)
-    for shape in ((1, 16, 5), (2, 16, 12), (1, 16, 333), (3, 16, 64)):
+    for shape in ((1, 32, 5), (2, 32, 12), (1, 32, 333), (3, 32, 64)):
         x = noise(*shape)
         check(model, graphs[1], [x])
         assert np.array_equal(model(x)[0], two(x)[0])

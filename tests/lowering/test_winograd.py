@@ -96,6 +96,33 @@ def test_ragged_sizes(side: tuple[int, int]) -> None:
     assert points_of(made) in (0, 16, 36)
 
 
+@pytest.mark.parametrize(
+    ("taps", "steps", "size"),
+    [
+        ((3, 3), (2, 2), (28, 28)), ((3, 3), (2, 2), (27, 30)), ((3, 3), (4, 4), (40, 41)), ((3, 3), (1, 2), (20, 26)),
+        ((5, 5), (2, 1), (30, 21)), ((3, 3), (3, 2), (9, 50)),
+    ],
+)  # fmt: skip
+def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size: tuple[int, int]) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 40, 24, *taps)
+        pads = tuple((k - 1) * step // 2 for k, step in zip(taps, steps, strict=True))
+        return b.Relu(b.Convolution(x, w, strides=(1, 1), dilations=steps, pads_begin=pads, pads_end=pads))
+
+    assert points_of(compiled(make, (2, 24, *size))) in (16, 36)
+
+
+@pytest.mark.parametrize(("step", "length"), [(2, 100), (3, 64), (8, 257), (32, 500)])
+def test_taps_that_lie_apart_in_time(step: int, length: int) -> None:
+    """Of a causal convolution."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 64, 32, 3)
+        return b.Convolution(x, w, strides=(1,), dilations=(step,), pads_begin=(2 * step,), pads_end=(0,))
+
+    assert points_of(compiled(make, (1, 32, length))) == 6
+
+
 def test_sizes_are_chosen_by_the_work() -> None:
     assert points_of(compiled(lambda b, x: conv(b, x, 16), (1, 16, 24, 24))) == 36
     assert points_of(compiled(lambda b, x: conv(b, x, 4), (1, 3, 24, 24))) == 0

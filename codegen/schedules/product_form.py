@@ -1,0 +1,100 @@
+"""What a reduction's axes are for a product: lanes, rows, loops outside of the tile, and sums in memory order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from codegen.access import Access, known, reads, store, varies
+from codegen.define import Definition
+from codegen.loops import Var
+from codegen.schedule import Tail, Tile
+from codegen.schedules.pointwise import MOST, fresh, packable
+
+MANY = 3  # tiles
+LOW = 6  # rows of tiles that are balanced, however many there are
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
+
+    lane: Var
+    rows: tuple[Var, ...]
+    outer: tuple[Var, ...]
+    sums: tuple[Var, ...]
+    window: bool  # all operands move with the lanes: nothing is shared between rows but the window
+
+
+def extent(a: Var) -> int:
+    assert a.extent is not None, f"axis {a.name} has no extent"
+    return known(a.extent)
+
+
+def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> Form | None:
+    assert d.reduction is not None
+    body, out = reads(d, body=True), store(d)
+    candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
+    candidates = [a for a in candidates if any(x.moves(a) for x in body)]
+    if not candidates:
+        candidates = [a for a in d.axes if a not in shared and out.steps[a] == 1 and all(_close(x, a) for x in body)]
+    if not candidates:
+        return None
+
+    def rank(a: Var) -> tuple[bool, bool, int]:
+        return out.steps[a] == 1, extent(a) >= lanes, min(extent(a), 4 * lanes)
+
+    lane = max(candidates, key=rank)
+    if extent(lane) < 4 and any(x.steps.get(a) == 1 for a in d.reduction.axes for x in body):
+        return None
+    others = [a for a in d.axes if a is not lane and a not in shared]
+    fixed = [x for x in body if x.moves(lane)]
+    window = all(x.moves(lane) for x in body)
+    outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
+    rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
+    return Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+
+
+def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
+    return all(x.steps[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) for x in body)
+
+
+def _close(x: Access, a: Var) -> bool:
+    """Do the lanes lie so near each other that they are shuffled out of a few vectors?"""
+    step = x.steps[a]
+    return step is not None and 0 < step < MOST
+
+
+def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
+    """Reduction axes with the largest steps outermost, so that the innermost runs along memory."""
+    assert d.reduction is not None
+    steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}
+    return tuple(sorted(d.reduction.axes, key=lambda a: -steps[a]))
+
+
+def width_of(n: int, lanes: int) -> int:
+    while lanes > max(n, 1):
+        lanes //= 2
+    return lanes
+
+
+def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Loops around a tile; one where sizes are known at run time only, since any of them may be 1."""
+    if len(axes) < 2 or not varies(axes):
+        return [a.name for a in axes]
+    taken = {name for name, _ in fuse}
+    name = next(n for n in (fresh(letter, d) for letter in "pqr") if n not in taken)
+    fuse.append((name, tuple(a.name for a in axes)))
+    return [name]
+
+
+def row_tile(rows: Sequence[Var], name: str, height: int) -> Tile:
+    """Rows of a number that run time tells are balanced, a loop a height; many of tall tiles are cut: five loops."""
+    many = height > LOW and varies(rows) and prod(map(extent, rows)) >= MANY * height
+    return Tile(name, height, Tail.CUT if many else Tail.BALANCE)
+
+
+def parts(n: int) -> list[int]:
+    """Divisors, the largest first."""
+    return [n // m for m in range(1, n + 1) if n % m == 0]
