@@ -23,6 +23,7 @@ CHAINS = 8  # vectors of a window without rows: additions that wait for each oth
 ALONE = 16  # lanes, where each may have to be read by itself
 WRITTEN = 1024  # such reads that are written out
 WINDOW = 32  # points of a reduction that are written out
+LINE = 64  # bytes
 
 
 def window(
@@ -69,11 +70,11 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     read = [x.load for x in reads(d, body=True) if x.load is not None and x.load.buffer.name not in constants]
     held = max((_between(x, form) * x.buffer.dtype.compute.bytes for x in read), default=0)
     channels = extent(form.lane)
-    near = target.l1 // 2
-    if held * channels <= near:
+    if held * channels <= target.l1 // 2:
         return 0
-    most = max(near // held, width)
-    return next((n for n in parts(channels) if n % width == 0 and n <= most), 0)
+    line = max(width, LINE // d.out.dtype.stored_bytes)
+    room = target.l1 // 2 if line * held <= target.l1 // 2 else target.l1
+    return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
 
 
 def _between(x: Load, form: Form) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from codegen.define import Definition
 from codegen.loops import Reduce, Var, as_expr, dense
 from codegen.schedule import Schedule
@@ -41,6 +43,35 @@ def test_each_core_has_its_rows_where_they_are_many() -> None:
     assert chosen(product(128, 768, 768), replace(NEAR, cores=1)).blocks == ()
     assert chosen(product(400, 768, 768), replace(NEAR, cores=16)).blocks == (("i", 50),)
     assert chosen(product(64, 768, 768), NEAR).blocks == ()
+
+
+def depthwise(channels: int, side: int, taps: int = 3) -> Definition:
+    """y[h, w, c] = add[i, j](x[h + i, w + j, c] * w[i, j, c])"""
+    h, w, c, i, j = (Var(name, n) for name, n in zip("hwcij", (side, side, channels, taps, taps), strict=True))
+    x, k = dense("x", side + taps - 1, side + taps - 1, channels), dense("w", taps, taps, channels)
+    value = Reduce("add", (i, j), x[h + i, w + j, c] * k[i, j, c])
+    return Definition(dense("y", side, side, channels), (h, w, c), value)
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "block"), [(384, 14, 64), (144, 56, 16), (32, 112, 16), (24, 112, 0), (16, 14, 0)]
+)
+def test_rows_of_a_block_of_channels_stay_in_the_nearest_cache(channels: int, side: int, block: int) -> None:
+    """In whole lines of it, 16 channels; 32 KB of cache hold 3 rows of 114 for 16, and none of 322."""
+    plan = chosen(depthwise(channels, side), FAR)
+    assert plan.blocks == ((("c", block),) if block else ())
+    assert plan.parallel == "h"
+    assert chosen(depthwise(64, 320), FAR).blocks == ()
+
+
+def test_taps_of_a_panel_larger_than_the_cache_are_used_one_after_the_other() -> None:
+    """A dilated convolution of 512 to 128 channels: each of two panels has 1.2 MB of weights, a tap 131 KB."""
+    h, w, c, i, j, k = (Var(name, n) for name, n in zip("hwcijk", (28, 28, 128, 3, 3, 512), strict=True))
+    x, kernel = replace(dense("x", 28, 28, 512), halo=0.0), dense("w", 3, 3, 512, 128)
+    value = Reduce("add", (i, j, k), x[h + i * 6 - 6, w + j * 6 - 6, k] * kernel[i, j, k, c])
+    target = replace(Target.parse("x86-64-v4"), l2=1 << 20, cores=2)
+    plan = chosen(Definition(dense("y", 28, 28, 128), (h, w, c), value), target)
+    assert (plan.blocks, plan.parallel) == ((("h", 7), ("i", 1), ("j", 1)), "h")
 
 
 def test_a_near_cache_has_an_end() -> None:
