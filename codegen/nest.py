@@ -38,6 +38,7 @@ from codegen.pack import pack
 from codegen.points import Lets, Points, Span, Spans, Stmts
 from codegen.reduction import along_lanes, guarded, in_tiles
 from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
+from codegen.traverse import has_parallel
 from runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
@@ -72,8 +73,8 @@ def _kernel(
             if packed.setdefault(operand, plan) != plan:
                 raise ScheduleError(f"{name}: {operand} is packed in one way only, got {packed[operand]} and {plan}")
         bodies.append(_build(w, s, {}))
-    if any(map(_parallel, bodies)):
-        bodies = [b if _parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
+    if any(map(has_parallel, bodies)):
+        bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = tuple(s for b in bodies for s in b)
     _check_parallel(name, body, True)
     used = {b.name: b for b in accessed(body)}
@@ -116,7 +117,7 @@ def accessed(stmts: Stmts) -> Iterator[Buffer]:
 
 def units(kernel: Kernel) -> Size:
     """Iterations of all parallel loops together, over the kernel's sizes; 1 when there is none."""
-    return _units(kernel.body, {}) if _parallel(kernel.body) else 1
+    return _units(kernel.body, {}) if has_parallel(kernel.body) else 1
 
 
 def _units(stmts: Stmts, lets: dict[Var, Expr]) -> Size:
@@ -126,7 +127,7 @@ def _units(stmts: Stmts, lets: dict[Var, Expr]) -> Size:
             case For(var, body, LoopKind.PARALLEL):
                 extent = var.extent
                 assert extent is not None
-                each = _units(body, lets) if _parallel(body) else 1
+                each = _units(body, lets) if has_parallel(body) else 1
                 total = total + (extent if isinstance(extent, int) else rewrite(extent, {**lets})) * each
             case Let(var, value, body):
                 total = total + _units(body, {**lets, var: rewrite(value, {**lets})})
@@ -135,13 +136,6 @@ def _units(stmts: Stmts, lets: dict[Var, Expr]) -> Size:
             case _:
                 pass
     return total
-
-
-def _parallel(stmts: Stmts) -> bool:
-    return any(
-        isinstance(s, For | Let | Alloc) and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or _parallel(s.body))
-        for s in stmts
-    )
 
 
 def _check_parallel(name: str, stmts: Stmts, outermost: bool) -> None:
@@ -265,8 +259,11 @@ def _blocks(
     if not schedule.blocks:
         return body({}, schedule)
     sizes = dict(schedule.blocks)
-    cut, around = schedule.parallel in sizes, [a.name for a in outputs if a.name in sizes and isinstance(a.extent, int)]
-    parallel = schedule.parallel if cut else around[0] if schedule.parallel and len(sizes) == len(around) == 1 else None
+    cut = schedule.parallel in sizes
+    around = [a.name for a in outputs if a.name in sizes and isinstance(a.extent, int)]
+    parallel = schedule.parallel
+    if not cut and parallel is not None:
+        parallel = around[0] if len(sizes) == len(around) == 1 else None
     tiles = tuple(Tile(n, size, Tail.CUT) for n, size in sizes.items())
     outer = Schedule(order=tuple(sizes), tile=tiles, parallel=parallel)
     inner = replace(schedule, parallel=None) if cut else schedule

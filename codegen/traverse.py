@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite
-from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, Prefetch, Space, Stmt, Store, While
+from codegen.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Space, Stmt, Store, While
 
 Work = Definition | Group | tuple[Stmt, ...]
 
@@ -179,3 +179,12 @@ def move_loads(names: dict[str, Buffer]) -> Change:
         return None
 
     return change
+
+
+def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
+    """Is there a parallel loop in them? It is in no loop of another kind, or it would not be legal."""
+    return any(
+        isinstance(s, For | Let | Alloc)
+        and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or has_parallel(s.body))
+        for s in stmts
+    )

@@ -20,6 +20,7 @@ from codegen.llvm.address import Addresses
 from codegen.loops import (
     Alloc, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
 )
+from codegen.traverse import has_parallel
 from runtime.errors import InternalError
 
 Snapshot = dict[str, dict[Cell, Value]]
@@ -154,7 +155,7 @@ class Statements(Blocks):
         Of nested ones the innermost counts, once for each iteration of the others.
         """
         f, units, extent = self.f, self.units, self.at.size(_extent(loop.var))
-        if any(isinstance(s, For) and s.kind is LoopKind.PARALLEL for s in loop.body):
+        if has_parallel(loop.body):
             return self.serial(loop, integer(0), extent, True, units=True)
         first, last = f.binary("sub", Value("i64", "%begin"), units), f.binary("sub", Value("i64", "%end"), units)
         start = f.select(f.compare("icmp sgt", first, integer(0)), first, integer(0))

@@ -66,8 +66,8 @@ def _matrix(
     order = (*loops, *(across + down if outside else down + across), *sums)
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
-        parts = dict(fuse).get(rows, (rows,))
-        tiles.insert(0, row_tile([a for a in form.rows if a.name in parts], rows, height))
+        tiled = dict(fuse).get(rows, (rows,))
+        tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height))
     plans = _packs(d, form, constants, width * vectors)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     early = _early(form, target)
@@ -142,8 +142,8 @@ def _tiles(n: int, size: int) -> int:
 
 
 def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
-    parts = dict(fuse).get(rows, (rows,))
-    return prod(extent(a) for a in form.rows if a.name in parts)
+    together = dict(fuse).get(rows, (rows,))
+    return prod(extent(a) for a in form.rows if a.name in together)
 
 
 def tile_of(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
