@@ -31,6 +31,11 @@ def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
     return replace(buffer, strides=tuple(strides))
 
 
+def buffer_bytes(buffer: Buffer) -> int:
+    """What its elements take, about where run time tells how many there are."""
+    return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """`steps[axis]`: elements from one point to the next, None where they are not equal."""

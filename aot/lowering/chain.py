@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from math import prod
 
 from aot.lowering.fuse import simplified
 from aot.lowering.group import streams
 from aot.lowering.order import sort
 from aot.lowering.steps import Step, Steps
 from aot.opset.blocks import ravel
-from codegen.access import known, varies
+from codegen.access import buffer_bytes, varies
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
@@ -57,7 +56,7 @@ def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, S
         alone = len(makers) == len(readers) == 1 and _readers(before, steps) == [step]
         arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
         static = all(isinstance(n, int) for n in before.shape)
-        if alone and arena and static and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
+        if alone and arena and static and buffer_bytes(before) > max(target.l2, _around(makers[0], readers[0])):
             return makers[0], step, readers[0]
     return None
 
@@ -66,11 +65,7 @@ def _around(first: Step, last: Step) -> int:
     """Bytes of the largest factor of the first product, and of the last one's result: what lies between is larger."""
     reduction = first.definition.reduction if first.definition is not None else None
     factors = loads(reduction.body) if reduction is not None else first.reads()
-    return max(map(_bytes, (*(x.buffer for x in factors), *last.writes())))
-
-
-def _bytes(b: Buffer) -> int:
-    return prod(map(known, b.shape)) * b.dtype.compute.bytes
+    return max(map(buffer_bytes, (*(x.buffer for x in factors), *last.writes())))
 
 
 def _readers(b: Buffer, steps: Steps) -> list[Step]:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from codegen.access import known, reads, runs_on, store, varies
+from codegen.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.border import Border, borders
 from codegen.define import Definition
 from codegen.expressions import variables
-from codegen.loops import Buffer, Var
+from codegen.loops import Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.schedules.product_form import Form, extent, form_of, loops_of, parts, row_tile, width_of
@@ -198,10 +198,6 @@ def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
     return panels > min(_passing(d, form), target.l2 // 2)
 
 
-def _bytes(buffer: Buffer) -> int:
-    return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes
-
-
 def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
     """Where the rows' operand would not stay in the cache: a piece of the sum that does, for several panels in turn.
 
@@ -237,8 +233,9 @@ def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Targ
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()
-    size, steps = d.out.dtype.compute.bytes, prod(map(extent, form.sums)) // prod(map(extent, window))
-    if steps * prod(map(extent, window)) * width * size <= target.l2 // 2 or steps < BLOCK:
+    size, terms = d.out.dtype.compute.bytes, prod(map(extent, form.sums))
+    steps = terms // prod(map(extent, window))
+    if terms * width * size <= target.l2 // 2 or steps < BLOCK:
         return ()
     rows = extent(form.rows[0])
     count = next(n for n in reversed(parts(rows)) if n >= min(2 * target.cores, rows))
@@ -256,4 +253,4 @@ def _waits(d: Definition) -> bool:
 def _passing(d: Definition, form: Form) -> int:
     """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
     rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
-    return max((_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)
+    return max((buffer_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

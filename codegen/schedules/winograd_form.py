@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.access import known
+from codegen.border import Border
 from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.index import normal
@@ -134,19 +135,15 @@ def _counted(form: Form) -> float:
     share = 1.0
     for (axis, tap), step in zip(form.window, form.steps, strict=True):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
-        size, extent = form.x.buffer.shape[k], axis.extent
-        if step == 1 or not isinstance(size, int) or not isinstance(extent, int):
-            continue
-        at = np.add.outer(np.arange(extent), step * np.arange(known(tap.extent or 1)))
-        at += int(normal(form.x.index[k], {}).const)
-        share *= float(np.mean((at >= 0) & (at < size)))
+        size = form.x.buffer.shape[k]
+        if step > 1 and isinstance(size, int):
+            share *= 1 - Border(tap, form.x.index[k], size).share
     return share
 
 
 def tiles_of(size: int, side: int, step: int) -> int:
     """Tiles of `side` outputs in one direction, of which every `step`-th one belongs together."""
-    longest = -(-size // step)
-    return step * -(-longest // side)
+    return step * -(-size // (side * step))
 
 
 def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:
