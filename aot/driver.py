@@ -30,6 +30,7 @@ from aot.lowering.group import group
 from aot.lowering.hoist import hoist
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
+from aot.lowering.narrow import narrow
 from aot.lowering.program import Pick, ProgramBuilder
 from aot.lowering.recurrence import spread
 from aot.lowering.regions import lower_region
@@ -190,6 +191,7 @@ class Compilation:
             lay_out(block)
             spread(block, self.target)
             reuse(block)
+        narrow(steps, self.target, always=self.options.small_weights)
         return steps
 
     @cached_property

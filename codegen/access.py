@@ -33,7 +33,7 @@ def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
 
 def buffer_bytes(buffer: Buffer) -> int:
     """What its elements take, about where run time tells how many there are."""
-    return prod(map(known, buffer.shape)) * buffer.dtype.compute.bytes
+    return prod(map(known, buffer.shape)) * buffer.dtype.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def traffic(d: Definition) -> Size:
     """Bytes of all memory outside of the kernel that it reads and writes, each element once."""
     size: Size = 0
     for b in dict.fromkeys(b for b in (d.out, *(x.buffer for x in loads(d.value))) if b.space is Space.ARG):
-        count: Size = b.dtype.compute.bytes
+        count: Size = b.dtype.stored_bytes
         for n in b.shape:
             count = count * n
         size = size + count

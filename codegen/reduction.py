@@ -111,7 +111,7 @@ def _ahead(
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in rows}
     steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
-    line = 64 // read.buffer.dtype.compute.bytes
+    line = 64 // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
     each = line // SHARES  # elements for each step of this tile
     if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):

@@ -69,6 +69,11 @@ class Target:
         return self.cpu.startswith("znver")
 
     @property
+    def converts_half_aside(self) -> bool:
+        """Is f16 converted by units that multiply-adds leave free? So it is in AMD's Zen; Intel's share them."""
+        return self.converts_half and self.cpu.startswith("znver")
+
+    @property
     def llvm_features(self) -> tuple[str, ...]:
         """As LLVM takes them."""
         return tuple(f"+{f}" for f in self.features)

@@ -256,7 +256,7 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
 
 def _row_bytes(temps: Iterable[Buffer], rows: int) -> float:
     """What the temporaries take for a point of the `rows` axes that come first, at most."""
-    return sum(prod(map(_most, b.shape[rows:])) * b.dtype.compute.bytes for b in temps)
+    return sum(prod(map(_most, b.shape[rows:])) * b.dtype.stored_bytes for b in temps)
 
 
 def _most(n: Size) -> float:

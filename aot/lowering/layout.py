@@ -280,8 +280,8 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:
     """Rows of a product that lie a multiple of 4 KiB apart, every other one perhaps, would share lines of the cache."""
-    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.compute.bytes % (PAGE // 2):
+    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % (PAGE // 2):
         return 0
     products = (d for d, _ in sites if d.reduction is not None and d.out.name != b.name)
     rows = [d for d in products if not streams(d, constants)]
-    return LINE // b.dtype.compute.bytes if rows and not _is_reshaped(sites) else 0
+    return LINE // b.dtype.stored_bytes if rows and not _is_reshaped(sites) else 0

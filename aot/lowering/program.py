@@ -135,7 +135,7 @@ class ProgramBuilder:
         """The calls again, on what follows in their buffers."""
         for n in range(1, repeat.count):
             for call, names in made:
-                sizes = (self.steps.values[name].buffer.dtype.compute.bytes for name in names)
+                sizes = (self.steps.values[name].buffer.dtype.stored_bytes for name in names)
                 moves = (repeat.shifts.get(name, 0) * n * size for name, size in zip(names, sizes, strict=True))
                 args = tuple(replace(a, offset=a.offset + m) for a, m in zip(call.args, moves, strict=True))
                 self.calls.append(replace(call, args=args))

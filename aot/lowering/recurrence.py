@@ -134,7 +134,7 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
     def placed(b: Buffer) -> Buffer:
         """Buffers that move are no better aligned than their steps."""
         b = renamed.get(b.name, b)
-        moved = shift.elements.get(b.name, 0) * b.dtype.compute.bytes
+        moved = shift.elements.get(b.name, 0) * b.dtype.stored_bytes
         return replace(b, align=gcd(b.align, moved)) if moved else b
 
     step.works = tuple(_at(d, t, Const(0), placed) for d in members)
@@ -149,7 +149,7 @@ def _reads_clock(d: Definition, t: Var) -> bool:
 def _weights(members: list[Definition], steps: Steps) -> int:
     constants = steps.constants()
     read = {x.buffer for d in members if d.reduction is not None for x in loads(d.value) if x.buffer.name in constants}
-    return max((prod(map(known, b.shape)) * b.dtype.compute.bytes for b in read), default=0)
+    return max((prod(map(known, b.shape)) * b.dtype.stored_bytes for b in read), default=0)
 
 
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:

@@ -15,7 +15,6 @@ import numpy as np
 from aot.ir.types import Array, numpy_dtype
 from aot.lowering.memory import ALIGN
 from aot.lowering.steps import Value
-from codegen.loops import Buffer
 from codegen.pack import pack_array, pack_buffer
 from codegen.program import ConstantBlock
 from codegen.schedule import Pack
@@ -55,8 +54,7 @@ class Constants:
         """Its offset."""
         key = (value.name, plan)
         if key not in self._known:
-            assert value.data is not None
-            self._known[key] = self.weights.place(_block(value, _stored(value.data, value.buffer), plan))
+            self._known[key] = self.weights.place(_block(value, plan))
         return self._known[key].offset
 
     @property
@@ -65,19 +63,18 @@ class Constants:
         return tuple({block.offset: block for block in self._known.values()}.values())
 
 
-def _block(value: Value, data: Array, plan: Pack | None) -> ConstantBlock:
-    if plan is None and value.arrange is None:
+def _block(value: Value, plan: Pack | None) -> ConstantBlock:
+    """In the type of its buffer: packed types one element a byte."""
+    data, stored = value.data, numpy_dtype(value.buffer.dtype)
+    assert data is not None
+    if plan is None and value.arrange is None and data.dtype == stored:
         return ConstantBlock(0, data)
     shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
     count = prod(n for n in shape if isinstance(n, int))
 
     def arrange(source: Array) -> Array:
         made = source if value.arrange is None else value.arrange(source)
+        made = made.astype(stored, copy=False)
         return made if plan is None else pack_array(made, plan)
 
-    return ConstantBlock(0, data, arrange, count * data.itemsize)
-
-
-def _stored(data: Array, buffer: Buffer) -> Array:
-    """The data as it lies in memory: packed types one element a byte."""
-    return data.astype(numpy_dtype(buffer.dtype), copy=False)
+    return ConstantBlock(0, data, arrange, count * stored.itemsize)

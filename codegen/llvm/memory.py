@@ -52,7 +52,7 @@ def buffer_bytes(buffer: Buffer) -> int:
         if n == 0:
             return 0
         elements += (_most(buffer, n) - 1) * _most(buffer, stride)
-    return elements * buffer.dtype.compute.bytes
+    return elements * buffer.dtype.stored_bytes
 
 
 def _most(buffer: Buffer, size: Size) -> int:

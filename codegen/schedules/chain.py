@@ -44,7 +44,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
 
 def _size(g: Group, row: Var, target: Target) -> int:
     """Rows of a block: as many as half of the cache holds with what lies between; a divisor of all if there is one."""
-    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.compute.bytes for t in g.temps)
+    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in g.temps)
     n = known(row.extent or 1)
     most = min(n, MOST, max(LEAST, target.l2 // (2 * each)))
     return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

@@ -194,7 +194,7 @@ def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
 
     So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
     """
-    panels = prod(map(extent, form.sums)) * extent(form.lane) * d.out.dtype.compute.bytes
+    panels = prod(map(extent, form.sums)) * extent(form.lane) * _panel_bytes(d, form)
     return panels > min(_passing(d, form), target.l2 // 2)
 
 
@@ -212,7 +212,7 @@ def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tupl
     (k,), size = form.sums, d.out.dtype.compute.bytes
     together = next((n for n in parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
     room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
-    each = _passing(d, form) // extent(k) + 2 * width * size
+    each = _passing(d, form) // extent(k) + 2 * width * _panel_bytes(d, form)
     steps = next((n for n in parts(extent(k)) if n * each <= room), 0)
     if not BLOCK <= steps < extent(k) or together == 1:
         return ()
@@ -233,7 +233,7 @@ def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Targ
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()
-    size, terms = d.out.dtype.compute.bytes, prod(map(extent, form.sums))
+    size, terms = _panel_bytes(d, form), prod(map(extent, form.sums))
     steps = terms // prod(map(extent, window))
     if terms * width * size <= target.l2 // 2 or steps < BLOCK:
         return ()
@@ -248,6 +248,11 @@ def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Targ
 def _waits(d: Definition) -> bool:
     """Can what was summed so far wait in the output?"""
     return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
+
+
+def _panel_bytes(d: Definition, form: Form) -> int:
+    """Of an element of the lanes' operand."""
+    return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 
 def _passing(d: Definition, form: Form) -> int:

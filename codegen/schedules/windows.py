@@ -68,7 +68,7 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
     read = [x.load for x in reads(d, body=True) if x.load is not None and x.load.buffer.name not in constants]
-    held = max((_between(x, form) * x.buffer.dtype.compute.bytes for x in read), default=0)
+    held = max((_between(x, form) * x.buffer.dtype.stored_bytes for x in read), default=0)
     channels = extent(form.lane)
     if held * channels <= target.l1 // 2:
         return 0

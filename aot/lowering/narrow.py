@@ -1,0 +1,94 @@
+"""Constants lie in memory as the smallest type that holds each of their values: they are read in half of the time.
+
+    w[k, j]: f32, which a file had in f16 and converted   ->   w[k, j]: f16, converted by the load
+
+Every value stays what it is, so results are the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.types import Array
+from aot.lowering.steps import Steps, Value
+from codegen.access import known, points, reads
+from codegen.program import Region
+from codegen.target import Target
+from codegen.traverse import Work, members, move_loads, rewrite_work
+from codegen.traverse import reads as reads_of
+from runtime.abi import DType
+
+LEAST = 1 << 10  # elements that are worth a conversion
+FEW = 8  # loads of an element for which memory takes longer than conversions
+PIECE = 1 << 16  # elements looked at together: they stay in the cache
+
+
+def narrow(steps: Steps, target: Target, always: bool = False) -> None:
+    """Where conversions cost nothing, or elements are loaded a few times only; `always`: at whatever they cost."""
+    if not target.converts_half:
+        return
+    uses = {} if always else _uses(steps)
+    made: dict[str, Value] = {}
+    for name, value in steps.values.items():
+        dtype = _smallest(value)
+        if dtype is not None and (uses.get(name, 0) <= FEW or (dtype is DType.F16 and target.converts_half_aside)):
+            made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
+    if not made:
+        return
+    steps.values.update(made)
+    change = move_loads({name: v.buffer for name, v in made.items()})
+    for block in steps.blocks():
+        for step in block.steps:
+            step.works = tuple(rewrite_work(w, change) for w in step.works)
+
+
+def _smallest(value: Value) -> DType | None:
+    """None if it is f32, or no f32 at all."""
+    data = value.data
+    if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
+        return None
+    if data is None or data.size < LEAST:
+        return None
+    kinds = ((DType.F16, _is_f16), (DType.BF16, _is_bf16))
+    return next((dtype for dtype, holds in kinds if all(map(holds, _pieces(data)))), None)
+
+
+def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
+    flat = np.ascontiguousarray(data, np.float32).reshape(-1)
+    return (flat[n : n + PIECE] for n in range(0, flat.size, PIECE))
+
+
+def _is_f16(x: NDArray[np.float32]) -> bool:
+    """Ten bits of the mantissa, and no NaN; below 2^-14, multiples of 2^-24."""
+    if (x.view(np.uint32) & 0x1FFF).any():
+        return False
+    size = np.abs(x)
+    tiny = size[size < 2.0**-14] * np.float32(2.0**24)
+    return bool(((size <= 65504) | (size == inf)).all() and (tiny == np.trunc(tiny)).all())
+
+
+def _is_bf16(x: NDArray[np.float32]) -> bool:
+    """Seven bits of the mantissa, and no NaN."""
+    return not (x.view(np.uint32) & 0xFFFF).any() and not np.isnan(x).any()
+
+
+def _uses(steps: Steps) -> dict[str, float]:
+    """How often an element of each constant is loaded by the work that loads it most; of statements nobody knows."""
+    found: dict[str, float] = {}
+    for work in (w for block in steps.blocks() for step in block.steps for w in step.works):
+        for name, count in _loaded(work):
+            found[name] = max(found.get(name, 0), count)
+    return found
+
+
+def _loaded(work: Work) -> Iterator[tuple[str, float]]:
+    if isinstance(work, tuple):
+        yield from ((x.buffer.name, inf) for x in reads_of(work))
+    for d in members(work):
+        for x in reads(d):
+            yield x.buffer.name, known(points(d)) / max(prod(map(known, x.buffer.shape)), 1)
