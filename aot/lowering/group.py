@@ -17,6 +17,7 @@ from aot.lowering.lanes import dim_of, lane_axes
 from aot.lowering.order import Makers, sort
 from aot.lowering.split import divided
 from aot.lowering.steps import Step, Steps
+from aot.lowering.tails import without_tails
 from codegen.access import offset, volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
@@ -232,7 +233,7 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
                 temps[name] = temp
     if _row_bytes(temps.values(), len(r)) > ROW_BYTES:
         return
-    made = tuple(_on_row(s, cluster, r, temps) for s in cluster.steps)
+    made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r)
     step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
     at = max(steps.steps.index(s) for s in cluster.steps)
     steps.steps[at] = step

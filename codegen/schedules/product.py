@@ -24,6 +24,7 @@ from codegen.schedules.windows import window
 from codegen.target import Target
 
 HIGHEST = 14  # rows of a register tile: more would only spend loads
+SINGLE = 2 * HIGHEST  # rows below which a panel is used about as long as memory takes to bring the next one
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
@@ -52,7 +53,8 @@ def _matrix(
     sums = _fused_sums(d, form, fuse)
     skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= SKIPPED]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
-    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target)
+    depth = 0 if row_loops else prod(map(extent, form.sums)) * _panel_bytes(d, form)
+    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target, depth)
     loops = loops_of(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
@@ -146,10 +148,13 @@ def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> in
     return prod(extent(a) for a in form.rows if a.name in together)
 
 
-def tile_of(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
-    """Rows and vectors of the register tile that cost least for these extents.
+def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0) -> tuple[int, int]:
+    """Rows and vectors of the register tile that cost least for these extents; `depth`: bytes of a column of a panel
+    that these rows alone use.
 
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
+    With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
+    of all tiles but the first, come on top.
     """
     best: tuple[float, int, int, int] | None = None
     free = target.registers - 1
@@ -162,6 +167,8 @@ def tile_of(rows: int, columns: int, width: int, target: Target) -> tuple[int, i
             whole, rest = divmod(columns, vectors * width)
             widths = [(vectors, whole), (-(-rest // width), 1 if rest else 0)]
             cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
+            if rows <= SINGLE and depth * vectors * width > target.l1 * 3 // 4:
+                cost += (_tiles(rows, height) - 1) * -(-columns // width)
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
             if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
                 best = (cost, -height * vectors, height, vectors)

@@ -74,6 +74,17 @@ def test_taps_of_a_panel_larger_than_the_cache_are_used_one_after_the_other() ->
     assert (plan.blocks, plan.parallel) == ((("h", 7), ("i", 1), ("j", 1)), "h")
 
 
+@pytest.mark.parametrize(
+    ("rows", "steps", "panel"),
+    [(16, 256, 32), (16, 128, 64), (49, 256, 64)],
+)
+def test_a_panel_that_few_rows_use_stays_in_the_nearest_cache(rows: int, steps: int, panel: int) -> None:
+    """48 KB of it: 32 columns of 256 are 32 KB. Many rows hide where a panel comes from."""
+    target = replace(Target.parse("x86-64-v4"), l1=48 << 10, l2=1 << 20, l3=32 << 20, cores=2)
+    plan = chosen(product(rows, 256, steps, batch=36), target)
+    assert plan.size("j").size == panel
+
+
 def test_a_near_cache_has_an_end() -> None:
     assert chosen(product(16384, 768, 3072), replace(NEAR, l3=8 << 20)).prefetch == "w"
     assert chosen(product(128, 768, 3072), replace(NEAR, l3=1 << 20)).blocks != ()
