@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from codegen.index import Affine, bounds
 from codegen.llvm.text import Function, Value, lanes_of, scalar_of, vector
 
 
@@ -19,6 +20,19 @@ def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
             size //= 2
         found.append((min(p, high - size + 1), size))
     return found
+
+
+def aligned(places: Sequence[int], first: Affine, room: int) -> tuple[int, int] | None:
+    """The vector that elements at `first` + `places` lie in, wherever `first` is in a dimension of `room` elements.
+
+    Gives how many elements of it come before `first`, and its length: a power of two, as many as there are lanes at
+    most, at multiples of which it begins. None if there is no such vector.
+    """
+    size = len(places)
+    before = first.const % size
+    low, high = bounds(first)
+    lies = min(places) >= 0 and before + max(places) < size and not any(c % size for c in first.terms.values())
+    return (before, size) if lies and low >= before and high - before + size <= room else None
 
 
 def near(places: Sequence[int]) -> bool:

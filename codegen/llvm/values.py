@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from codegen.index import Affine, decide, is_index, normal
+from codegen.expressions import variables
+from codegen.index import Affine, decide, exactly, is_index, normal
 from codegen.llvm.address import Access, Addresses, fixed, reads_memory
 from codegen.llvm.convert import MEMORY, REGISTER, bits, cast, constant, from_memory
 from codegen.llvm.lanes import NARROW, Lanes, fits
 from codegen.llvm.registers import Cells
 from codegen.llvm.scalar import SCALAR
-from codegen.llvm.shuffle import near, shuffled
+from codegen.llvm.shuffle import aligned, near, shuffled, spread
 from codegen.llvm.text import (
     Function, Value, constants, is_constant, lanes_of, number, suffix, vector,
 )  # fmt: skip
@@ -149,7 +150,29 @@ class Values(Lanes):
             return self.read(a, 1)
         if a.step == 1 and not self.mixed:
             return self.read(a, self.width)
-        return self.gather(a)
+        shared = self.shared(load, a)
+        return self.gather(a) if shared is None else shared
+
+    def shared(self, load: Load, a: Access) -> Value | None:
+        """Lanes out of one vector that others are taken from, too; None if they are not known to lie in one."""
+        lane, index = self.at.lane, [self.at.normal(i) for i in load.index]
+        moving = [k for k, i in enumerate(index) if lane in variables(*i.terms)]
+        if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
+            return None
+        (k,), room = moving, load.buffer.shape[moving[0]]
+        places = self.places(index[k])
+        if places is None or lane is None or not isinstance(room, int):
+            return None
+        found = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room)
+        if found is None:
+            return None
+        before, size = found
+        start = self.at.in_lane(a, 0)
+        offset = start.offset.plus(Affine({}, -before))
+        self.at.lane = None
+        vector_ = self.read(replace(start, offset=offset, whole=offset), size)
+        self.at.lane = lane
+        return spread(self.f, vector_, [p + before for p in places])
 
     def gather(self, a: Access) -> Value:
         """A number for each lane, from anywhere."""

@@ -3,6 +3,7 @@
     form                                               schedule
     a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
       all of them                                      codegen.schedules.windows    pixels x channels
+      in many small groups                             codegen.schedules.grouped    pixels x channels of several groups
     a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
     no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
     group                                              members as above, rows in parallel

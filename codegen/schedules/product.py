@@ -18,8 +18,9 @@ from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.loops import Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.grouped import grouped
 from codegen.schedules.pointwise import fresh, lane_count, packs
-from codegen.schedules.product_form import Form, extent, form_of, loops_of, parts, row_tile, width_of
+from codegen.schedules.product_form import Form, extent, form_of, is_thin, loops_of, parts, row_tile, width_of
 from codegen.schedules.windows import window
 from codegen.target import Target
 
@@ -40,6 +41,10 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
     if form is None:
         return None
     lanes = lane_count(d, target)
+    if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
+        return plan
+    if is_thin(d, form):
+        return None
     if form.window:
         return window(d, form, lanes, target, constants, shared)
     return _matrix(d, form, lanes, target, constants, shared)

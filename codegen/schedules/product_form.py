@@ -13,6 +13,7 @@ from codegen.schedule import Tail, Tile
 from codegen.schedules.pointwise import MOST, fresh, packable
 
 MANY = 3  # tiles
+FEW = 4  # lanes
 LOW = 6  # rows of tiles that are balanced, however many there are
 
 
@@ -46,14 +47,18 @@ def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], la
         return out.steps[a] == 1, extent(a) >= lanes, min(extent(a), 4 * lanes)
 
     lane = max(candidates, key=rank)
-    if extent(lane) < 4 and any(x.steps.get(a) == 1 for a in d.reduction.axes for x in body):
-        return None
     others = [a for a in d.axes if a is not lane and a not in shared]
     fixed = [x for x in body if x.moves(lane)]
     window = all(x.moves(lane) for x in body)
     outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
     rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
     return Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+
+
+def is_thin(d: Definition, form: Form) -> bool:
+    """Are lanes along the sum better, for there are so few others?"""
+    along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
+    return extent(form.lane) < FEW and any(extent(a) >= 2 * FEW for a in along)
 
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:

@@ -1,0 +1,78 @@
+"""Products in many small groups, as convolutions of 4 channels to 4: lanes run over the channels of several groups.
+
+    y[h, w, 4 c + j] = add[ic, kh, kw](x[h + kh, w + kw, 4 c + ic] * k[c, j, ic, kh, kw])
+
+    fuse[v=(c,j)] order[h w v kh ic kw] tile[w:12] unroll[ic kw] lanes[v:16] pack[k.1:4]
+
+What lanes read of `x` is shuffled out of one vector, and serves for all places of a window that slides along.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from codegen.access import Access, reads, store, varies
+from codegen.define import Definition
+from codegen.loops import Var
+from codegen.schedule import Pack, Schedule
+from codegen.schedules.pointwise import fresh, packable
+from codegen.schedules.product_form import Form, extent, loops_of, row_tile
+from codegen.target import Target
+
+LONGEST = 7  # places of a window that are written out
+
+
+def grouped(
+    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule | None:
+    """None where groups do not lie side by side, or fill the lanes by themselves."""
+    channels = extent(form.lane)
+    if shared or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
+        return None
+    (group,) = form.outer
+    fits = 1 < channels < lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
+    if not fits or store(d).steps[group] != channels or store(d).steps[form.lane] != 1:
+        return None
+    body = reads(d, body=True)
+    weights, data = [x for x in body if x.moves(form.lane)], [x for x in body if not x.moves(form.lane)]
+    if len(weights) != 1 or not _packed(weights[0], form, group, constants):
+        return None
+    if not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data):
+        return None
+    slides = _slides(form, body)
+    inner = [a for a in form.sums if a is not slides and any(x.steps[a] == 1 for x in data)]
+    written = [a for a in (*inner, slides) if a is not None]
+    sums = [*(a for a in form.sums if a not in written), *written]
+    fuse = [(fresh("v", d), (group.name, form.lane.name))]
+    rows = [*loops_of(d, form.rows[:-1], fuse), form.rows[-1].name]
+    window, shuffles = extent(slides) if slides is not None else 1, prod(map(extent, inner))
+    # Besides accumulators: what as many pixels and the window's others read, weights, and the patterns of shuffles.
+    height = max(1, (target.registers - window - shuffles - 1) // 2)
+    return Schedule(
+        fuse=tuple(fuse),
+        order=(*rows, fuse[0][0], *(a.name for a in sums)),
+        tile=(row_tile(form.rows[-1:], rows[-1], height),),
+        unroll=tuple(a.name for a in written),
+        lanes=(fuse[0][0], lanes),
+        pack=(_plan(weights[0], form, group, sums),),
+        parallel=rows[0],
+    )
+
+
+def _packed(w: Access, form: Form, group: Var, constants: frozenset[str]) -> bool:
+    return w.buffer.name in constants and packable(w, form.lane) and packable(w, group)
+
+
+def _slides(form: Form, body: tuple[Access, ...]) -> Var | None:
+    """The axis of a short window along the innermost rows: neighbours read the same."""
+    steps = [x.steps for x in body if x.moves(form.rows[-1])]
+    short = [a for a in form.sums if extent(a) <= LONGEST]
+    return next((a for a in reversed(short) if all(s[a] and s[a] == s[form.rows[-1]] for s in steps)), None)
+
+
+def _plan(w: Access, form: Form, group: Var, sums: list[Var]) -> Pack:
+    """Channels of all groups beside each other, inside of what the loops walk."""
+    assert w.load is not None
+    place = {a: n for n, a in enumerate((*sums, form.lane, group))}
+    dims = sorted((place[i] if isinstance(i, Var) and i in place else -1, k) for k, i in enumerate(w.load.index))
+    return Pack(w.buffer.name, tuple(k for _, k in dims), w.load.index.index(form.lane), extent(form.lane))
