@@ -44,8 +44,9 @@ def group(steps: Steps) -> None:
     clusters = _Clusters(steps)
     for step in list(steps.steps):
         clusters.consider(step)
+    settled = _settled(steps)
     for cluster in clusters.made:
-        if len(cluster.steps) > 1 and not _side_by_side(steps, cluster):
+        if len(cluster.steps) > 1 and not _side_by_side(steps, cluster, settled):
             _form(steps, cluster)
     sort(steps)
 
@@ -177,18 +178,17 @@ def _each_once(x: Load) -> bool:
     return True
 
 
-def _side_by_side(steps: Steps, cluster: _Cluster) -> bool:
+def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> bool:
     """Are equal elements of neighbouring rows next to each other, in a layout that is settled?
 
-    Then lanes run over rows, which needs no group. Settled are inputs, what is read reshaped, and products, whose lanes
-    lie innermost; anything else that is made here gets the layout that suits a group.
+    Then lanes run over rows, which needs no group. Settled are inputs, what is read reshaped, products, whose lanes
+    lie innermost, and what is made of them element by element; anything else gets the layout that suits a group.
     """
-    made = {b.name: step.definition for step in steps.steps for b in step.writes()}
     for step in cluster.steps:
         d, rows = step.definition, cluster.rows[id(step)]
         assert d is not None
         for x in loads(d.value) if d.reduction is not None and rows else ():
-            if _innermost(made.get(x.buffer.name), x, steps.constants()) in rows:
+            if x.buffer.name in settled and x.index[settled[x.buffer.name]] in rows:
                 return True
             value = steps.values.get(x.buffer.name)
             reshaped = not all(isinstance(i, Var | Const) for i in x.index)
@@ -199,13 +199,31 @@ def _side_by_side(steps: Steps, cluster: _Cluster) -> bool:
     return False
 
 
-def _innermost(maker: Definition | None, x: Load, constants: frozenset[str]) -> Expr | None:
-    """The index of the dimension that the lanes of a product run along, if there are enough."""
-    if maker is None or maker.reduction is None or streams(maker, constants):
-        return None
-    packed, lanes, _, axis = next(iter(lane_axes(maker, constants)), (False, 0, 0, None))
-    dim = dim_of(maker.target, axis, maker.axes) if axis is not None else None
-    return x.index[dim] if packed and lanes >= LANES and dim is not None else None
+def _settled(steps: Steps) -> dict[str, int]:
+    """The innermost dimensions of products, and of what is made of them element by element."""
+    constants = steps.constants()
+    found: dict[str, int] = {}
+    for d in (step.definition for step in steps.steps):
+        k: int | None = None
+        if d is None or (d.reduction is not None and streams(d, constants)):
+            continue
+        if d.reduction is not None:
+            k = _lanes_lie(d, constants)
+        elif (x := next((x for x in loads(d.value) if x.buffer.name in found), None)) is not None:
+            axis = x.index[found[x.buffer.name]]
+            k = dim_of(d.target, axis, d.axes) if isinstance(axis, Var) else None
+        if k is not None:
+            found[d.out.name] = k
+    return found
+
+
+def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
+    """The dimension that the lanes of a product run along; of two factors that vary, either serves: rows are kept."""
+    lanes = [(packed, a) for packed, count, _, a in lane_axes(d, constants) if count >= LANES]
+    dims = [dim_of(d.target, a, d.axes) for _, a in lanes]
+    if lanes and lanes[0][0]:
+        return dims[0]
+    return len(d.target) - 1 if len(d.target) - 1 in dims else None
 
 
 def _counts(steps: Steps) -> dict[str, int]:

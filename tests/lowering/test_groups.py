@@ -157,3 +157,27 @@ def test_a_group_that_would_depend_on_itself_is_not_made() -> None:
         return b.Softmax(b.Add(b.Subtract(x, top), turned), axis=1)
 
     compiled(make, (7, 12))
+
+
+def columns(b: Builder, x: OutPort) -> OutPort:
+    """Softmax along columns of a product, which lies in rows."""
+    return b.Softmax(b.MatMul(x, x, transpose_a=True, transpose_b=False), axis=1)
+
+
+def rows_and_columns(b: Builder, x: OutPort) -> OutPort:
+    y = b.MatMul(x, x, transpose_a=True, transpose_b=False)
+    return b.Multiply(b.Softmax(y, axis=1), b.Softmax(y, axis=2))
+
+
+def in_turns(b: Builder, x: OutPort) -> OutPort:
+    y = b.MatMul(x, x, transpose_a=True, transpose_b=False)
+    for axis in (1, 2, 1, 2):
+        y = b.Subtract(y, b.Log(b.ReduceSum(b.Exp(y), ints(b, axis), keep_dims=True)))
+    return y
+
+
+@pytest.mark.parametrize(("make", "groups"), [(columns, 0), (rows_and_columns, 1), (in_turns, 2)])
+def test_columns_run_in_lanes_over_rows(make: Make, groups: int) -> None:
+    text = compiled(make, (1, 8, 40)).groups
+    assert text.count("group rows") == groups
+    assert "plain" not in text
