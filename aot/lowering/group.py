@@ -210,8 +210,8 @@ def _settled(steps: Steps) -> dict[str, int]:
         if d.reduction is not None:
             k = _lanes_lie(d, constants)
         elif (x := next((x for x in loads(d.value) if x.buffer.name in found), None)) is not None:
-            axis = x.index[found[x.buffer.name]]
-            k = dim_of(d.target, axis, d.axes) if isinstance(axis, Var) else None
+            terms = normal(x.index[found[x.buffer.name]], {}).terms
+            k = next((dim_of(d.target, a, d.axes) for a in d.axes if terms.get(a) == 1), None)
         if k is not None:
             found[d.out.name] = k
     return found

@@ -107,6 +107,13 @@ def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
     return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
 
 
+def _together(d: Definition, rests: list[Var]) -> bool:
+    """Does each operand move with all of them, or with none? Then they are one axis for what is read."""
+    assert d.reduction is not None
+    found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
+    return all(len(v) in (0, len(rests)) for v in found)
+
+
 def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     """The remainders as part of the channel axis, where there are few channels."""
     extent = 1
@@ -117,7 +124,7 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     for a in rests:
         assert isinstance(a.extent, int)
         count //= a.extent
-    if len(channels) > 1 or count >= FEW:
+    if len(channels) > 1 or count >= FEW or not _together(d, rests):
         return d
     taken = {a.name for a in d.axes if a not in channels}
     j = Var(next(n for n in ("c", "j", "channel") if n not in taken), extent)

@@ -176,7 +176,17 @@ def in_turns(b: Builder, x: OutPort) -> OutPort:
     return y
 
 
-@pytest.mark.parametrize(("make", "groups"), [(columns, 0), (rows_and_columns, 1), (in_turns, 2)])
+def merged_columns(b: Builder, x: OutPort) -> OutPort:
+    """Sums over tokens of heads, which are parts of a dimension of the product."""
+    y = b.MatMul(b.Transpose(x, ints(b, 0, 2, 1)), weights(b, 8, 32), transpose_a=False, transpose_b=False)
+    y = b.Transpose(b.Reshape(y, ints(b, 1, 40, 2, 16), special_zero=False), ints(b, 0, 2, 1, 3))
+    y = b.Add(b.Elu(y, alpha=1.0), 1.0)
+    return b.Multiply(y, b.ReduceSum(y, ints(b, 2), keep_dims=True))
+
+
+@pytest.mark.parametrize(
+    ("make", "groups"), [(columns, 0), (rows_and_columns, 1), (in_turns, 2), (merged_columns, 0)]
+)
 def test_columns_run_in_lanes_over_rows(make: Make, groups: int) -> None:
     text = compiled(make, (1, 8, 40)).groups
     assert text.count("group rows") == groups

@@ -102,3 +102,17 @@ def test_heads_that_are_merged_stay_in_place() -> None:
         return b.MatMul(merged, weights(b, 32, 24))
 
     assert calls(compiled(make, (4, 6, 10), (4, 10, 8))) == 2
+
+
+def test_pictures_against_each_other() -> None:
+    """The places of two pictures as rows and columns of a product; nothing there is a channel."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        places = b.Reshape(x, ints(b, 1, 8, 12 * 32), special_zero=False)
+        y = b.MatMul(places, b.Relu(places), transpose_a=True, transpose_b=False)
+        return b.Reshape(y, ints(b, 12 * 32, 12, 32), special_zero=False)
+
+    made = compiled(make, (1, 8, 12, 32))
+    (plan,) = plans(made)
+    assert plan.lanes is not None and plan.lanes[0] in ("j", "j32", "p")
+    assert "lanes[k:" not in made.groups
