@@ -13,6 +13,10 @@
     pyramid      convolutions side by side with dilations up to 18   [1, 512, 28, 28]
     video        convolutions over time and pictures                 [1, 3, 16, 112, 112]
     kernels      depthwise convolutions of 7x7 and of 31x31          [1, 128, 56, 56]
+    groups       convolutions in groups of 2, 4 and 8 channels       [1, 64, 56, 56]
+    matching     places of two pictures, rows and columns in shares  [1, 128, 24, 32] twice
+
+With --f16 weights are saved in f16, as OpenVINO does by default.
 """
 
 from __future__ import annotations
@@ -277,18 +281,37 @@ def kernels() -> ov.Model:
     return ov.Model([y], [x], "kernels")
 
 
+def groups() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 64, 56, 56], np.float32, name="x")
+    y: ov.Node = x
+    for width in (2, 4, 8, 4):
+        inner = ops.relu(net.conv(y, 128))
+        y = ops.relu(ops.add(net.conv(ops.relu(net.grouped(inner, 128, 3, 128 // width)), 64), y))
+    return ov.Model([y], [x], "groups")
+
+
+def matching() -> ov.Model:
+    pictures = [ops.parameter([1, 128, 24, 32], np.float32, name=name) for name in ("one", "other")]
+    flat = ops.constant(np.array([1, 128, 24 * 32], np.int64))
+    one, other = (ops.reshape(x, flat, False) for x in pictures)
+    scores = ops.multiply(ops.matmul(one, other, True, False), ops.constant(np.float32(128**-0.5)))
+    return ov.Model([ops.multiply(ops.softmax(scores, 1), ops.softmax(scores, 2))], pictures, "matching")
+
+
 MODELS: dict[str, Callable[[], ov.Model]] = {
     "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
     "alexnet": alexnet, "shufflenet": shufflenet, "generator": generator, "unet": unet,
     "attention": attention, "pyramid": pyramid, "video": video, "kernels": kernels,
+    "groups": groups, "matching": matching,
 }
 
 
-def make(name: str, folder: Path) -> Path:
+def make(name: str, folder: Path, *, f16: bool = False) -> Path:
     """Writes model.xml, model.bin, inputs, OpenVINO's outputs in f32 and meta.json into folder/name."""
     model, path = MODELS[name](), folder / name
     path.mkdir(parents=True, exist_ok=True)
-    ov.save_model(model, path / "model.xml", compress_to_fp16=False)
+    ov.save_model(model, path / "model.xml", compress_to_fp16=f16)
     noise = np.random.default_rng(SEED)
     arrays = {
         port.get_node().get_friendly_name(): noise.standard_normal(port.get_shape()).astype(np.float32)
@@ -296,7 +319,8 @@ def make(name: str, folder: Path) -> Path:
     }
     for key, array in arrays.items():
         np.save(path / f"in_{key}.npy", array)
-    results = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(list(arrays.values()))
+    saved = ov.Core().read_model(path / "model.xml")
+    results = ov.Core().compile_model(saved, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(list(arrays.values()))
     for i, array in enumerate(results.values()):
         np.save(path / f"out_{i}.npy", array)
     meta = {"source": "benchmarks.models, random weights", "reference": f"OpenVINO {ov.__version__}, f32"}
@@ -308,9 +332,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(MODELS)}; all of them without any")
+    parser.add_argument("--f16", action="store_true", help="weights in f16")
     args = parser.parse_args()
     for name in args.names or MODELS:
-        print(make(name, args.folder))
+        print(make(name, args.folder, f16=args.f16))
 
 
 if __name__ == "__main__":

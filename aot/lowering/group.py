@@ -218,12 +218,17 @@ def _settled(steps: Steps) -> dict[str, int]:
 
 
 def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
-    """The dimension that the lanes of a product run along; of two factors that vary, either serves: rows are kept."""
-    lanes = [(packed, a) for packed, count, _, a in lane_axes(d, constants) if count >= LANES]
+    """The dimension that the lanes of a product run along.
+
+    Of two factors that vary either serves, and where those are read reshaped it is not known yet: rows are kept.
+    """
+    found = lane_axes(d, constants)
+    lanes = [(packed, a) for packed, count, _, a in found if count >= LANES]
     dims = [dim_of(d.target, a, d.axes) for _, a in lanes]
     if lanes and lanes[0][0]:
         return dims[0]
-    return len(d.target) - 1 if len(d.target) - 1 in dims else None
+    last = len(d.target) - 1
+    return last if last in dims or (not found and d.target and isinstance(d.target[-1], Var)) else None
 
 
 def _counts(steps: Steps) -> dict[str, int]:

@@ -184,10 +184,19 @@ def merged_columns(b: Builder, x: OutPort) -> OutPort:
     return b.Multiply(y, b.ReduceSum(y, ints(b, 2), keep_dims=True))
 
 
-@pytest.mark.parametrize(
-    ("make", "groups"), [(columns, 0), (rows_and_columns, 1), (in_turns, 2), (merged_columns, 0)]
-)
+@pytest.mark.parametrize(("make", "groups"), [(columns, 0), (rows_and_columns, 1), (in_turns, 2), (merged_columns, 0)])
 def test_columns_run_in_lanes_over_rows(make: Make, groups: int) -> None:
     text = compiled(make, (1, 8, 40)).groups
     assert text.count("group rows") == groups
+    assert "plain" not in text
+
+
+def test_columns_of_places_in_pictures() -> None:
+    """The factors are read reshaped: which lanes the product has is settled after the groups."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return rows_and_columns(b, b.Reshape(x, ints(b, 1, 8, 40), special_zero=False))
+
+    text = compiled(make, (1, 8, 5, 8)).groups
+    assert text.count("group rows") == 1
     assert "plain" not in text
