@@ -170,9 +170,9 @@ class Values(Lanes):
         start = self.at.in_lane(a, 0)
         offset = start.offset.plus(Affine({}, -before))
         self.at.lane = None
-        vector_ = self.read(replace(start, offset=offset, whole=offset), size)
+        block = self.read(replace(start, offset=offset, whole=offset), size)
         self.at.lane = lane
-        return spread(self.f, vector_, [p + before for p in places])
+        return spread(self.f, block, [p + before for p in places])
 
     def gather(self, a: Access) -> Value:
         """A number for each lane, from anywhere."""

@@ -154,9 +154,9 @@ def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> in
 
 
 def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0) -> tuple[int, int]:
-    """Rows and vectors of the register tile that cost least for these extents; `depth`: bytes of a column of a panel
-    that these rows alone use.
+    """Rows and vectors of the register tile that cost least for these extents.
 
+    `depth`: bytes of a column of the panel, where these rows alone use it.
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
     of all tiles but the first, come on top.
