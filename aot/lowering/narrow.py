@@ -1,4 +1,4 @@
-"""Constants lie in memory as the smallest type that holds each of their values: they are read in half of the time.
+"""Constants lie in memory as the smallest type that holds each of their values: there is half as much to read.
 
     w[k, j]: f32, which a file had in f16 and converted   ->   w[k, j]: f16, converted by the load
 
@@ -32,11 +32,13 @@ def narrow(steps: Steps, target: Target, always: bool = False) -> None:
     """Where conversions cost nothing, or elements are loaded a few times only; `always`: at whatever they cost."""
     if not target.converts_half:
         return
-    uses = {} if always else _uses(steps)
+    uses, moving = {} if always else _uses(steps), _moving(steps)
     made: dict[str, Value] = {}
     for name, value in steps.values.items():
-        dtype = _smallest(value)
-        if dtype is not None and (uses.get(name, 0) <= FEW or (dtype is DType.F16 and target.converts_half_aside)):
+        few = uses.get(name, 0) <= FEW
+        kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few}
+        dtype = _smallest(value, [t for t, pays in kinds.items() if pays]) if name not in moving else None
+        if dtype is not None:
             made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
     if not made:
         return
@@ -47,15 +49,20 @@ def narrow(steps: Steps, target: Target, always: bool = False) -> None:
             step.works = tuple(rewrite_work(w, change) for w in step.works)
 
 
-def _smallest(value: Value) -> DType | None:
-    """None if it is f32, or no f32 at all."""
+def _moving(steps: Steps) -> set[str]:
+    """Values that begin elsewhere in each repetition: kernels know how well f32 is aligned there."""
+    repeats = (step.repeat for block in steps.blocks() for step in block.steps)
+    return {name for r in repeats if r is not None for name, elements in r.shifts.items() if elements}
+
+
+def _smallest(value: Value, kinds: list[DType]) -> DType | None:
+    """The first that holds all values of an f32 constant; None if none of them does."""
     data = value.data
     if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
     if data is None or data.size < LEAST:
         return None
-    kinds = ((DType.F16, _is_f16), (DType.BF16, _is_bf16))
-    return next((dtype for dtype, holds in kinds if all(map(holds, _pieces(data)))), None)
+    return next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
 
 
 def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
@@ -75,6 +82,9 @@ def _is_f16(x: NDArray[np.float32]) -> bool:
 def _is_bf16(x: NDArray[np.float32]) -> bool:
     """Seven bits of the mantissa, and no NaN."""
     return not (x.view(np.uint32) & 0xFFFF).any() and not np.isnan(x).any()
+
+
+_HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
 def _uses(steps: Steps) -> dict[str, float]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, Value
-from codegen.access import known
+from codegen.access import buffer_bytes, known
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
@@ -149,7 +149,7 @@ def _reads_clock(d: Definition, t: Var) -> bool:
 def _weights(members: list[Definition], steps: Steps) -> int:
     constants = steps.constants()
     read = {x.buffer for d in members if d.reduction is not None for x in loads(d.value) if x.buffer.name in constants}
-    return max((prod(map(known, b.shape)) * b.dtype.stored_bytes for b in read), default=0)
+    return max(map(buffer_bytes, read), default=0)
 
 
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:

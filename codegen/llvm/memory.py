@@ -28,7 +28,7 @@ class Stacks:
     @contextmanager
     def room(self, buffer: Buffer) -> Generator[Value]:
         """The address of a temp, 64-byte aligned, for as long as its alloc lasts."""
-        size = -(-buffer_bytes(buffer) // 64) * 64
+        size = -(-reach(buffer) // 64) * 64
         large = self.top[Space.STACK] + size > STACK_BYTES
         space = Space.ARENA if buffer.space is Space.ARENA or large else Space.STACK
         start = self.top[space]
@@ -45,7 +45,7 @@ class Stacks:
             self.f.blocks[0].lines.insert(0, f"  %stack = alloca [{self.most[Space.STACK]} x i8], align 64")
 
 
-def buffer_bytes(buffer: Buffer) -> int:
+def reach(buffer: Buffer) -> int:
     """How far a buffer of known, or at least bounded, size reaches."""
     elements = 1
     for n, stride in zip(buffer.shape, buffer.strides, strict=True):

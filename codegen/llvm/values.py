@@ -150,7 +150,7 @@ class Values(Lanes):
             return self.read(a, 1)
         if a.step == 1 and not self.mixed:
             return self.read(a, self.width)
-        shared = self.shared(load, a)
+        shared = self.shared(load, a) if a.step is None else None
         return self.gather(a) if shared is None else shared
 
     def shared(self, load: Load, a: Access) -> Value | None:

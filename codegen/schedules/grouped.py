@@ -29,9 +29,9 @@ def grouped(
     channels = extent(form.lane)
     if shared or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
         return None
-    (group,) = form.outer
+    (group,), out = form.outer, store(d)
     fits = 1 < channels < lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
-    if not fits or store(d).steps[group] != channels or store(d).steps[form.lane] != 1:
+    if not fits or out.steps[group] != channels or out.steps[form.lane] != 1:
         return None
     body = reads(d, body=True)
     weights, data = [x for x in body if x.moves(form.lane)], [x for x in body if not x.moves(form.lane)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,18 @@ from tests.lowering.check import compiled, conv, weights
 
 
 def network(
-    side: tuple[int, ...], groups: int, width: int, *, inner: int = 0, taps: int = 3, stride: int = 1,
-    dilation: int = 1, dtype: DType = DType.F32, target: str = "native", batch: int = 1,
-) -> Compilation:  # fmt: skip
+    side: tuple[int, ...],
+    groups: int,
+    width: int,
+    *,
+    inner: int = 0,
+    taps: int = 3,
+    stride: int = 1,
+    dilation: int = 1,
+    dtype: DType = DType.F32,
+    target: str = "native",
+    batch: int = 1,
+) -> Compilation:
     """A grouped convolution between two plain ones; `inner` channels of a group give `width`."""
     inner = inner or width
     n = len(side)
@@ -59,14 +69,20 @@ def test_groups_that_share_a_vector(groups: int, width: int, target: str) -> Non
 @pytest.mark.parametrize(
     ("side", "options"),
     [
-        ((9, 14), {"stride": 2}), ((12, 12), {"dilation": 2}), ((7, 7), {"taps": 5}), ((12, 9), {"taps": 9}),
+        ((9, 14), {"stride": 2}),
+        ((12, 12), {"dilation": 2}),
+        ((7, 7), {"taps": 5}),
+        ((12, 9), {"taps": 9}),
         ((1, 1), {"taps": 1}),
-        ((33,), {}), ((4, 5, 6), {}), ((6, 6), {"batch": 3}), ((8, 8), {"dtype": DType.F64}),
+        ((33,), {}),
+        ((4, 5, 6), {}),
+        ((6, 6), {"batch": 3}),
+        ((8, 8), {"dtype": DType.F64}),
         ((8, 8), {"dtype": DType.F16}),
     ],
-)  # fmt: skip
-def test_windows_of_all_kinds(side: tuple[int, ...], options: dict[str, int]) -> None:
-    network(side, 8, 4, **options)  # type: ignore[arg-type]
+)
+def test_windows_of_all_kinds(side: tuple[int, ...], options: dict[str, Any]) -> None:
+    network(side, 8, 4, **options)
 
 
 @pytest.mark.parametrize(("inner", "width"), [(1, 2), (1, 4), (2, 4), (4, 2), (3, 4), (8, 4)])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.driver import compile_model, in_memory, stages
 from aot.ir.graph import Graph
 from aot.ir.types import dtype_of
 from aot.opset.infrastructure import Constant, Parameter, Result
 from aot.opset.recurrent import LSTMSequence
 from aot.options import CompileOptions
+from codegen.program import Region
 from runtime.abi import DType
 from tests.cases import LOOSE
 
@@ -34,3 +35,25 @@ def test_lstm_with_large_weights(lengths: list[int]) -> None:
     found = compile_model(graph, CompileOptions(level=None), threads=2)(x, h, c, ends)
     for y, expected in zip(found.to_tuple(), op.evaluate(x, h, c, ends, *weights), strict=True):
         assert LOOSE.allows(np.asarray(y), expected)
+
+
+def test_constants_that_move_with_time_stay_as_they_are() -> None:
+    """Gates of a constant input, all of which f16 holds: 772 in a step, which in f16 would be worse aligned."""
+    size, rng = 193, np.random.default_rng(2)
+    x = np.eye(STEPS, 8, dtype=np.float32)[None]
+    wide, deep = (rng.uniform(-0.1, 0.1, (1, 4 * size, n)).astype(np.float16) for n in (8, size))
+    h = rng.uniform(-0.1, 0.1, (1, 1, size)).astype(np.float32)
+    fixed = (x, h, np.zeros_like(h), np.array([STEPS], np.int32), wide, deep, np.zeros((1, 4 * size), np.float32))
+    data = [a.astype(np.float32) if a.dtype == np.float16 else a for a in fixed]
+    graph = Graph("lstm")
+    given = graph.add(Parameter(element_type=DType.F32, shape=h.shape), name="h")
+    inputs = [graph.add(Constant(element_type=dtype_of(a)), name=f"c{k}", data=a) for k, a in enumerate(data)]
+    inputs[1] = given
+    op = LSTMSequence(size)
+    made = graph.add(op, *(node.out_port(0) for node in inputs), name="lstm", outputs=3)
+    graph.add(Result(), made.out_port(0))
+    stage = stages(graph, CompileOptions(level=None, small_weights=True))
+    moving = {name for s in stage.steps.steps if s.repeat for name, by in s.repeat.shifts.items() if by}
+    constant = [v for name, v in stage.steps.values.items() if v.region is Region.CONSTANT and name in moving]
+    assert [v.buffer.dtype for v in constant] == [DType.F32]
+    assert LOOSE.allows(np.asarray(in_memory(stage.built, threads=2)(h)[0]), op.evaluate(*data)[0])
