@@ -27,6 +27,7 @@ from aot.lowering.chain import chain
 from aot.lowering.define import define
 from aot.lowering.fuse import fuse
 from aot.lowering.group import group
+from aot.lowering.dots import use_dots
 from aot.lowering.hoist import hoist
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
@@ -182,9 +183,11 @@ class Compilation:
         steps = define(self.optimized, lower_region)
         for block in list(steps.blocks()):
             fuse(block)
+            use_dots(block, self.target)
             group(block)
             split(block)
             hoist(block)
+            use_dots(block, self.target)
             chain(block, self.target)
             if not self.options.small_weights:
                 use_winograd(block, self.target)

@@ -10,6 +10,7 @@ from codegen.define import Definition
 from codegen.expressions import loads, variables, walk
 from codegen.index import Affine, bounds, depends_on, factors, normal
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from runtime.abi import DType
 
 
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
@@ -182,9 +183,10 @@ def work(d: Definition) -> Size:
 
 
 def _operations(e: Expr, apart: Expr | None) -> int:
-    """Weighed operations on floats in an expression, without those inside of `apart`."""
+    """Weighed operations on numbers in an expression, without those inside of `apart`; indices are i64."""
     inside = set(walk(apart)) if apart is not None else set[Expr]()
-    return sum(COST.get(p.fn, 1) for p in walk(e) if isinstance(p, Prim) and p.dtype.is_float and p not in inside)
+    found = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
+    return sum(COST.get(p.fn, 1) for p in found if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
 
 
 def traffic(d: Definition) -> Size:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim
+from runtime.abi import DType
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
@@ -102,3 +103,16 @@ def _loads(node: Expr) -> tuple[Load, ...]:
         found = tuple(dict.fromkeys(chain.from_iterable(map(_loads, children(node)))))
         object.__setattr__(node, "known_loads", found)
     return (node, *found) if isinstance(node, Load) else found
+
+
+def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
+    """What is cast to a small integer between two bounds that this type holds."""
+    match e:
+        case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
+            value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16
+        ):
+            least = -(1 << dtype.bits - 1) if dtype.is_signed else 0
+            fits = least <= low <= high < least + (1 << dtype.bits)
+            return (value, float(low), float(high)) if fits else None
+        case _:
+            return None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from codegen.access import all_axes
 from codegen.define import Definition, Group
+from codegen.dots import FOUR, LONGEST, packs_lanes, takes_fours
 from codegen.expressions import loads, walk
-from codegen.loops import Reduce, Var
-from codegen.schedule import Schedule, ScheduleError
+from codegen.loops import Buffer, Reduce, Var
+from codegen.schedule import Pack, Schedule, ScheduleError, Tail
 
 
 def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:
@@ -90,6 +92,17 @@ def _group(group: Group, s: Schedule) -> None:
         check(member, plan, inside=True)
 
 
+def _pack(name: str, p: Pack, operands: dict[str, Buffer]) -> None:
+    if p.operand not in operands:
+        raise ScheduleError(f"{name}: pack names no operand: {p.operand!r} (operands: {', '.join(operands)})")
+    rank = len(operands[p.operand].shape)
+    if sorted(p.order) != list(range(rank)) or p.axis not in p.order:
+        raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions with {p.axis}, got {p.order}")
+    inside = rank - p.place - 1
+    if not 0 <= p.fours <= inside:
+        raise ScheduleError(f"{name}: pack of {p.operand!r} has {inside} dimensions in its blocks, got {p.fours}")
+
+
 def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> None:
     name = definition.out.name
     if s.members or s.pitch:
@@ -97,11 +110,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
     operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
     for p in s.pack:
-        if p.operand not in operands:
-            raise ScheduleError(f"{name}: pack names no operand: {p.operand!r} (operands: {', '.join(operands)})")
-        rank = len(operands[p.operand].shape)
-        if sorted(p.order) != list(range(rank)) or p.axis not in p.order:
-            raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions with {p.axis}, got {p.order}")
+        _pack(name, p, operands)
     if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
         raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
     reduction = definition.reduction
@@ -109,12 +118,28 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     for n in s.skip:
         if n not in sums or s.size(n).size != 1:
             raise ScheduleError(f"{name}: skip names reduction axes without a tile, got {n!r}")
+    if s.dots is not None and not _dots(definition, s):
+        raise ScheduleError(f"{name}: dots are sums of u8 that lie side by side and i8 packed in fours, got {s.dots!r}")
     if reduction is not None:
         _sums_in_blocks(definition, reduction, s)
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
     for n in s.unroll:
         if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
             raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")
+
+
+def _dots(d: Definition, s: Schedule) -> bool:
+    """Are four terms never cut, no panel either, and no vector longer than the instruction's?"""
+    assert s.dots is not None
+    names = dict(s.fuse).get(s.dots, (s.dots,))
+    parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
+    plan = next((p for p in s.pack if p.fours == len(parts)), None)
+    if s.lanes is None or s.lanes[1] > LONGEST or plan is None or not takes_fours(d, parts, plan):
+        return False
+    terms, columns = s.size(s.dots), s.size(s.lanes[0])
+    panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
+    whole = terms.size % FOUR == 0 and dict(s.blocks).get(s.dots, 0) % FOUR == 0 and panels
+    return whole and Tail.BALANCE not in (terms.tail, columns.tail) and packs_lanes(d, plan, s.lanes[0])
 
 
 def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:

@@ -211,11 +211,12 @@ Operand = Arith | float | int
 #   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
+#   dot(a, b, n)                                n <= 4 products, summed as i32: of u8 and i8 at two loads and after them
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
     "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
-    "not shl shr select cast bits fma within exact_add exact_sub exact_mul exact_fma".split()
+    "not shl shr select cast bits fma within dot exact_add exact_sub exact_mul exact_fma".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}

@@ -1,20 +1,24 @@
 """Packing of an operand: the same definition over a blocked layout.
 
-    b[k, j]  ->  b[j // 16, k, j % 16]        weights at compile time (`pack_array`)
+    b[k, j]  ->  b[j // 16, k, j % 16]                weights at compile time (`pack_array`)
+    b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summed by fours
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.access import volume
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite
-from codegen.loops import Buffer, Expr, Load, dense
+from codegen.loops import Buffer, Const, Expr, Load, Size, as_expr, dense
 from codegen.schedule import Pack, ScheduleError
+from runtime.abi import DType
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -26,13 +30,19 @@ def pack(definition: Definition, plan: Pack) -> Definition:
 
 
 def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
-    """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block padded."""
+    """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block and four padded."""
     n = buffer.shape[plan.axis]
     if not isinstance(n, int):
         raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
     blocks = -(-n // plan.width)
-    shape = (blocks if i == plan.axis else buffer.shape[i] for i in plan.order)
-    return dense(buffer.name, *shape, plan.width, space=buffer.space, dtype=buffer.dtype)
+    shape = [blocks if i == plan.axis else buffer.shape[i] for i in plan.order]
+    sizes = (*_in_fours(shape, plan), plan.width, 4) if plan.fours else (*shape, plan.width)
+    return dense(buffer.name, *sizes, space=buffer.space, dtype=buffer.dtype)
+
+
+def _in_fours(shape: list[Size], plan: Pack) -> tuple[Size, ...]:
+    head, tail = shape[: -plan.fours], volume(shape[-plan.fours :])
+    return *head, (tail + 3) // 4
 
 
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
@@ -48,10 +58,23 @@ def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     to[:whole] = np.moveaxis(blocks, -2, 0)
     if rest:
         to[whole, ..., :rest] = moved[..., whole * plan.width :]
-    return packed
+    return _by_fours(packed, plan) if plan.fours else packed
+
+
+def _by_fours(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
+    head, tail = packed.shape[: -plan.fours - 1], prod(packed.shape[-plan.fours - 1 : -1])
+    terms = np.zeros((*head, -(-tail // 4) * 4, plan.width), packed.dtype)
+    terms[..., :tail, :] = packed.reshape(*head, tail, plan.width)
+    return np.ascontiguousarray(terms.reshape(*head, -1, 4, plan.width).swapaxes(-1, -2))
 
 
 def _blocked(load: Load, plan: Pack) -> Expr:
     lane = load.index[plan.axis]
-    index = (lane // plan.width if i == plan.axis else load.index[i] for i in plan.order)
-    return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))
+    index = [lane // plan.width if i == plan.axis else load.index[i] for i in plan.order]
+    if not plan.fours:
+        return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))
+    term: Expr = Const(0)
+    for i in plan.order[-plan.fours :]:
+        term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
+    place = *index[: -plan.fours], term // 4, lane % plan.width, term % 4
+    return Load(pack_buffer(load.buffer, plan), place)

@@ -140,6 +140,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"partials={s.partials}" if s.partials != 1 else "",
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",
         f"prefetch={s.prefetch}" if s.prefetch else "",
+        f"dots={s.dots}" if s.dots else "",
         "early" if s.early else "",
         f"parallel={s.parallel}" if s.parallel else "",
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
@@ -149,4 +150,5 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
 
 
 def _pack(p: Pack) -> str:
-    return f"{p.operand}.{p.axis}:{p.width}({','.join(map(str, p.order))})"
+    fours = f" by 4 of {p.fours}" if p.fours else ""
+    return f"{p.operand}.{p.axis}:{p.width}({','.join(map(str, p.order))}){fours}"

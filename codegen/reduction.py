@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from codegen.access import volume
 from codegen.border import borders, passed_over
 from codegen.define import Definition, identity
+from codegen.dots import FOUR, byte_factors, dot
 from codegen.expressions import loads, rewrite, variables
 from codegen.loops import (
     Alloc, Const, Expr, For, If, Load, LoopKind, Prefetch, Reduce, Size, Stmt, Store, Var, as_expr, prim, select,
 )  # fmt: skip
 from codegen.points import Points, Span, Spans, Stmts, bound, depending
-from codegen.schedule import Schedule
+from codegen.schedule import Schedule, ScheduleError
 from runtime.abi import DType
 
 SHARES = 4  # tiles of rows that fetch a block, about, where run time tells their number
@@ -53,10 +54,9 @@ def in_tiles(
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
 
     def update(inner: Spans) -> Stmts:
-        stmts = points.each((Store(acc, cell, reduction.body, reduction.fn),), inner)
-        for axis in reversed(reduction.axes):
-            if inner[axis].extent != 1:
-                stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
+        stmts: Stmts = ()
+        for body, some in _by_fours(reduction, schedule, inner):
+            stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
         if schedule.early:
             fetches += _early(definition, reduction, points, whole, inner)
@@ -95,6 +95,26 @@ def in_tiles(
 def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:
     rank = {name: i for i, name in enumerate(schedule.order)}
     return tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank))))
+
+
+def _unrolled(stmts: Stmts, reduction: Reduce, inner: Spans) -> Stmts:
+    for axis in reversed(reduction.axes):
+        if inner[axis].extent != 1:
+            stmts = (For(Var(f"{axis.name}.u", inner[axis].extent), stmts, LoopKind.UNROLLED),)
+    return stmts
+
+
+def _by_fours(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
+    """What is added for a tile of the sum, and over which part of it; with dots, for each four terms."""
+    factors = byte_factors(reduction)
+    axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
+    if axis is None or factors is None:
+        return [(reduction.body, inner)]
+    start, extent = inner[axis].start, inner[axis].extent
+    if not isinstance(extent, int):
+        raise ScheduleError(f"{axis.name}: dots need a tile of a static size, got {extent}")
+    starts = range(0, extent, FOUR)
+    return [(dot(*factors, min(FOUR, extent - n)), {**inner, axis: Span(start + n, 1)}) for n in starts]
 
 
 def _ahead(

@@ -84,6 +84,11 @@ class Target:
         return "f16c" in self.features or self.machine == "aarch64"
 
     @property
+    def dots(self) -> bool:
+        """Does one instruction add four products of bytes to each lane of 32 bits?"""
+        return "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features)
+
+    @property
     def masks(self) -> bool:
         """Are there loads of chosen lanes of 32 or 64 bits?"""
         return "avx2" in self.features

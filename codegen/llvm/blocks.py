@@ -20,7 +20,7 @@ from codegen.llvm.convert import MEMORY, from_memory
 from codegen.llvm.lanes import lane_of
 from codegen.llvm.shuffle import transposed
 from codegen.llvm.text import Function, Value, lanes_of, vector
-from codegen.llvm.values import Values
+from codegen.llvm.dots import Dots
 from codegen.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 
 APART = 5  # elements: those that lie nearer are shuffled out of whole vectors
@@ -46,7 +46,7 @@ class _Column:
     values: list[Value]
 
 
-class Blocks(Values):
+class Blocks(Dots):
     """Loads for the iterations of an unrolled loop in advance, and its stores afterwards.
 
     `kept`: the stores of the tile around, by where the next vector of each column goes; None outside of tiles.

@@ -71,6 +71,15 @@ def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
     return found if dst.bits >= 32 else f.cast("trunc", found, REGISTER[dst])
 
 
+def clamped(f: Function, v: Value, low: float, high: float) -> Value:
+    """A float, brought between two numbers, as an i32; NaN gives 0. One instruction for each bound."""
+    bounds = number(low, v.type), number(high, v.type)
+    inside = f.select(f.compare("fcmp ogt", v, bounds[0]), v, bounds[0])
+    inside = f.select(f.compare("fcmp olt", inside, bounds[1]), inside, bounds[1])
+    found = f.cast("fptosi", inside, "i32")
+    return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+
+
 def bits(f: Function, src: DType, dst: DType, v: Value) -> Value:
     """The same bits as another type of equal size."""
     if src.bits != dst.bits:

@@ -18,7 +18,7 @@ from codegen.llvm.text import Block, Function, Value, integer, lanes_of
 from codegen.llvm.values import ZERO, cell
 from codegen.llvm.address import Addresses
 from codegen.loops import (
-    Alloc, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
+    Alloc, Const, Expr, For, If, Let, Load, LoopKind, Prefetch, Prim, Size, Space, Stmt, Store, Var, While,
 )
 from codegen.traverse import has_parallel
 from runtime.errors import InternalError
@@ -359,6 +359,8 @@ class Statements(Blocks):
         match fn, value:
             case "add", Prim("mul", (a, b)) if dtype.is_float:
                 return self.fma(dtype, self.expr(a), self.expr(b), old)
+            case "add", Prim("dot", (Load() as x, Load() as w, Const(n))):
+                return self.dot(x, w, int(n), self.wide(old, self.width))
             case _:
                 return self.apply(fn, dtype, old, self.expr(value))
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from codegen.expressions import variables
+from codegen.expressions import clamp_of, variables
 from codegen.index import Affine, decide, exactly, is_index, normal
 from codegen.llvm.address import Access, Addresses, fixed, reads_memory
-from codegen.llvm.convert import MEMORY, REGISTER, bits, cast, constant, from_memory
+from codegen.llvm.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory
 from codegen.llvm.lanes import NARROW, Lanes, fits
 from codegen.llvm.registers import Cells
 from codegen.llvm.scalar import SCALAR
@@ -284,6 +284,9 @@ class Values(Lanes):
                 return self.select(condition, yes, no)
             case "cast", (a,) if self.moves(a) and is_index(a) and fits(self.at.normal(a)):
                 return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
+            case "cast", (a,) if (found := clamp_of(expr) or clamp_of(a)) is not None:
+                value, low, high = found
+                return cast(self.f, DType.I32, dtype.compute, clamped(self.f, self.expr(value), low, high))
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
             case "bits", (a,):

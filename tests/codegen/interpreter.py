@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -141,11 +141,23 @@ class Interpreter:
                 return self.value(yes if self.value(condition) else no)
             case Prim("within", (i, n, value, fill)):
                 return self.value(value if 0 <= self.value(i) < self.value(n) else fill)
+            case Prim("dot", (Load() as x, Load() as w, Const(n))):
+                pairs = zip(self.following(x, int(n)), self.following(w, int(n)), strict=True)
+                return np.int32(sum(int(a) * int(b) for a, b in pairs))
             case Prim(fn, args):
                 table = FLOAT if args[-1].dtype.is_float else INTEGER
                 assert len({a.dtype for a in args}) == 1, f"{fn} of {[a.dtype.value for a in args]}"
                 with np.errstate(all="ignore"):
                     return np.asarray(table[fn](*(self.value(a) for a in args)))
+
+    def following(self, e: Load, n: int) -> Iterator[Any]:
+        """An element and those that lie behind it, `n` in all: the last index counts fastest."""
+        at = tuple(int(self.value(i)) for i in e.index)
+        shape = tuple(self.size(extent) for extent in e.buffer.shape)
+        first = int(np.ravel_multi_index(at, shape))
+        for place in range(first, first + n):
+            index = tuple(map(int, np.unravel_index(place, shape)))
+            yield self.memory[e.buffer.name][index]
 
     def reduce(self, e: Reduce) -> Any:
         dtype = numpy_dtype(e.dtype)

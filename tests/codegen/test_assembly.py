@@ -33,21 +33,28 @@ _LABEL = re.compile(r"(\.L[\w$]+):")
 _BRANCH = re.compile(r"(?:j\w+|b\.\w+|cbn?z)\s+.*?(\.L[\w$]+)$")
 
 
-def products(text: str, target: str) -> list[tuple[int, list[str]]]:
-    """Innermost loops that are mostly multiply-adds: how many of these they have, and what they do with the stack."""
-    multiply, stack = TARGETS[target]
+def loops(text: str) -> list[list[str]]:
+    """The instructions of each innermost loop."""
     lines = [line.strip() for line in text.splitlines()]
-    found: list[tuple[int, list[str]]] = []
+    found: list[list[str]] = []
     start = -1
     for i, line in enumerate(lines):
         if _LABEL.match(line):
             start = i
         jump = _BRANCH.match(line)
         if jump and start >= 0 and lines[start].startswith(jump[1] + ":"):
-            loop = lines[start + 1 : i + 1]
-            count = sum(x.startswith(multiply) for x in loop)
-            if count >= DENSE * len(loop):
-                found.append((count, [x for x in loop if re.search(stack, x)]))
+            found.append(lines[start + 1 : i + 1])
+    return found
+
+
+def products(text: str, target: str) -> list[tuple[int, list[str]]]:
+    """Innermost loops that are mostly multiply-adds: how many of these they have, and what they do with the stack."""
+    multiply, stack = TARGETS[target]
+    found: list[tuple[int, list[str]]] = []
+    for loop in loops(text):
+        count = sum(x.startswith(multiply) for x in loop)
+        if count >= DENSE * len(loop):
+            found.append((count, [x for x in loop if re.search(stack, x)]))
     return found
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from codegen.define import Definition, Group
-from codegen.loops import Buffer, Expr, Reduce, Size, Space, Var, dense, prim, select
+from codegen.loops import Buffer, Expr, Reduce, Size, Space, Var, cast, dense, prim, select
 from codegen.nest import apply
 from codegen.pack import pack_array
 from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.meaning import Meaning
 from tests.codegen.running import aligned, compiled
@@ -129,6 +130,33 @@ def test_products(seed: int) -> None:
         "c": numbers(r, (m, n), dtype),
     }
     check(r, work, plan, (a, b, bias, c), data, symbols)
+
+
+@pytest.mark.skipif(not Target.parse("native").dots, reason="this machine has no instruction for products of bytes")
+@pytest.mark.parametrize("seed", range(40))
+def test_products_of_bytes(seed: int) -> None:
+    r = random.Random(3000 + seed)
+    m, n, k, l_ = r.randint(1, 20), r.randint(1, 40), r.randint(1, 9), r.randint(1, 5)
+    i, j, kk, ll = Var("i", m), Var("j", n), Var("k", k), Var("l_", l_)
+    a, b = dense("a", m, l_, k, dtype=DType.U8), dense("b", l_, k, n, dtype=DType.I8)
+    bias, c = dense("bias", n, dtype=DType.I32), dense("c", m, n, dtype=DType.I32)
+    body = cast(a[i, ll, kk], DType.I32) * cast(b[ll, kk, j], DType.I32)
+    value: Expr = Reduce("add", (ll, kk), body, bias[j] if r.random() < 0.5 else None)
+    work = Definition(c, (i, j), prim("max", value, 0) if r.random() < 0.5 else value)
+    fused, width = r.random() < 0.5, r.choice((4, 8, 16))
+    inner, parallel = "q" if fused else "k", r.choice((None, "i", "j"))
+    order = r.sample(["i", "j", *(["q"] if fused else ["l_", "k"])], 3 if fused else 4)
+    order.sort(key=lambda x: x != parallel)
+    rows = Tile("i", r.randint(1, 6), r.choice(list(Tail)))
+    columns, terms = Tile("j", width * r.randint(1, 3), Tail.CUT), Tile(inner, 4 * r.randint(1, 4), Tail.CUT)
+    plan = Schedule(
+        fuse=(("q", ("l_", "k")),) if fused else (), order=tuple(order), tile=(rows, columns, terms),
+        lanes=("j", r.choice([x for x in (1, 2, 4, 8, 16) if x <= width])), dots=inner, early=r.random() < 0.3,
+        pack=(Pack("b", (2, 0, 1), 2, width, 2 if fused else 1),), parallel=parallel,
+    )  # fmt: skip
+    shapes = {"a": (m, l_, k), "b": (l_, k, n), "bias": (n,), "c": (m, n)}
+    data = {x.name: numbers(r, shapes[x.name], x.dtype) for x in (a, b, bias, c)}
+    check(r, work, plan, (a, b, bias, c), data)
 
 
 @pytest.mark.parametrize("seed", range(40))

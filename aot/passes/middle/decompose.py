@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import DecomposedOp, LoopOp
 from aot.opset.decomposition import narrowed
+from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.generators import Sequence
+from aot.opset.quantization import FakeQuantize
 from aot.opset.segments import SegmentMax
+from aot.passes.match import constant
 from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
 from aot.passes.rewrite import Replacement, RuleSet, UnfitError, rule
 from runtime.abi import DType
 from runtime.errors import ModelError
+
+ON_STEP = 1e-4  # of a step: what rounding makes of a whole number of them
 
 
 @rule(DecomposedOp)
@@ -74,6 +80,35 @@ def count_segments(node: Node, op: SegmentMax, build: Builder) -> Replacement:
     return build(op, data, ids, build.Add(build.Maximum(last, -1), 1))
 
 
+@rule(FakeQuantize)
+def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replacement:
+    """FakeQuantize(x, il, ih, ol, oh) -> (Clamp(Round((x - il) / s), 0, levels - 1) - z) t, where -z t = ol
+
+    s = (ih - il) / (levels - 1), t = (oh - ol) / (levels - 1). For constants with il < ih; where ol is no whole number
+    of steps, it is added instead.
+    """
+    x, limits = node.source(0), [constant(node.source(i)) for i in range(1, 5)]
+    known = [a.astype(np.float64) for a in limits if a is not None and a.ndim <= x.type.rank]
+    if len(known) < len(limits) or x.type.dtype is not DType.F32 or op.auto_broadcast is AutoBroadcast.PDPD:
+        return None
+    low, high, out_low, out_high = known
+    steps = op.levels - 1
+    if not all(np.isfinite(a).all() for a in known) or not ((low < high).all() and (out_low < out_high).all()):
+        return None
+
+    def number(a: NDArray[np.float64]) -> OutPort:
+        return build.const(a.reshape(()) if a.size == 1 else a, DType.F32)
+
+    moved = build.Subtract(x, number(low)) if low.any() else x
+    level = build.Clamp(build.Round(build.Divide(moved, number((high - low) / steps))), min=0.0, max=float(steps))
+    step = (out_high - out_low) / steps
+    zero = -out_low / step
+    if (abs(zero - np.rint(zero)) < ON_STEP).all():
+        from_zero = build.Subtract(level, number(np.rint(zero))) if np.rint(zero).any() else level
+        return build.Multiply(from_zero, number(step))
+    return build.Add(build.Multiply(level, number(step)), number(out_low))
+
+
 def single(build: Builder, port: OutPort, dtype: DType) -> OutPort:
     """The one number of a tensor as a scalar of another type."""
     number = port if port.type.rank == 0 else build.Reshape(port, build.const(np.zeros(0), DType.I64))
@@ -81,6 +116,7 @@ def single(build: Builder, port: OutPort, dtype: DType) -> OutPort:
 
 
 RULES = (
-    decompose_operation, compute_in_single, count_range, count_segments, reduce_one_by_one, cumulate_in_the_middle,
+    quantize_in_steps, decompose_operation, compute_in_single, count_range, count_segments, reduce_one_by_one,
+    cumulate_in_the_middle,
 )  # fmt: skip
 decompose = RuleSet("decompose", RULES, required=True)

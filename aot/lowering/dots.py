@@ -1,0 +1,208 @@
+"""Products of quantised values become sums of integers, where the machine adds four products of bytes at a time.
+
+    x = (i32(q: u8) - z) s                  add[k](x[i, k] w[k, j])
+    w[k, j] = v[k, j] t[j]      ->          s t[j] f32(add[k](i32(q[i, k]) i32(v[k, j])) - z add[k](v[k, j]))
+
+What is made of bytes lies in memory as bytes, and all its readers compute what it is. The integers are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from aot.ir.types import Array
+from aot.lowering.fuse import simplified
+from aot.lowering.integers import whole_numbers
+from aot.lowering.quantised import BYTES, NONE, Quantised, quantised
+from aot.lowering.steps import Step, Steps, Value
+from codegen.access import known, varies
+from codegen.define import Definition
+from codegen.expressions import loads, rewrite, variables
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from codegen.program import Region
+from codegen.target import Target
+from codegen.traverse import rewrite_work
+from runtime.abi import DType
+
+LEAST, NARROW = 8, 4  # terms of a sum, and outputs beside each other: for fewer it does not pay
+MOST = (1 << 31) // (255 * 128)  # terms that cannot overflow
+
+
+def use_dots(steps: Steps, target: Target) -> None:
+    """Products with constant weights, whose data a step makes of bytes, or that are bytes by now."""
+    if target.dots:
+        _Dots(steps).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """As bytes, what these are multiplied by (None: nothing), and their sums."""
+
+    bytes: Buffer
+    scale: Buffer | None
+    sums: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """Of a definition: what is multiplied, the load that it is made of, and the weights."""
+
+    data: Expr
+    x: Load
+    w: Load
+
+
+class _Dots:
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.constants = steps.constants()
+        self.makers: dict[str, list[Step]] = {}
+        for step in steps.steps:
+            for b in step.writes():
+                self.makers.setdefault(b.name, []).append(step)
+        self.weights: dict[tuple[str, tuple[int, ...]], _Weights | None] = {}
+
+    def run(self) -> None:
+        for step in self.steps.steps:
+            product = self._product(step.definition)
+            if product is None or step.definition is None:
+                continue
+            weights = self._weights(product.w, step.definition)
+            if weights is not None and product.x.dtype not in BYTES:
+                self._make_bytes(product.x.buffer.name)
+                product = self._product(step.definition)
+            found = quantised(product.data) if product is not None else None
+            if product is None or weights is None or found is None or found.byte.dtype is not DType.U8:
+                continue
+            if found.zero == NONE or _sums_all(product.w, step.definition):
+                step.works = (_summed(step.definition, found, product.w, weights),)
+
+    def _product(self, d: Definition | None) -> _Product | None:
+        r = d.reduction if d is not None else None
+        if d is None or r is None or r.fn != "add" or r.dtype not in (DType.F32, DType.I32) or varies(r.axes):
+            return None
+        if not LEAST <= prod(known(a.extent or 1) for a in r.axes) <= MOST:
+            return None
+        factors = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else ()
+        for data, w in (factors, factors[::-1]) if factors else ():
+            read = [x for x in loads(data) if x.buffer.name not in self.constants and variables(*x.index)]
+            if not isinstance(w, Load) or w.buffer.name not in self.constants or len(read) != 1:
+                continue
+            (x,) = read
+            lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
+            ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
+            if ours and max(lanes, default=0) >= NARROW and set(r.axes) <= variables(*w.index):
+                return _Product(data, x, w)
+        return None
+
+    def _make_bytes(self, name: str) -> None:
+        """A value that one step makes of bytes is kept as bytes."""
+        made = self.makers.get(name, [])
+        d = made[0].definition if len(made) == 1 else None
+        found = quantised(d.value) if d is not None and not d.where and _is_whole(d) else None
+        if d is None or found is None:
+            return
+        found = found.unsigned
+        kept = replace(d.out, name=f"{name}.bytes", dtype=DType.U8)
+        self.steps.values[kept.name] = Value(kept, Region.ARENA)
+        made[0].works = (replace(d, out=kept, value=found.byte),)
+        self.makers[kept.name] = made
+        self._read_bytes(name, kept, found)
+        del self.steps.values[name]
+
+    def _read_bytes(self, name: str, kept: Buffer, found: Quantised) -> None:
+        """Everybody reads them; bounds are asked for around the byte, so that a halo can take their place."""
+
+        def change(e: Expr) -> Expr | None:
+            guards, x = _unguarded(e)
+            if not isinstance(x, Load) or x.buffer.name != name:
+                return None
+            byte: Expr = Load(kept, tuple(rewrite(i, change) for i in x.index))
+            if found.fill is None:
+                return _guarded(guards, found.of(byte))
+            return found.of(_guarded(guards, byte, found.fill))
+
+        for step in self.steps.steps:
+            if any(x.buffer.name == name for x in step.reads()):
+                step.works = tuple(rewrite_work(w, change) for w in step.works)
+
+    def _weights(self, w: Load, d: Definition) -> _Weights | None:
+        assert d.reduction is not None
+        summed = set(d.reduction.axes)
+        key = w.buffer.name, tuple(k for k, i in enumerate(w.index) if variables(i) & summed)
+        if key not in self.weights:
+            self.weights[key] = self._made(w.buffer, key[1])
+        return self.weights[key]
+
+    def _made(self, w: Buffer, sums: tuple[int, ...]) -> _Weights | None:
+        value = self.steps.values[w.name]
+        if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
+            return None
+        found = whole_numbers(value.data, sums, 128)
+        if found is None or found[0].max(initial=0) > 127:
+            return None
+        whole, factors = found
+        scale = None if w.dtype is DType.I32 else self._constant(f"{w.name}.scale", factors)
+        total = self._constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
+        return _Weights(self._constant(f"{w.name}.bytes", whole.astype(np.int8)), scale, total)
+
+    def _constant(self, name: str, data: Array) -> Buffer:
+        while name in self.steps.values:
+            name += "_"
+        types = {np.dtype(np.int8): DType.I8, np.dtype(np.int32): DType.I32, np.dtype(np.float32): DType.F32}
+        buffer = dense(name, *data.shape, dtype=types[data.dtype])
+        self.steps.values[name] = Value(buffer, Region.CONSTANT, data=data)
+        return buffer
+
+
+Guards = tuple[tuple[Expr, Expr], ...]
+
+
+def _unguarded(e: Expr) -> tuple[Guards, Expr]:
+    """What is read, and the bounds that are asked for around it, where zeros lie outside."""
+    guards: list[tuple[Expr, Expr]] = []
+    while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or _is_zero(e.args[3])):
+        guards.append((e.args[0], e.args[1]))
+        e = e.args[2]
+    return tuple(guards), e
+
+
+def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
+    for i, n in reversed(guards):
+        e = prim("within", i, n, e, *other)
+    return e
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
+
+
+def _is_whole(d: Definition) -> bool:
+    """Is every dimension of the output an axis of its own?"""
+    return all((isinstance(i, Var) and i.extent == n) or n == 1 for i, n in zip(d.target, d.out.shape, strict=True))
+
+
+def _sums_all(w: Load, d: Definition) -> bool:
+    """Are whole dimensions of the weights summed, whatever the output?"""
+    outer = set(d.axes)
+    return all(isinstance(i, Var) or variables(i) <= outer for i in w.index)
+
+
+def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights) -> Definition:
+    """`d` with its sum in integers."""
+    r = d.reduction
+    assert r is not None
+    outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
+    body = cast(x.byte, DType.I32) * cast(Load(weights.bytes, w.index), DType.I32)
+    total: Expr = Reduce("add", r.axes, body)
+    if x.zero != NONE:
+        total = total - x.zero * Load(weights.sums, outer)
+    if weights.scale is not None:
+        factor: Expr = Load(weights.scale, outer)
+        total = cast(total, DType.F32) * (factor if x.scale is None else factor * x.scale)
+    if r.init is not None:
+        total = total + r.init
+    return replace(d, value=simplified(rewrite(d.value, {r: total})))

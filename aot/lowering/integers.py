@@ -1,0 +1,55 @@
+"""Numbers that are whole multiples of a factor: weights as quantisation left them, recognised by their values.
+
+    w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers, t: f32
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.types import Array
+
+CLOSE = 2.0**-20  # of its size, what rounding has moved a number by
+SAMPLE = 32  # numbers of a row, and rows, that are tried first
+
+
+def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[np.int16], NDArray[np.float32]] | None:
+    """`w` as whole numbers of `most` at most and a factor for all that lies along `sums`; None if it is nothing such.
+
+    Factors have the shape of `w`, but 1 along `sums`.
+    """
+    others = [k for k in range(w.ndim) if k not in sums]
+    rows = w.transpose(*others, *sums).reshape(prod(w.shape[k] for k in others), -1)
+    if w.dtype == np.int32:
+        factors = np.ones(len(rows), np.float32) if np.abs(rows).max(initial=0) <= most else None
+    else:
+        factors = _factors(rows, most)
+    if factors is None:
+        return None
+    scale = factors.reshape([1 if k in sums else n for k, n in enumerate(w.shape)])
+    return np.rint(w / scale).astype(np.int16), scale
+
+
+def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None:
+    """The largest for each row of which all its numbers are whole multiples, `most` times it at most."""
+    if len(rows) > SAMPLE and _factors(rows[:SAMPLE], most) is None:
+        return None
+    largest = np.abs(rows).max(1, initial=0).astype(np.float64)
+    if not np.isfinite(largest).all():
+        return None
+    factors = np.where(largest == 0, 1.0, 0.0)
+    for count in range(1, most + 1):
+        left = np.flatnonzero(factors == 0)
+        left = left[_are_whole(rows[left, :SAMPLE], largest[left] / count)]
+        left = left[_are_whole(rows[left], largest[left] / count)]
+        factors[left] = largest[left] / count
+    return factors.astype(np.float32) if factors.all() else None
+
+
+def _are_whole(rows: NDArray[np.float32], steps: NDArray[np.float64]) -> NDArray[np.bool_]:
+    ratio = rows / steps[:, None]
+    near = np.rint(ratio)
+    return np.all(np.abs(ratio - near) <= CLOSE * np.abs(near), axis=1)

@@ -1,0 +1,262 @@
+"""Quantised products become sums of integers where this is the same, and stay what they were everywhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import runtime
+from aot.driver import in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.interpret import interpret
+from aot.options import CompileOptions
+from runtime.abi import DType
+from tests.lowering.check import conv, ints
+from tests.lowering.quantised import (
+    CLOSE, F32, HAS, I32, I8, IMAGE, U8, bytes_of, check, convolution, data, fake, numbers_of, quantised, weights,
+    whole,
+)  # fmt: skip
+from tests.passes.check import graph_of
+
+# ---- products that are sums of integers
+
+
+@pytest.mark.parametrize("zero", [0, 1, 121, 255])
+@pytest.mark.parametrize("dtype", [U8, I8])
+@pytest.mark.parametrize(("taps", "stride"), [(1, 1), (3, 1), (3, 2), (1, 2), (5, 1)])
+def test_convolutions(taps: int, stride: int, dtype: DType, zero: int) -> None:
+    """What lies outside of the picture is zero, whatever byte that is."""
+    at = zero if dtype is U8 else zero - 128
+    check(lambda b, x: convolution(b, quantised(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1)
+
+
+@pytest.mark.parametrize("zero", [0, 77])
+def test_groups(zero: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        scale = np.linspace(1e-3, 1e-2, 2 * 24).reshape(2, 24, 1, 1, 1)
+        w = b.Convert(b.const(whole(48, 16, 3, 3).reshape(2, 24, 16, 3, 3), I8), destination_type=F32)
+        w, ones = b.Multiply(w, b.const(scale, F32)), (1, 1)
+        y = quantised(b, b.Transpose(x, ints(b, 0, 3, 1, 2)), zero)
+        y = b.GroupConvolution(y, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
+        return b.Transpose(y, ints(b, 0, 2, 3, 1))
+
+    check(make, (1, 6, 5, 32), dots=1)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("rows", [1, 5, 33])
+def test_matrices(rows: int, transpose: bool) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 40, 50)
+        w = w if transpose else b.Transpose(w, ints(b, 1, 0))
+        return b.MatMul(quantised(b, x), w, transpose_b=transpose)
+
+    check(make, (rows, 50), dots=1)
+
+
+@pytest.mark.parametrize("columns", [4, 5, 6, 15, 17, 33])
+def test_any_number_of_outputs(columns: int) -> None:
+    check(lambda b, x: b.MatMul(quantised(b, x), weights(b, columns, 64), transpose_b=True), (6, 64), dots=1)
+
+
+@pytest.mark.parametrize("channels", [3, 5])
+@pytest.mark.parametrize("apart", [1, 2])
+def test_few_channels(channels: int, apart: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w, pads = weights(b, 24, channels, 3, 3), [apart] * 2
+        return b.Convolution(quantised(b, x), w, strides=(1, 1), pads_begin=pads, pads_end=pads, dilations=pads)
+
+    check(make, (2, channels, 9, 8), dots=1)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 50])
+def test_rows_that_run_time_tells(rows: int) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(quantised(b, x), weights(b, 40, 64), transpose_b=True)
+
+    made, x = stages(graph_of(make, ("n=7", 64)), CompileOptions(level=None)), data(rows, 64)
+    assert made.groups.count("dots=") == HAS
+    expected = interpret(graph_of(make, (rows, 64)), [x])[0]
+    assert np.abs(in_memory(made.built)(x)[0] - expected).max() <= CLOSE * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("side", [(7, 9), (1, 1), (20, 3)])
+def test_pictures_whose_sizes_run_time_tells(side: tuple[int, int]) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w, ones = weights(b, 24, 16, 3, 3), (1, 1)
+        return b.Convolution(quantised(b, x), w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
+
+    made, x = stages(graph_of(make, (1, 16, "h=7", "w=9")), CompileOptions(level=None)), data(1, 16, *side)
+    assert made.groups.count("dots=") == HAS
+    expected = interpret(graph_of(make, x.shape), [x])[0]
+    assert np.abs(in_memory(made.built)(x)[0] - expected).max() <= CLOSE * np.abs(expected).max()
+
+
+def test_sums_that_32_bits_may_not_hold() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(b.Abs(quantised(b, x, 0)), b.Abs(weights(b, 8, x.type.static_shape[1])), transpose_b=True)
+
+    check(make, (2, 70000), dots=0)
+
+
+def test_what_comes_after_and_before() -> None:
+    """A bias, an activation, bytes again, and the next convolution."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = convolution(b, quantised(b, x), 24)
+        y = b.Relu(b.Add(y, b.const(np.linspace(-1, 1, 24).reshape(1, 24, 1, 1), F32)))
+        q = b.Convert(b.Clamp(b.Round(b.Divide(y, b.const(0.53, F32))), min=0.0, max=255.0), destination_type=U8)
+        return convolution(b, numbers_of(b, q, 0, 0.53), 16, 1, seed=1)
+
+    graph = graph_of(make, IMAGE)
+    expected = interpret(graph, [data(*IMAGE)])[0]
+    made = stages(graph, CompileOptions(level=None))
+    assert made.groups.count("dots=") == (2 if HAS else 0)
+    found = in_memory(made.built)(data(*IMAGE))[0]
+    far = np.abs(found - expected) > CLOSE * np.abs(expected).max()
+    assert far.mean() < 0.01, "a number between two steps may come out as either"
+
+
+def test_two_readers_of_one_tensor() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = quantised(b, x)
+        return b.Add(b.Relu(convolution(b, y, 16)), y)
+
+    check(make, IMAGE, dots=1)
+
+
+def test_readers_with_other_weights_and_without() -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        y = quantised(b, x)
+        return convolution(b, y, 16), conv(b, y, 8), b.ReduceSum(y, ints(b, 2, 3)), convolution(b, y, 8, 1, seed=1)
+
+    check(make, IMAGE, dots=2)
+
+
+@pytest.mark.parametrize("as_they_are", [True, False])
+def test_bytes_that_the_network_gives_too(as_they_are: bool) -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        q = bytes_of(b, x)
+        return convolution(b, numbers_of(b, q), 16), q if as_they_are else b.Convert(q, destination_type=F32)
+
+    check(make, IMAGE, dots=None)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "levels"),
+    [(0.0, 6.0, 256), (-5.3, 5.3 / 128 * 127, 256), (-4.0, 4.0, 255), (-2.0, 6.0, 17), (0.0, 5.0, 2)],
+)
+def test_fake_quantize(low: float, high: float, levels: int) -> None:
+    step = (high - low) / (levels - 1)
+    x = data(*IMAGE, scale=step) + np.float32(low)
+    check(lambda b, x: convolution(b, fake(b, x, low, high, levels), 24), IMAGE, dots=1, inputs=[x])
+
+
+def test_outputs_whose_weights_are_zero() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = whole(24, 16, 3, 3)
+        w[::5] = 0
+        scaled = b.Multiply(b.Convert(b.const(w, I8), destination_type=F32), b.const(0.003, F32))
+        return b.Convolution(quantised(b, x), scaled, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
+
+    check(make, IMAGE, dots=1)
+
+
+@pytest.mark.parametrize("zero", [0.0, 3.0, 255.0])
+def test_a_zero_point_of_run_time(zero: float) -> None:
+    """Dynamic quantisation: scale and zero point are found when the network runs."""
+
+    def make(b: Builder, x: OutPort, scale: OutPort, at: OutPort) -> OutPort:
+        z = b.Convert(at, destination_type=U8)
+        level = b.Add(b.Round(b.Divide(x, scale)), b.Convert(z, destination_type=F32))
+        q = b.Convert(b.Clamp(level, min=0.0, max=255.0), destination_type=U8)
+        number = b.Subtract(b.Convert(q, destination_type=F32), b.Convert(z, destination_type=F32))
+        return b.MatMul(b.Multiply(number, scale), weights(b, 40, 64), transpose_b=True)
+
+    inputs = [data(6, 64, scale=0.25), np.array(0.25, np.float32), np.array(zero, np.float32)]
+    check(make, (6, 64), (), (), dots=1, inputs=inputs)
+
+
+@pytest.mark.parametrize("zero", [0, 9])
+def test_integers_of_32_bits(zero: int) -> None:
+    """As MatMulInteger is read: exact."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        q = b.Convert(bytes_of(b, x), destination_type=I32)
+        q = b.Subtract(q, zero) if zero else q
+        return b.MatMul(q, b.Convert(b.const(whole(64, 40), I8), destination_type=I32))
+
+    made = check(make, (6, 64), dots=1)
+    x = data(6, 64)
+    np.testing.assert_array_equal(in_memory(made.built)(x)[0], interpret(graph_of(make, (6, 64)), [x])[0])
+
+
+# ---- products that stay
+
+
+def test_weights_that_are_no_multiples() -> None:
+    check(lambda b, x: conv(b, quantised(b, x), 24), IMAGE, dots=0)
+
+
+def test_one_output_that_is_no_multiple() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = whole(40, 64).astype(np.float32) * np.float32(0.01)
+        w[17, 60] *= 1.001
+        return b.MatMul(quantised(b, x), b.const(w, F32), transpose_b=True)
+
+    check(make, (6, 64), dots=0)
+
+
+def test_data_that_nobody_quantised() -> None:
+    check(lambda b, x: convolution(b, b.Relu(x), 24), IMAGE, dots=0)
+
+
+@pytest.mark.parametrize("case", ["few outputs", "few terms", "weights that are made", "both quantised"])
+def test_products_that_gain_nothing(case: str) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = quantised(b, x)
+        match case:
+            case "few outputs":
+                return b.MatMul(y, weights(b, 2, 64), transpose_b=True)
+            case "few terms":
+                return b.MatMul(b.Reshape(y, ints(b, 96, 4)), weights(b, 40, 4), transpose_b=True)
+            case "weights that are made":
+                return b.MatMul(y, b.Exp(b.Multiply(x, 0.01)), transpose_b=True)
+            case _:
+                return b.MatMul(y, y, transpose_b=True)
+
+    check(make, (6, 64), dots=0)
+
+
+def test_an_offset_between_two_steps() -> None:
+    x = data(*IMAGE, scale=6 / 255) - np.float32(3)
+    check(lambda b, x: convolution(b, fake(b, x, -3.0, 3.0, 256), 24), IMAGE, dots=0, inputs=[x])
+
+
+def test_scales_of_channels_that_are_summed() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        scales = b.const(np.linspace(0.01, 0.02, 16).reshape(1, 16, 1, 1), F32)
+        return convolution(b, b.Multiply(b.Convert(bytes_of(b, x), destination_type=F32), scales), 24)
+
+    check(make, IMAGE, dots=0)
+
+
+# ---- the same bits
+
+
+@pytest.mark.skipif(not HAS, reason="this machine has no instruction for products of bytes")
+def test_threads_and_libraries_give_the_same_bits(tmp_path: Path) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = quantised(b, x)
+        return b.Add(b.Relu(convolution(b, y, 32)), convolution(b, y, 32, 1, seed=1))
+
+    shape = (1, 32, 28, 28)
+    made, x = stages(graph_of(make, shape), CompileOptions(level=None)), data(*shape)
+    assert "dots=" in made.groups
+    made.built.write_shared(tmp_path / "m.so")
+    one = in_memory(made.built, threads=1)(x)[0]
+    for model in (in_memory(made.built, threads=2), *(runtime.load(tmp_path / "m.so", threads=n) for n in (1, 2))):
+        assert model(x)[0].tobytes() == one.tobytes()
