@@ -24,6 +24,7 @@ from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.lowering.chain import chain
+from aot.lowering.compress import compress
 from aot.lowering.define import define
 from aot.lowering.fuse import fuse
 from aot.lowering.group import group
@@ -194,6 +195,7 @@ class Compilation:
             lay_out(block)
             spread(block, self.target)
             reuse(block)
+        compress(steps, always=self.options.small_weights)
         narrow(steps, self.target, always=self.options.small_weights)
         return steps
 

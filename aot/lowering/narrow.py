@@ -32,12 +32,12 @@ def narrow(steps: Steps, target: Target, always: bool = False) -> None:
     """Where conversions cost nothing, or elements are loaded a few times only; `always`: at whatever they cost."""
     if not target.converts_half:
         return
-    uses, moving = {} if always else _uses(steps), _moving(steps)
+    uses, fixed = {} if always else uses_of(steps), moving(steps)
     made: dict[str, Value] = {}
     for name, value in steps.values.items():
         few = uses.get(name, 0) <= FEW
         kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few}
-        dtype = _smallest(value, [t for t, pays in kinds.items() if pays]) if name not in moving else None
+        dtype = _smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
         if dtype is not None:
             made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
     if not made:
@@ -49,7 +49,7 @@ def narrow(steps: Steps, target: Target, always: bool = False) -> None:
             step.works = tuple(rewrite_work(w, change) for w in step.works)
 
 
-def _moving(steps: Steps) -> set[str]:
+def moving(steps: Steps) -> set[str]:
     """Values that begin elsewhere in each repetition: kernels know how well f32 is aligned there."""
     repeats = (step.repeat for block in steps.blocks() for step in block.steps)
     return {name for r in repeats if r is not None for name, elements in r.shifts.items() if elements}
@@ -87,7 +87,7 @@ def _is_bf16(x: NDArray[np.float32]) -> bool:
 _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
-def _uses(steps: Steps) -> dict[str, float]:
+def uses_of(steps: Steps) -> dict[str, float]:
     """How often an element of each constant is loaded by the work that loads it most; of statements nobody knows."""
     found: dict[str, float] = {}
     for work in (w for block in steps.blocks() for step in block.steps for w in step.works):

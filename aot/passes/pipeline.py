@@ -9,6 +9,7 @@ from aot.passes.front.name_bodies import name_bodies
 from aot.passes.middle.carry_variables import carry_variables
 from aot.passes.middle.dead_code import dead_code
 from aot.passes.middle.decompose import decompose
+from aot.passes.middle.decompress import decompress
 from aot.passes.middle.dedupe import dedupe
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
@@ -43,6 +44,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         trim_regions,       # bodies that stay lose what nobody reads
         dead_code,          # nothing below looks at what nobody reads
         spell_strings,      # everything below knows numbers only
+        decompress,         # before constants are folded: that would round what is computed in f16
         fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed
         dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one
         canonicalize,       # patterns written out become the operations that the passes below know

@@ -1,0 +1,146 @@
+"""Constants that are whole numbers times factors, as compressed weights are, lie in memory as bytes.
+
+    w[k, j] = (n[k, j] - z[j]) t[j]      add[k](x[k] w[k, j])   ->   t[j] add[k](x[k] (f32(n[k, j]) - z[j]))
+
+Where an element is loaded a few times only, memory takes longer than conversions. Factors may be those of a part of the
+sum: t[k // 128, j].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from aot.ir.types import Array
+from aot.lowering.integers import whole_numbers
+from aot.lowering.narrow import FEW, moving, uses_of
+from aot.lowering.steps import Steps, Value
+from codegen.expressions import loads, rewrite, variables
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, cast, dense
+from codegen.program import Region
+from codegen.traverse import members, rewrite_work
+from runtime.abi import DType
+
+LEAST = 1 << 12  # elements
+SPAN = 255  # from the least number to the largest
+PARTS = (256, 128, 64, 32)  # of a sum that have a factor of their own
+
+
+@dataclass(frozen=True, slots=True)
+class _Compressed:
+    """`bytes` in place of the constant; `along` the dimensions in `sums`, `part` elements have one factor (0: all)."""
+
+    bytes: Buffer
+    zero: Buffer | None
+    factor: Buffer
+    sums: tuple[int, ...]
+    part: int
+
+    def factors(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        inside: list[Expr] = [i // self.part if self.part else Const(0) for i in index]
+        return tuple(inside[k] if k in self.sums else i for k, i in enumerate(index))
+
+    def number(self, index: tuple[Expr, ...]) -> Expr:
+        whole = cast(Load(self.bytes, index), DType.F32)
+        return whole if self.zero is None else whole - Load(self.zero, self.factors(index))
+
+    def scale(self, index: tuple[Expr, ...]) -> Expr:
+        return Load(self.factor, self.factors(index))
+
+
+def compress(steps: Steps, always: bool = False) -> None:
+    """Constants of f32; `always`: however often their elements are loaded."""
+    uses, fixed, along = uses_of(steps), moving(steps), _summed(steps)
+    made: dict[str, _Compressed] = {}
+    for name, value in list(steps.values.items()):
+        often = uses.get(name, 0)
+        if name in fixed or not (often <= FEW or (always and often < np.inf)):
+            continue
+        found = _compressed(steps, value, along.get(name, set()))
+        if found is not None:
+            made[name] = found
+    if not made:
+        return
+
+    change = partial(_read, made)
+    for block in steps.blocks():
+        for step in block.steps:
+            if any(x.buffer.name in made for x in step.reads()):
+                step.works = tuple(rewrite_work(w, change) for w in step.works)
+
+
+def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
+    """Numbers are made of bytes where they are read, and factors taken out of sums."""
+    change = partial(_read, made)
+    match e:
+        case Reduce("add", axes, Prim("mul", (Load() as w, x) | (x, Load() as w)), init) if w.buffer.name in made:
+            c = made[w.buffer.name]
+            scale = c.scale(w.index)
+            if not variables(scale).isdisjoint(axes):
+                return None
+            total = Reduce("add", axes, rewrite(x, change) * c.number(w.index)) * scale
+            return total if init is None else total + rewrite(init, change)
+        case Load(buffer, index) if buffer.name in made:
+            c, index = made[buffer.name], tuple(rewrite(i, change) for i in index)
+            return c.number(index) * c.scale(index)
+        case _:
+            return None
+
+
+def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
+    """Dimensions of each constant along which reductions go, or rows that are gathered."""
+    found: dict[str, set[tuple[int, ...]]] = {}
+    for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
+        axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()
+        for x in loads(d.value):
+            along = tuple(k for k, i in enumerate(x.index) if variables(i) & axes)
+            if not along and any(loads(i) for i in x.index):
+                along = tuple(k for k, i in enumerate(x.index) if not loads(i))
+            if along:
+                found.setdefault(x.buffer.name, set()).add(along)
+    return found
+
+
+def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Compressed | None:
+    data = value.data
+    if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
+        return None
+    if data is None or data.size < LEAST or len(along) != 1 or data.dtype != np.float32:
+        return None
+    (sums,) = along
+    for part in (0, *(PARTS if len(sums) == 1 else ())):
+        if part and data.shape[sums[0]] % part:
+            continue
+        shape = [n for k, n in enumerate(data.shape) for n in ((n // part, part) if part and k in sums else (n,))]
+        inner = tuple(k + 1 for k in sums) if part else sums
+        found = whole_numbers(data.reshape(shape), inner, SPAN)
+        if found is not None:
+            return _made(steps, value, found, inner, sums, part)
+    return None
+
+
+def _made(
+    steps: Steps, value: Value, found: tuple[Array, Array], inner: tuple[int, ...], sums: tuple[int, ...], part: int
+) -> _Compressed | None:
+    """In place of `value`."""
+    whole, factors = found
+    low, high = whole.min(inner, keepdims=True), whole.max(inner, keepdims=True)
+    zero = np.where((low < -128) | (high > 127), -128 - low, 0)
+    if (high - low > SPAN).any():
+        return None
+    shape, outer = value.buffer.shape, factors.squeeze(inner) if part else factors
+    bytes_ = replace(value.buffer, dtype=DType.I8)
+    data = (whole + zero).astype(np.int8).reshape([int(n) for n in shape if isinstance(n, int)])
+    steps.values[value.name] = replace(value, buffer=bytes_, data=data)
+    zeros = _constant(steps, f"{value.name}.zero", zero.astype(np.float32).reshape(outer.shape)) if zero.any() else None
+    return _Compressed(bytes_, zeros, _constant(steps, f"{value.name}.factor", outer), sums, part)
+
+
+def _constant(steps: Steps, name: str, data: Array) -> Buffer:
+    while name in steps.values:
+        name += "_"
+    buffer = dense(name, *data.shape)
+    steps.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
+    return buffer

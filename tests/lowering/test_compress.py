@@ -1,0 +1,114 @@
+"""Weights that are whole numbers times factors: which ones become bytes, where it pays, and that results stay right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import Compilation, in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from aot.options import CompileOptions
+from runtime.abi import DType
+from tests.passes.check import graph_of, values
+
+DEEP, WIDE = 256, 48
+FEW, MANY = 2, 64  # rows
+
+
+def numbers(low: int, high: int, *shape: int) -> Array:
+    return np.random.default_rng(0).integers(low, high, shape, endpoint=True).astype(np.float32)
+
+
+def factors(*shape: int) -> Array:
+    return np.random.default_rng(1).uniform(0.001, 0.1, shape).astype(np.float32)
+
+
+def product(w: Array, rows: int, *, transposed: bool = False, small: bool = False) -> Compilation:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        data = np.ascontiguousarray(w.T) if transposed else w
+        return b.MatMul(x, b.const(data, DType.F32), transpose_a=False, transpose_b=transposed)
+
+    return stages(graph_of(make, (rows, len(w))), CompileOptions(level=None, target="x86-64-v3", small_weights=small))
+
+
+def is_compressed(made: Compilation) -> bool:
+    return DType.I8 in {b.dtype for k in made.program.kernels for b in k.buffers if b.name.startswith("w")}
+
+
+def is_right(made: Compilation, w: Array, rows: int) -> bool:
+    (x,) = values((rows, len(w)))
+    expected = x.astype(np.float64) @ w
+    found = in_memory(made.built, threads=1)(x)[0]
+    return bool(np.allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max()))
+
+
+WEIGHTS = {
+    "symmetric": numbers(-128, 127, DEEP, WIDE) * factors(1, WIDE),
+    "one factor": numbers(-127, 127, DEEP, WIDE) * np.float32(0.037),
+    "unsigned": (numbers(0, 255, DEEP, WIDE) - numbers(90, 160, 1, WIDE)) * factors(1, WIDE),
+    "four bits": numbers(-8, 7, DEEP, WIDE) * factors(1, WIDE),
+    "parts of 32": numbers(-8, 7, 8, 32, WIDE) * factors(8, 1, WIDE),
+    "parts of 128": numbers(-127, 127, 2, 128, WIDE) * factors(2, 1, WIDE),
+    "unsigned parts": (numbers(0, 15, 4, 64, WIDE) - numbers(6, 10, 4, 1, WIDE)) * factors(4, 1, WIDE),
+    "rounded three times": numbers(-127, 127, DEEP, WIDE) * factors(1, WIDE) * np.float32(1.7) / np.float32(0.3),
+    "a column of zeros": numbers(-127, 127, DEEP, WIDE) * factors(1, WIDE) * (np.arange(WIDE) != 3),
+}
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weights_of_quantised_networks(kind: str, transposed: bool) -> None:
+    w = WEIGHTS[kind].astype(np.float32).reshape(DEEP, WIDE)
+    made = product(w, FEW, transposed=transposed)
+    assert is_compressed(made)
+    assert is_right(made, w, FEW)
+
+
+@pytest.mark.parametrize(
+    "w",
+    [
+        np.random.default_rng(0).normal(size=(DEEP, WIDE)),
+        numbers(-300, 300, DEEP, WIDE) * factors(1, WIDE),
+        np.where(np.arange(WIDE) == WIDE - 1, np.inf, numbers(-127, 127, DEEP, WIDE)),
+        np.where(np.arange(WIDE) == WIDE - 1, np.nan, numbers(-127, 127, DEEP, WIDE) * factors(1, WIDE)),
+        numbers(-127, 127, DEEP, WIDE) * factors(DEEP, 1),  # factors along the sum
+    ],
+    ids=["normal", "more than 8 bits", "infinite", "no number", "along the sum"],
+)
+def test_others_stay_as_they_are(w: Array) -> None:
+    assert not is_compressed(product(w.astype(np.float32), FEW))
+
+
+def test_it_pays_where_elements_are_loaded_a_few_times() -> None:
+    w = WEIGHTS["symmetric"].astype(np.float32)
+    assert not is_compressed(product(w, MANY))
+    always = product(w, MANY, small=True)
+    assert is_compressed(always)
+    assert is_right(always, w, MANY)
+
+
+def test_the_library_is_a_quarter_as_large() -> None:
+    w = (numbers(-127, 127, 512, 512) * factors(1, 512)).astype(np.float32)
+    assert 512 * 512 < product(w, 1).program.constant_bytes < 512 * 512 * 1.2
+
+
+def test_rows_of_a_table() -> None:
+    table = (numbers(-127, 127, 300, 64) * factors(300, 1)).astype(np.float32)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        axis = b.const(np.array(0, np.int64), DType.I64)
+        return b.Gather(b.const(table, DType.F32), b.Convert(x, destination_type=DType.I32), axis, batch_dims=0)
+
+    x = np.array([3, 299, 0, 17], np.float32)
+    made = stages(graph_of(make, (4,)), CompileOptions(level=None))
+    assert is_compressed(made)
+    assert np.allclose(in_memory(made.built)(x)[0], table[x.astype(int)], rtol=1e-6, atol=0)
+
+
+def test_bits_are_equal_for_any_number_of_threads() -> None:
+    made = product(WEIGHTS["unsigned parts"].reshape(DEEP, WIDE), 1)
+    (x,) = values((1, DEEP))
+    one, two = (in_memory(made.built, threads=n)(x)[0] for n in (1, 2))
+    assert one.tobytes() == two.tobytes()
