@@ -73,7 +73,7 @@ Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="S
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
-SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd, and f16 wherever values fit it")]
+SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Operations and passes of your own; their code runs")

@@ -27,8 +27,8 @@ class CompileOptions:
     input's name and the layout its data comes in, `NHWC`; `seed`: of the numbers that ONNX's random operations draw,
     which are refused without one; `level`: None leaves LLVM's passes out, which run over
     drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
-    `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that f16
-    holds exactly lie in f16 even where conversions cost time; `tune`: seconds to measure schedules for on this machine;
+    `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that bytes
+    or f16 hold lie so even where conversions cost time; `tune`: seconds to measure schedules for on this machine;
     `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
     `extensions`: a folder of operations and passes of the user's, whose code runs (see `aot.extensions`).

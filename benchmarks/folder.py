@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
 T = TypeVar("T")
+TOLERANCE = 1e-4  # of the largest output; the most that f32 runtimes differ by, with room for Winograd
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,19 @@ class Folder:
     def files(self) -> dict[str, Path]:
         """Files of the inputs by name; in the order of meta.json, if there is one."""
         found = {p.stem.removeprefix("in_"): p for p in sorted(self.path.glob("in_*.npy"))}
-        meta = self.path / "meta.json"
-        listed = [i["name"] for i in json.loads(meta.read_text()).get("inputs", [])] if meta.exists() else []
+        listed = [i["name"] for i in self.meta.get("inputs", [])]
         return {name: found[name] for name in [*(n for n in listed if n in found), *found]}
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What meta.json says."""
+        path = self.path / "meta.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    @property
+    def tolerance(self) -> float:
+        """How far results may be from the expected ones, as a part of the largest."""
+        return float(self.meta.get("tolerance", TOLERANCE))
 
     def inputs(self) -> dict[str, Array]:
         """Arrays by input name."""

@@ -9,13 +9,12 @@ from benchmarks.folder import Folder, largest_error
 from benchmarks.report import Row, spread
 from benchmarks.rounds import Worker, WorkerError, interleave, ratios, start
 
-TOLERANCE = 1e-4  # of the largest output; the most that f32 runtimes differ by, with room for Winograd
-
 
 def measure(folder: Folder, library: Path | None, threads: int, cores: list[int], rounds: int, scratch: Path) -> Row:
     """The row of the table; what failed is told in `failed`, and the rest is measured without it.
 
-    `library` None: ours could not be compiled. Results further than TOLERANCE from the expected ones count as failed.
+    `library` None: ours could not be compiled. Results further from the expected ones than the folder allows count as
+    failed.
     """
     row: Row = {"model": folder.name, "threads": threads, "rounds": rounds}
     failed: list[str] = []
@@ -50,7 +49,7 @@ def _check(folder: Folder, workers: dict[str, Worker], row: Row, failed: list[st
         found = workers[engine].outputs()
         error = largest_error(found, expected) if len(found) == len(expected) else float("inf")
         row[f"{engine}_error"] = error
-        if error > TOLERANCE:
+        if error > folder.tolerance:
             failed.append(f"{engine}: results differ by {error:.1e} of the largest output")
             workers.pop(engine).close()
 

@@ -102,7 +102,7 @@ class _Dots:
         """A value that one step makes of bytes is kept as bytes."""
         made = self.makers.get(name, [])
         d = made[0].definition if len(made) == 1 else None
-        found = quantised(d.value) if d is not None and not d.where and _is_whole(d) else None
+        found = quantised(d.value) if d is not None else None
         if d is None or found is None:
             return
         found = found.unsigned
@@ -178,11 +178,6 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
 
 def _is_zero(e: Expr) -> bool:
     return isinstance(e, Const) and e.value == 0
-
-
-def _is_whole(d: Definition) -> bool:
-    """Is every dimension of the output an axis of its own?"""
-    return all((isinstance(i, Var) and i.extent == n) or n == 1 for i, n in zip(d.target, d.out.shape, strict=True))
 
 
 def _sums_all(w: Load, d: Definition) -> bool:
