@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-from codegen.access import known, reads
+from math import prod
+
+from codegen.access import known, reads, store, varies
 from codegen.define import Definition
-from codegen.loops import Var
-from codegen.schedule import Schedule
+from codegen.loops import Space, Var
+from codegen.schedule import Schedule, Tile
 from codegen.schedules.pointwise import lane_count, packable, packs
 from codegen.target import Target
 
 PARTIALS = 4
+FEW = 6  # outputs beside each other
 ENOUGH = 4  # rows for each core, that all have as much to do
 
 
@@ -29,10 +32,32 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     lanes = lane_count(d, target)
     while lanes > known(axis.extent if axis.extent is not None else 1):
         lanes //= 2
+    tile = _register_tile(d, outer, lanes, target)
+    if tile:
+        first = [a.name for a in outer if a.name not in (t.axis for t in tile)]
+        order = (*first, *(t.axis for t in tile))
+        parallel = parallel if parallel is None else order[0]
     return Schedule(
-        order=order, lanes=(axis.name, lanes), partials=PARTIALS, parallel=parallel,
+        order=order, tile=tile, lanes=(axis.name, lanes), partials=1 if tile else PARTIALS, parallel=parallel,
         pack=packs(reads(d, body=True), axis, constants, lanes),
     )  # fmt: skip
+
+
+def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) -> tuple[Tile, ...]:
+    """Of a product with few outputs beside each other: all these for as many rows as there are registers for."""
+    body = [x for x in reads(d, body=True) if x.buffer.space is not Space.TABLE]
+    if len(body) != 2 or varies(d.axes) or lanes < lane_count(d, target):
+        return ()
+    alone = {a: [x.load for x in body if x.moves(a)] for a in outer}
+    for w in body:
+        few = [a for a in outer if alone[a] == [w.load]]
+        rows = [a for a in outer if len(alone[a]) == 1 and alone[a] != [w.load]]
+        count = prod(known(a.extent or 1) for a in few)
+        if rows and 1 < count <= FEW:
+            height = (target.registers - 1 - count) // count
+            row = max(rows, key=lambda a: (known(a.extent or 1) >= height, -store(d).reach(a)))
+            return Tile(row.name, height), *(Tile(a.name, known(a.extent or 1)) for a in few)
+    return ()
 
 
 def _most_first(axes: list[Var], enough: int) -> list[Var]:
