@@ -17,8 +17,9 @@ from aot.ir.types import Array
 from aot.lowering.integers import whole_numbers
 from aot.lowering.narrow import FEW, moving, uses_of
 from aot.lowering.steps import Steps, Value
+from codegen.access import known
 from codegen.expressions import loads, rewrite, variables
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, cast, dense
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, cast, dense
 from codegen.program import Region
 from codegen.traverse import members, rewrite_work
 from runtime.abi import DType
@@ -52,7 +53,7 @@ class _Compressed:
 
 def compress(steps: Steps, always: bool = False) -> None:
     """Constants of f32; `always`: however often their elements are loaded."""
-    uses, fixed, along = uses_of(steps), moving(steps), _summed(steps)
+    uses, fixed, along = uses_of(steps, _least), moving(steps), _summed(steps)
     made: dict[str, _Compressed] = {}
     for name, value in list(steps.values.items()):
         often = uses.get(name, 0)
@@ -69,6 +70,11 @@ def compress(steps: Steps, always: bool = False) -> None:
         for step in block.steps:
             if any(x.buffer.name in made for x in step.reads()):
                 step.works = tuple(rewrite_work(w, change) for w in step.works)
+
+
+def _least(size: Size) -> int:
+    """Of a size that run time tells, the least: one row more often than many is what reads weights for nothing else."""
+    return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 
 def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:

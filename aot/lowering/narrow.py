@@ -7,7 +7,7 @@ Every value stays what it is, so results are the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf, prod
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from aot.ir.types import Array
 from aot.lowering.steps import Steps, Value
 from codegen.access import known, points, reads
+from codegen.loops import Size
 from codegen.program import Region
 from codegen.target import Target
 from codegen.traverse import Work, members, move_loads, rewrite_work
@@ -87,18 +88,21 @@ def _is_bf16(x: NDArray[np.float32]) -> bool:
 _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
-def uses_of(steps: Steps) -> dict[str, float]:
-    """How often an element of each constant is loaded by the work that loads it most; of statements nobody knows."""
+def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
+    """How often an element of each constant is loaded by the work that loads it most; of statements nobody knows.
+
+    `size` of what run time tells.
+    """
     found: dict[str, float] = {}
     for work in (w for block in steps.blocks() for step in block.steps for w in step.works):
-        for name, count in _loaded(work):
+        for name, count in _loaded(work, size):
             found[name] = max(found.get(name, 0), count)
     return found
 
 
-def _loaded(work: Work) -> Iterator[tuple[str, float]]:
+def _loaded(work: Work, size: Callable[[Size], int]) -> Iterator[tuple[str, float]]:
     if isinstance(work, tuple):
         yield from ((x.buffer.name, inf) for x in reads_of(work))
     for d in members(work):
         for x in reads(d):
-            yield x.buffer.name, known(points(d)) / max(prod(map(known, x.buffer.shape)), 1)
+            yield x.buffer.name, size(points(d)) / max(prod(map(size, x.buffer.shape)), 1)

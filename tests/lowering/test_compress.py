@@ -25,7 +25,7 @@ def factors(*shape: int) -> Array:
     return np.random.default_rng(1).uniform(0.001, 0.1, shape).astype(np.float32)
 
 
-def product(w: Array, rows: int, *, transposed: bool = False, small: bool = False) -> Compilation:
+def product(w: Array, rows: int | str, *, transposed: bool = False, small: bool = False) -> Compilation:
     def make(b: Builder, x: OutPort) -> OutPort:
         data = np.ascontiguousarray(w.T) if transposed else w
         return b.MatMul(x, b.const(data, DType.F32), transpose_a=False, transpose_b=transposed)
@@ -87,6 +87,14 @@ def test_it_pays_where_elements_are_loaded_a_few_times() -> None:
     always = product(w, MANY, small=True)
     assert is_compressed(always)
     assert is_right(always, w, MANY)
+
+
+def test_rows_that_run_time_tells_may_be_one() -> None:
+    w = WEIGHTS["unsigned"].astype(np.float32)
+    made = product(w, "n=1")
+    assert is_compressed(made)
+    assert is_right(made, w, 1)
+    assert is_right(made, w, MANY - 1)
 
 
 def test_the_library_is_a_quarter_as_large() -> None:
