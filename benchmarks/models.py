@@ -15,6 +15,7 @@
     kernels      depthwise convolutions of 7x7 and of 31x31          [1, 128, 56, 56]
     groups       convolutions in groups of 2, 4 and 8 channels       [1, 64, 56, 56]
     matching     places of two pictures, rows and columns in shares  [1, 128, 24, 32] twice
+    token        four decoder layers, one token, 255 before it       [1, 1, 1024] and the past
 
 With --f16 weights are saved in f16, as OpenVINO does by default.
 """
@@ -122,20 +123,37 @@ def transformer(layers: int = 4, width: int = 512, heads: int = 8, length: int =
     x = ops.parameter([1, length, width], np.float32, "x")
     y: ov.Node = x
     for _ in range(layers):
-        y = net.norm(ops.add(y, _attention(net, y, heads)))
+        y = net.norm(ops.add(y, _attention(net, y, heads, [])[0]))
         y = net.norm(ops.add(y, net.linear(ops.gelu(net.linear(y, 4 * width), "erf"), width)))
     return ov.Model([y], [x], "transformer")
 
 
-def _attention(net: Net, x: ov.Node, heads: int) -> ov.Node:
+def token(layers: int = 4, width: int = 1024, heads: int = 16, past: int = 255) -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 1, width], np.float32, "x")
+    y, inputs, presents = x, [x], list[ov.Node]()
+    for layer in range(layers):
+        kept = [ops.parameter([1, heads, past, width // heads], np.float32, f"{name}{layer}") for name in "kv"]
+        mixed, present = _attention(net, net.norm(y), heads, kept)
+        y = ops.add(y, mixed)
+        y = ops.add(y, net.linear(ops.gelu(net.linear(net.norm(y), 4 * width), "erf"), width))
+        inputs, presents = inputs + kept, presents + present
+    return ov.Model([y, *presents], inputs, "token")
+
+
+def _attention(net: Net, x: ov.Node, heads: int, past: list[ov.Node]) -> tuple[ov.Node, list[ov.Node]]:
+    """Of what `past` has of keys and values, too; and what there is of them now."""
     _, length, width = x.get_output_shape(0)
     split = ops.constant(np.array([1, length, heads, width // heads], np.int64))
     swap = ops.constant(np.array([0, 2, 1, 3], np.int64))
     q, k, v = (ops.transpose(ops.reshape(net.linear(x, width), split, False), swap) for _ in range(3))
+    if past:
+        k, v = (ops.concat([before, now], 2) for before, now in zip(past, (k, v), strict=True))
     scale = ops.constant(np.float32((width // heads) ** -0.5))
     weights = ops.softmax(ops.multiply(ops.matmul(q, k, False, True), scale), -1)
     mixed = ops.transpose(ops.matmul(weights, v, False, False), swap)
-    return net.linear(ops.reshape(mixed, ops.constant(np.array([1, length, width], np.int64)), False), width)
+    joined = ops.reshape(mixed, ops.constant(np.array([1, length, width], np.int64)), False)
+    return net.linear(joined, width), [k, v]
 
 
 def mlp() -> ov.Model:
@@ -303,7 +321,7 @@ MODELS: dict[str, Callable[[], ov.Model]] = {
     "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
     "alexnet": alexnet, "shufflenet": shufflenet, "generator": generator, "unet": unet,
     "attention": attention, "pyramid": pyramid, "video": video, "kernels": kernels,
-    "groups": groups, "matching": matching,
+    "groups": groups, "matching": matching, "token": token,
 }
 
 

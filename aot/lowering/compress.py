@@ -81,12 +81,13 @@ def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
     """Numbers are made of bytes where they are read, and factors taken out of sums."""
     change = partial(_read, made)
     match e:
-        case Reduce("add", axes, Prim("mul", (Load() as w, x) | (x, Load() as w)), init) if w.buffer.name in made:
-            c = made[w.buffer.name]
-            scale = c.scale(w.index)
-            if not variables(scale).isdisjoint(axes):
+        case Reduce("add", axes, Prim("mul", (a, b)), init):
+            pairs = ((x, w) for x, w in ((a, b), (b, a)) if isinstance(w, Load) and w.buffer.name in made)
+            x, w = next(pairs, (None, None))
+            scale = made[w.buffer.name].scale(w.index) if w is not None else None
+            if x is None or w is None or scale is None or not variables(scale).isdisjoint(axes):
                 return None
-            total = Reduce("add", axes, rewrite(x, change) * c.number(w.index)) * scale
+            total = Reduce("add", axes, rewrite(x, change) * made[w.buffer.name].number(w.index)) * scale
             return total if init is None else total + rewrite(init, change)
         case Load(buffer, index) if buffer.name in made:
             c, index = made[buffer.name], tuple(rewrite(i, change) for i in index)
