@@ -184,7 +184,7 @@ class _Fuser:
             self._move(step, source, d, index)
 
     def results(self) -> None:
-        """What loops write and a result copies as it is, is written there."""
+        """What loops or copies write and a result copies as it is, is written there."""
         for step in list(self.steps.steps):
             d = step.definition
             if d is None or step.kind != "Result" or not isinstance(d.value, Load) or d.value.index != d.target:
@@ -193,7 +193,7 @@ class _Fuser:
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
             if not alike or self.steps.values[source.name].region is not Region.ARENA:
                 continue
-            if makers and all(s.works and s.definition is None for s in makers):
+            if makers and (all(s.works and s.definition is None for s in makers) or all(map(_copies, makers))):
                 for maker in list(makers):
                     self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
                 self._drop(step)
@@ -230,6 +230,10 @@ class _Fuser:
         for reader in list(self.readers.get(source.name, [])):
             self._replace(reader, tuple(rewrite_work(w, change) for w in reader.works), ())
         self.steps.values.pop(source.name, None)
+
+
+def _copies(step: Step) -> bool:
+    return step.definition is not None and isinstance(step.definition.value, Load)
 
 
 def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:

@@ -156,13 +156,13 @@ def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
     What is no constant must move with every output axis, and one load with all axes.
     """
     reduction = d.reduction
-    if reduction is None or not all(map(_each_once, loads(reduction.body))):
+    if reduction is None or not all(map(reads_once, loads(reduction.body))):
         return False
     moving = [variables(*x.index) for x in loads(reduction.body) if x.buffer.name not in constants]
     return all(v >= set(d.axes) for v in moving) and any(v >= {*d.axes, *reduction.axes} for v in moving)
 
 
-def _each_once(x: Load) -> bool:
+def reads_once(x: Load) -> bool:
     """Does no element belong to two points? So it is with plain indices, and where a dense buffer is read reshaped."""
     if all(isinstance(i, Var | Const) for i in x.index):
         return True

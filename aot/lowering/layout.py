@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from aot.lowering.group import streams
+from aot.lowering.group import reads_once, streams
 from aot.lowering.halo import Halo, borders, halos, strip
 from aot.lowering.lanes import dim_of, lane_axes, lane_axis, memory_of
 from aot.lowering.steps import Step, Steps, Value
@@ -159,6 +159,8 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes) -> None:
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
         _add(votes, d.out, dim, SCATTER * float(prod(known(a.extent or 1) for a in d.axes)))
     for x in loads(d.reduction.body):
+        if _is_read_once(x, d, steps):
+            continue
         along = dim_of(x.index, lane, d.axes) if lane is not None else None
         longest = sorted(d.reduction.axes, key=lambda a: known(a.extent or 1))
         summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
@@ -166,6 +168,15 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes) -> None:
             _add(votes, x.buffer, along, weight)
         elif summed:
             _add(votes, x.buffer, summed[-1], weight / 8)
+
+
+def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
+    """The data's side of a product with a vector: another layout would cost more than it gains."""
+    assert d.reduction is not None
+    value = steps.values.get(x.buffer.name)
+    if value is None or value.region is Region.CONSTANT or len(loads(d.reduction.body)) < 2:
+        return False
+    return variables(*x.index) >= {*d.axes, *d.reduction.axes} and reads_once(x)
 
 
 def _stays(d: Definition, steps: Steps) -> bool:
