@@ -193,13 +193,20 @@ class _Fuser:
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
             if not alike or self.steps.values[source.name].region is not Region.ARENA:
                 continue
-            if makers and (all(s.works and s.definition is None for s in makers) or all(map(_copies, makers))):
+            if makers and (all(s.works and s.definition is None for s in makers) or self._is_copied(source.name)):
                 for maker in list(makers):
                     self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
                 self._drop(step)
                 for reader in list(self.readers.get(source.name, [])):
                     self._replace(reader, tuple(_renamed(w, source, d.out) for w in reader.works), ())
                 self.steps.values.pop(source.name, None)
+
+    def _is_copied(self, name: str) -> bool:
+        """Is it made by copies alone, and by nobody read often, who would want a layout of his own?"""
+        made = [s.definition for s in self.makers[name]]
+        read = [s.definition for s in self.readers.get(name, [])]
+        copied = all(d is not None and isinstance(d.value, Load) for d in made)
+        return copied and all(d is not None and (d.reduction is None or not _reuses(d, name)) for d in read)
 
     def _late(self, step: Step) -> frozenset[Var]:
         return self.steps.sizes.late_of(*step.sizes()) if self.steps.sizes.late else frozenset()
@@ -230,10 +237,6 @@ class _Fuser:
         for reader in list(self.readers.get(source.name, [])):
             self._replace(reader, tuple(rewrite_work(w, change) for w in reader.works), ())
         self.steps.values.pop(source.name, None)
-
-
-def _copies(step: Step) -> bool:
-    return step.definition is not None and isinstance(step.definition.value, Load)
 
 
 def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from tests.lowering.check import compiled, ints
+from tests.lowering.check import compiled, conv, ints
 
 HEADS, PAST, WIDTH = 4, 23, 16
 
@@ -25,6 +25,17 @@ def test_keys_and_values_are_written_where_the_results_are() -> None:
     kinds = [call.kernel.split("_")[1] for call in made.program.calls]
     assert kinds.count("concat") == 2 * 2  # what was there, and the new row
     assert "result" not in kinds
+
+
+def test_what_is_read_often_has_a_layout_of_its_own() -> None:
+    """A picture of two parts that is a result, and what a convolution reads."""
+
+    def make(b: Builder, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
+        both = b.Concat(x, y, axis=1)
+        return both, conv(b, both, 16)
+
+    made = compiled(make, (1, 8, 9, 9), (1, 8, 9, 9))
+    assert "result" in {call.kernel.split("_")[1] for call in made.program.calls}
 
 
 def test_a_vector_does_not_turn_the_matrix() -> None:
