@@ -6,6 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.manifest import TensorInfo
 from runtime.outputs import CallTime, Outputs, find
+from runtime.recycling import LEAST, Recycler
 from runtime.started import Started
 from runtime.tensors import (
     Array,
@@ -56,6 +58,7 @@ class InferRequest:
         self._staging: list[Array | None] = [None] * inputs
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
+        self._recycler: Recycler | None = None  # where results are large
         self._space = Workspace(library)
         self._resized = True  # do the inputs have other shapes than those that the sizes were taken for?
 
@@ -167,6 +170,7 @@ class InferRequest:
         """Let output `index` be written into the array `value`; None: into new arrays again."""
         self._refuse_if_busy()
         find("output", self._outputs_info, index)
+        self._resized = True
         if value is None:
             self._given[index] = None
             return
@@ -200,10 +204,11 @@ class InferRequest:
         return [VariableState(self._variables, info, self._refuse_if_busy) for info in self._variables.infos]
 
     def release_memory(self) -> None:
-        """Give back the arena and copies of inputs, unless it runs; the next inference takes a new arena."""
+        """Give back working memory, copies of inputs and old results, unless it runs; the next one takes new memory."""
         if not self._busy.acquire(blocking=False):
             return
         self._space.release()
+        self._recycler = None
         self._request.threads = 0  # no number of threads: so the next inference places the arena
         self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
         self._busy.release()
@@ -306,6 +311,8 @@ class InferRequest:
         if self._space.late:
             results = self._space.cut(results)
         self._results = tuple(results)
+        if self._recycler is not None and not self._space.late:
+            self._recycler.keep(self._results)
         return Outputs(self._outputs_info, self._results)
 
     def _place(self) -> None:
@@ -313,6 +320,9 @@ class InferRequest:
         threads = self._pool.threads
         self._space.fit(tuple(array.shape for array in self._bound if array is not None), threads)
         self._request.threads = threads
+        sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
+        new = all(array is None for array in self._given)
+        self._recycler = Recycler() if new and max(sizes, default=0) >= LEAST else None
         self._take_memory()
 
     def _take_memory(self) -> None:
@@ -323,8 +333,11 @@ class InferRequest:
     def _targets(self) -> list[Array]:
         """The arrays that outputs are written to; one for each, of its shape or, if that is late, flat and large."""
         results: list[Array] = []
+        spare = self._recycler.take() if self._recycler is not None else None
         for i, info in enumerate(self._outputs_info):
             array, shape = self._given[i], self._space.output_shapes[i]
+            if array is None and spare is not None:
+                array = spare[i]
             if array is None:
                 array, where = aligned_empty(shape, self._output_types[i], info.align)
             elif array.shape == shape or (info.late and array.size >= shape[0]):

@@ -1,0 +1,50 @@
+"""Memory of results that nobody refers to any more: the next ones are written there, for it is in the page table.
+
+    y = model(x)     y keeps the last results while the next ones are made, so those before the last are taken
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from runtime.tensors import Array
+
+LEAST = 1 << 16  # bytes of a result: less is soon there
+GENERATIONS = 2
+
+
+class Recycler:
+    """The last results of one request, which were made for it."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[Array, ...]] = []
+
+    def keep(self, results: tuple[Array, ...]) -> None:
+        self._kept.append(results)
+        del self._kept[:-GENERATIONS]
+
+    def take(self) -> tuple[Array, ...] | None:
+        """The oldest results, if there is no other reference to them, to a part of them or to their memory."""
+        if len(self._kept) < GENERATIONS or not _COUNTS or _references(self._kept, 0) != _ALONE:
+            return None
+        results = self._kept[0]
+        owners = [array.base for array in results]
+        if any(
+            owners[i] is None or _references(results, i) != _ALONE or _references(owners, i) != _ALONE + 1
+            for i in range(len(results))
+        ):
+            return None
+        del self._kept[0]
+        return results
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+def _references(items: Sequence[object], n: int) -> int:
+    return sys.getrefcount(items[n])
+
+
+_ALONE = _references([object()], 0)  # of what is in a sequence and nowhere else
+_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, other threads count for themselves
