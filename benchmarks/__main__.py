@@ -43,9 +43,10 @@ def run(given: list[str] | None = None) -> int:
         scratch = Path(name)
         libraries: Path = args.libraries or scratch
         libraries.mkdir(parents=True, exist_ok=True)
-        for path in args.models:
-            folder = Folder(path)
-            folder.check()
+        folders = [Folder(path) for path in args.models]
+        for folder in folders:
+            folder.check()  # all of them, before anything is measured
+        for folder in folders:
             rows += rows_of(folder, libraries, threads, cores, args.rounds, scratch)
     text = markdown(rows)
     print(text)
