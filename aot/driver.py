@@ -26,9 +26,9 @@ from aot.ir.printer import print_graph as graph_text
 from aot.lowering.chain import chain
 from aot.lowering.compress import compress
 from aot.lowering.define import define
+from aot.lowering.dots import use_dots
 from aot.lowering.fuse import fuse
 from aot.lowering.group import group
-from aot.lowering.dots import use_dots
 from aot.lowering.hoist import hoist
 from aot.lowering.in_place import reuse
 from aot.lowering.layout import lay_out
@@ -188,7 +188,7 @@ class Compilation:
             group(block)
             split(block)
             hoist(block)
-            use_dots(block, self.target)
+            use_dots(block, self.target)  # of what was split
             chain(block, self.target)
             if not self.options.small_weights:
                 use_winograd(block, self.target)

@@ -174,7 +174,7 @@ COST = {
 
 
 def work(d: Definition) -> Size:
-    """Floating-point operations: those of the reduction at each of its points, the others once for each output."""
+    """Arithmetic operations: those of the reduction at each of its points, the others once for each output."""
     outputs = volume(_extents(d.axes))
     r = d.reduction
     if r is None:

@@ -38,9 +38,6 @@ class Recycler:
         del self._kept[0]
         return results
 
-    def clear(self) -> None:
-        self._kept.clear()
-
 
 def _references(items: Sequence[object], n: int) -> int:
     return sys.getrefcount(items[n])

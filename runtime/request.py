@@ -170,9 +170,10 @@ class InferRequest:
         """Let output `index` be written into the array `value`; None: into new arrays again."""
         self._refuse_if_busy()
         find("output", self._outputs_info, index)
-        self._resized = True
+        self._recycler = None  # an array of the user's is not ours to write to later
         if value is None:
             self._given[index] = None
+            self._resized = True
             return
         info = self._outputs_info[index]
         array = as_array("output", info, value)

@@ -19,7 +19,7 @@ from aot.lowering.narrow import FEW, moving, uses_of
 from aot.lowering.steps import Steps, Value
 from codegen.access import known
 from codegen.expressions import loads, rewrite, variables
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, cast, dense
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, cast
 from codegen.program import Region
 from codegen.traverse import members, rewrite_work
 from runtime.abi import DType
@@ -31,7 +31,7 @@ PARTS = (256, 128, 64, 32)  # of a sum that have a factor of their own
 
 @dataclass(frozen=True, slots=True)
 class _Compressed:
-    """`bytes` in place of the constant; `along` the dimensions in `sums`, `part` elements have one factor (0: all)."""
+    """`bytes` in place of the constant; along `sums`, dimensions, each `part` elements have one factor (0: all)."""
 
     bytes: Buffer
     zero: Buffer | None
@@ -134,20 +134,12 @@ def _made(
     """In place of `value`."""
     whole, factors = found
     low, high = whole.min(inner, keepdims=True), whole.max(inner, keepdims=True)
-    zero = np.where((low < -128) | (high > 127), -128 - low, 0)
     if (high - low > SPAN).any():
         return None
+    zero = np.where((low < -128) | (high > 127), -128 - low, 0)
     shape, outer = value.buffer.shape, factors.squeeze(inner) if part else factors
     bytes_ = replace(value.buffer, dtype=DType.I8)
     data = (whole + zero).astype(np.int8).reshape([int(n) for n in shape if isinstance(n, int)])
     steps.values[value.name] = replace(value, buffer=bytes_, data=data)
-    zeros = _constant(steps, f"{value.name}.zero", zero.astype(np.float32).reshape(outer.shape)) if zero.any() else None
-    return _Compressed(bytes_, zeros, _constant(steps, f"{value.name}.factor", outer), sums, part)
-
-
-def _constant(steps: Steps, name: str, data: Array) -> Buffer:
-    while name in steps.values:
-        name += "_"
-    buffer = dense(name, *data.shape)
-    steps.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
-    return buffer
+    zeros = steps.constant(f"{value.name}.zero", zero.astype(np.float32).reshape(outer.shape)) if zero.any() else None
+    return _Compressed(bytes_, zeros, steps.constant(f"{value.name}.factor", outer), sums, part)

@@ -13,7 +13,6 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.types import Array
 from aot.lowering.fuse import simplified
 from aot.lowering.integers import whole_numbers
 from aot.lowering.quantised import BYTES, NONE, Quantised, quantised
@@ -21,7 +20,7 @@ from aot.lowering.steps import Step, Steps, Value
 from codegen.access import known, varies
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, prim
 from codegen.program import Region
 from codegen.target import Target
 from codegen.traverse import rewrite_work
@@ -77,14 +76,14 @@ class _Dots:
             found = quantised(product.data) if product is not None else None
             if product is None or weights is None or found is None or found.byte.dtype is not DType.U8:
                 continue
-            if found.zero == NONE or _sums_all(product.w, step.definition):
+            if _fits(found, step.definition) and (found.zero == NONE or _sums_all(product.w, step.definition)):
                 step.works = (_summed(step.definition, found, product.w, weights),)
 
     def _product(self, d: Definition | None) -> _Product | None:
         r = d.reduction if d is not None else None
         if d is None or r is None or r.fn != "add" or r.dtype not in (DType.F32, DType.I32) or varies(r.axes):
             return None
-        if not LEAST <= prod(known(a.extent or 1) for a in r.axes) <= MOST:
+        if not LEAST <= _terms(r) <= MOST:
             return None
         factors = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else ()
         for data, w in (factors, factors[::-1]) if factors else ():
@@ -145,17 +144,9 @@ class _Dots:
         if found is None or found[0].max(initial=0) > 127:
             return None
         whole, factors = found
-        scale = None if w.dtype is DType.I32 else self._constant(f"{w.name}.scale", factors)
-        total = self._constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        return _Weights(self._constant(f"{w.name}.bytes", whole.astype(np.int8)), scale, total)
-
-    def _constant(self, name: str, data: Array) -> Buffer:
-        while name in self.steps.values:
-            name += "_"
-        types = {np.dtype(np.int8): DType.I8, np.dtype(np.int32): DType.I32, np.dtype(np.float32): DType.F32}
-        buffer = dense(name, *data.shape, dtype=types[data.dtype])
-        self.steps.values[name] = Value(buffer, Region.CONSTANT, data=data)
-        return buffer
+        scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
+        total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
+        return _Weights(self.steps.constant(f"{w.name}.bytes", whole.astype(np.int8)), scale, total)
 
 
 Guards = tuple[tuple[Expr, Expr], ...]
@@ -174,6 +165,20 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
     for i, n in reversed(guards):
         e = prim("within", i, n, e, *other)
     return e
+
+
+def _terms(r: Reduce) -> int:
+    return prod(known(a.extent or 1) for a in r.axes)
+
+
+def _fits(x: Quantised, d: Definition) -> bool:
+    """Can no sum of (byte - zero) * weight overflow? A zero that is no byte makes these differences larger."""
+    assert d.reduction is not None
+    if x.zero == NONE or x.fill is not None:
+        return True
+    if not isinstance(x.zero, Const):
+        return _terms(d.reduction) <= MOST // 4
+    return -255 <= x.zero.value <= 2 * 255 and _terms(d.reduction) <= MOST // 2
 
 
 def _is_zero(e: Expr) -> bool:

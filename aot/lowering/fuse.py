@@ -193,7 +193,9 @@ class _Fuser:
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
             if not alike or self.steps.values[source.name].region is not Region.ARENA:
                 continue
-            if makers and (all(s.works and s.definition is None for s in makers) or self._is_copied(source.name)):
+            known = all(self._late(step) <= self._late(maker) for maker in makers)
+            by_loops = all(s.works and s.definition is None for s in makers)
+            if makers and (by_loops or (known and self._is_copied(source.name))):
                 for maker in list(makers):
                     self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
                 self._drop(step)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from aot.ir.types import Array
 
 CLOSE = 2.0**-20  # of its size, what rounding has moved a number by
+SMALLEST = np.finfo(np.float32).tiny  # a factor that f32 holds with all its digits
 SAMPLE = 32  # numbers of a row, and rows, that are tried first
 
 
@@ -24,7 +25,8 @@ def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[n
     others = [k for k in range(w.ndim) if k not in sums]
     rows = w.transpose(*others, *sums).reshape(prod(w.shape[k] for k in others), -1)
     if w.dtype == np.int32:
-        factors = np.ones(len(rows), np.float32) if np.abs(rows).max(initial=0) <= most else None
+        within = rows.min(initial=0) >= -most and rows.max(initial=0) <= most
+        factors = np.ones(len(rows), np.float32) if within else None
     else:
         factors = _factors(rows, most)
     if factors is None:
@@ -46,7 +48,7 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
         left = left[_are_whole(rows[left, :SAMPLE], largest[left] / count)]
         left = left[_are_whole(rows[left], largest[left] / count)]
         factors[left] = largest[left] / count
-    return factors.astype(np.float32) if factors.all() else None
+    return factors.astype(np.float32) if (factors >= SMALLEST).all() else None
 
 
 def _are_whole(rows: NDArray[np.float32], steps: NDArray[np.float64]) -> NDArray[np.bool_]:

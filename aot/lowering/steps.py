@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from aot.ir.types import Array, Shape
+import numpy as np
+
+from aot.ir.types import Array, Shape, dtype_of
 from aot.lowering.sizes import Sizes
 from codegen.define import Definition
 from codegen.expressions import variables
-from codegen.loops import Buffer, Const, Expr, Load, Size, Var
+from codegen.loops import Buffer, Const, Expr, Load, Size, Var, dense
 from codegen.points import free
 from codegen.program import Kept, Region, Rule
 from codegen.schedule import Schedule
@@ -181,6 +183,14 @@ class Steps:
         works = [w for s in self.steps for w in s.works]
         found = dict.fromkeys(b.name for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
         return [name for name in found if name in self.values]
+
+    def constant(self, name: str, data: Array) -> Buffer:
+        """A new value known at compile time, of this name or a longer one."""
+        while name in self.values:
+            name += "_"
+        buffer = dense(name, *data.shape, dtype=dtype_of(data))
+        self.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
+        return buffer
 
     def constants(self) -> frozenset[str]:
         """Names of values known at compile time."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import llvmlite.binding as llvm
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from codegen.expressions import rewrite
@@ -19,6 +20,8 @@ from codegen.nest import units
 from codegen.target import Target
 
 Array = NDArray[np.generic]
+reason = "this machine has no instruction for products of bytes"
+runs_dots = pytest.mark.skipif(not Target.parse("native").dots, reason=reason)
 
 
 def module_text(function: Function, kernel: Kernel) -> str:

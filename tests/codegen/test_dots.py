@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,8 @@ from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
-from runtime.errors import InternalError
 from tests.codegen.interpreter import Interpreter, cells, filled
-from tests.codegen.running import aligned, compiled
+from tests.codegen.running import aligned, compiled, runs_dots
 from tests.codegen.test_assembly import loops
 
 NATIVE = Target.parse("native")
@@ -30,7 +30,6 @@ V4 = Target.parse("x86-64-v4")
 SERVER = replace(V4, cpu="icelake-server", features=(*V4.features, "avx512vnni"))
 V3 = Target.parse("x86-64-v3")
 CLIENT = replace(V3, cpu="alderlake", features=(*V3.features, "avxvnni"))
-runs_dots = pytest.mark.skipif(not NATIVE.dots, reason="this machine has no instruction for products of bytes")
 PLAN = Schedule(
     order=("i", "j", "k"),
     tile=(Tile("i", 2), Tile("j", 16, Tail.CUT), Tile("k", 4, Tail.CUT)),
@@ -49,9 +48,9 @@ def product(rows: Size, terms: Size, columns: int, *, start: bool = False) -> tu
     return Definition(y, (i, j), total), (x, w, b, y)
 
 
-def numbers(*shape: int, dtype: type[np.generic]) -> np.ndarray:
+def numbers(*shape: int, dtype: type[np.integer]) -> np.ndarray:
     """All of a type, both ends often."""
-    r, info = np.random.default_rng(shape), np.iinfo(dtype)  # type: ignore[type-var]
+    r, info = np.random.default_rng(shape), np.iinfo(dtype)
     found = r.integers(info.min, info.max + 1, shape)
     return np.where(r.random(shape) < 0.2, r.choice([info.min, info.max], shape), found).astype(dtype)
 
@@ -258,10 +257,10 @@ def test_a_tile_stays_in_registers(target: Target, rows: int, lanes: int) -> Non
         ({"dots": "q"}, "y: dots are sums of u8"),
     ],
 )
-def test_illegal_schedules(change: dict[str, object], message: str) -> None:
+def test_illegal_schedules(change: dict[str, Any], message: str) -> None:
     work, params = product(4, 11, 16)
     with pytest.raises(ScheduleError, match=re.escape(message)):
-        apply("k", work, replace(PLAN, **change), params)  # type: ignore[arg-type]
+        apply("k", work, replace(PLAN, **change), params)
 
 
 @pytest.mark.parametrize(
@@ -287,10 +286,10 @@ def test_illegal_schedules(change: dict[str, object], message: str) -> None:
         "balanced panels",
     ],
 )
-def test_fours_and_panels_are_not_cut(change: dict[str, object]) -> None:
+def test_fours_and_panels_are_not_cut(change: dict[str, Any]) -> None:
     work, params = product(4, 11, 40)
     with pytest.raises(ScheduleError, match="dots"):
-        apply("k", work, replace(PLAN, **change), params)  # type: ignore[arg-type]
+        apply("k", work, replace(PLAN, **change), params)
 
 
 def test_vectors_longer_than_the_instruction() -> None:
@@ -298,8 +297,8 @@ def test_vectors_longer_than_the_instruction() -> None:
     plan = replace(PLAN, lanes=("j", 32), tile=(PLAN.tile[0], Tile("j", 32, Tail.CUT), PLAN.tile[2]),
                    pack=(Pack("w", (1, 0), 1, 32, 1),))  # fmt: skip
     work, params = product(4, 11, 64)
-    with pytest.raises((ScheduleError, InternalError)):
-        emit(apply("k", work, plan, params), target=SERVER)
+    with pytest.raises(ScheduleError, match="y: dots are sums of u8"):
+        apply("k", work, plan, params)
 
 
 @pytest.mark.parametrize("case", ["types", "order", "steps", "maximum", "size"])

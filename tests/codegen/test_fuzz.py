@@ -13,10 +13,9 @@ from codegen.loops import Buffer, Expr, Reduce, Size, Space, Var, cast, dense, p
 from codegen.nest import apply
 from codegen.pack import pack_array
 from codegen.schedule import Pack, Schedule, Tail, Tile
-from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.meaning import Meaning
-from tests.codegen.running import aligned, compiled
+from tests.codegen.running import aligned, compiled, runs_dots
 
 NUMPY = {DType.F32: "f4", DType.F64: "f8", DType.I32: "i4", DType.I64: "i8", DType.I8: "i1", DType.U8: "u1"}
 
@@ -132,7 +131,7 @@ def test_products(seed: int) -> None:
     check(r, work, plan, (a, b, bias, c), data, symbols)
 
 
-@pytest.mark.skipif(not Target.parse("native").dots, reason="this machine has no instruction for products of bytes")
+@runs_dots
 @pytest.mark.parametrize("seed", range(40))
 def test_products_of_bytes(seed: int) -> None:
     r = random.Random(3000 + seed)

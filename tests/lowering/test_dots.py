@@ -14,6 +14,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from runtime.abi import DType
+from tests.codegen.running import runs_dots
 from tests.lowering.check import conv, ints
 from tests.lowering.quantised import (
     CLOSE, F32, HAS, I32, I8, IMAGE, U8, bytes_of, check, convolution, data, fake, numbers_of, quantised, weights,
@@ -100,6 +101,18 @@ def test_sums_that_32_bits_may_not_hold() -> None:
         return b.MatMul(b.Abs(quantised(b, x, 0)), b.Abs(weights(b, 8, x.type.static_shape[1])), transpose_b=True)
 
     check(make, (2, 70000), dots=0)
+
+
+@pytest.mark.parametrize(("zero", "dots"), [(0, 1), (255, 1), (300, 0)])
+def test_long_sums_less_a_zero_that_is_no_byte(zero: int, dots: int) -> None:
+    """Differences up to 300 times 127, 60000 of them, are more than 32 bits hold."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = b.Abs(weights(b, 8, x.type.static_shape[1]))
+        number = b.Convert(bytes_of(b, x, 0), destination_type=F32)
+        return b.MatMul(b.Subtract(b.Subtract(number, 200.0), float(zero - 200)), w, transpose_b=True)
+
+    check(make, (2, 60000), dots=dots, inputs=[-np.ones((2, 60000), np.float32)])
 
 
 def test_what_comes_after_and_before() -> None:
@@ -247,7 +260,7 @@ def test_scales_of_channels_that_are_summed() -> None:
 # ---- the same bits
 
 
-@pytest.mark.skipif(not HAS, reason="this machine has no instruction for products of bytes")
+@runs_dots
 def test_threads_and_libraries_give_the_same_bits(tmp_path: Path) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         y = quantised(b, x)

@@ -129,3 +129,10 @@ def test_whole_numbers() -> None:
     assert found is not None and np.array_equal(found[0], w) and (found[1] == 1).all()
     assert whole_numbers(w * 2, (1,), BYTE) is None
     assert whole_numbers(w - 1, (1,), BYTE) is None
+    lowest = np.array([[-(2**31), 1]], np.int32)  # has no absolute value
+    assert whole_numbers(lowest, (1,), BYTE) is None
+
+
+def test_factors_too_small_for_f32_are_none() -> None:
+    w = (np.array([[1, -3, 127, 0, 60]]) * 2.0**-149).astype(np.float32)
+    assert whole_numbers(w, (1,), BYTE) is None
