@@ -218,8 +218,7 @@ class Definer:
         if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
             return None
         read = variables(e)
-        sizes = self.steps.sizes
-        known = all(v in sizes.meaning or v in sizes.late or v in self.steps.symbols for v in read)
+        known = read <= frozenset(self.steps.known())
         return self.steps.sizes.name(e) if read and known and not loads(e) else None
 
     def _part(self, node: Node, at: Size, shape: Shape, dtype: DType) -> Buffer:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
+from aot.lowering.order import overlaps
 from aot.lowering.steps import Step, Steps
 from codegen.access import coefficient, in_order, known, offset, points
 from codegen.define import Definition
@@ -231,6 +232,12 @@ class _Fuser:
                 return Load(d.out, at(tuple(rewrite(i, change) for i in e.index)))
             return None
 
+        others = [s for s in self.makers[d.out.name] if s is not step]
+        reads = (x for s in self.readers[source.name] if s is not step for x in s.reads())
+        found = [Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name] if others else []
+        known = frozenset(self.steps.known())
+        if any(overlaps(x, s, known) for x in found for s in others):
+            return  # who reads this part would seem to need others, which may need him
         self._drop(step)
         for maker in list(self.makers[source.name]):
             made = maker.definition

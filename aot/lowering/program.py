@@ -153,7 +153,7 @@ class ProgramBuilder:
         schedules += () if given is None else (_renamed(given, roles),)
         works, schedules, packs = separated(works, schedules, constants, fixed)
         params = _params(works)
-        sizes = _sizes(works, (*self.steps.symbols, *self.steps.sizes.late, *self.steps.sizes.meaning))
+        sizes = _sizes(works, self.steps.known())
         if isinstance(works[0], tuple):
             kernel = Kernel("", sizes, params, works[0])
         else:

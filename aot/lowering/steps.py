@@ -171,6 +171,10 @@ class Steps:
     state_bytes: Size = 0
     variables: tuple[Kept, ...] = ()
 
+    def known(self) -> tuple[Var, ...]:
+        """What has a value while a step runs: the model's symbols, those that an inference sets, named sizes."""
+        return (*self.symbols, *self.sizes.late, *self.sizes.meaning)
+
     def blocks(self) -> Iterator[Steps]:
         """These steps, and those of all control flow in them."""
         yield self

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.lowering.order import sort
+from aot.lowering.steps import Step, Steps
+from codegen.define import Definition
+from codegen.loops import Load, Var, dense, prim
+from runtime.errors import InternalError
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
 
@@ -54,3 +61,42 @@ def test_steps_that_nobody_needs_do_not_run() -> None:
         return b.Relu(x)
 
     assert calls(compiled(make, (8, 8))) == 1
+
+
+def test_a_dense_block_whose_channels_are_not_known() -> None:
+    """The second part begins somewhere: whether those who read the first read it too is not known."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        together = x
+        for seed in range(3):
+            normed = b.Relu(b.Multiply(together, weights(b, 8 + 4 * seed, 1, seed=seed)))
+            together = b.Concat(together, conv1d(b, normed, seed), axis=1)
+        return together
+
+    compiled(make, (2, "c=8", "n=5"))
+
+
+@pytest.mark.parametrize("length", ["n=5", 5])
+def test_parts_along_a_run_time_axis(length: int | str) -> None:
+    """The one is computed from the other, both are made in their places."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = conv1d(b, x, 0)
+        return b.Exp(b.Concat(y, conv1d(b, b.Softmax(y, axis=2), 1), axis=2))
+
+    assert calls(compiled(make, (2, 8, length))) == 7
+
+
+def test_steps_that_need_each_other() -> None:
+    a, b = dense("a", 4), dense("b", 4)
+    i = Var("i", 4)
+    steps = [Step((Definition(out, (i,), prim("exp", Load(x, (i,)))),), (x.name,), "Exp") for x, out in ((a, b), (b, a))]
+    with pytest.raises(InternalError, match="order: . and . need each other"):
+        sort(Steps("m", steps=steps))
+
+
+def conv1d(b: Builder, x: OutPort, seed: int) -> OutPort:
+    """To 4 channels, of three terms."""
+    channels = x.type.shape[1]
+    w = weights(b, 4, channels if isinstance(channels, int) else 8 + 4 * seed, 3, seed=seed)
+    return b.Convolution(x, w, strides=(1,), pads_begin=(1,), pads_end=(1,), dilations=(1,))
