@@ -143,6 +143,8 @@ class Definer:
         for rule in wanted:
             found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
         self.steps.rules += found[False]
+        for rule in found[False]:
+            self.steps.sizes.equate(rule.one, rule.other)
         layers = node.origin.layers or (node.name,)  # each on its own: what relies on a rule waits for no other one
         self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in found[True]]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aot.lowering.reach import after, before
 from aot.lowering.steps import Steps
 from codegen.define import Definition
-from codegen.expressions import rewrite, walk
+from codegen.expressions import rewrite, variables, walk
 from codegen.index import normal
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var, as_expr
 from codegen.program import Region
@@ -79,13 +79,20 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
     for index, bound in p.asked:
         at = next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
         n = None if at is None else p.load.buffer.shape[at]
-        if at is None or n is None or normal(bound, {}).key != normal(as_expr(n, DType.I64), {}).key:
+        if at is None or n is None or not _equal(bound, n, steps):
             return None
         first, last = before(index), after(index, n, steps.sizes, steps.symbols)
         if first is None or last is None or first > LIMIT or last > LIMIT:
             return None
         sides[at] = (first, last)
     return sides
+
+
+def _equal(bound: Expr, n: Size, steps: Steps) -> bool:
+    """By the rules, where they are spelled in two ways."""
+    if normal(bound, {}).key == normal(as_expr(n, DType.I64), {}).key:
+        return True
+    return variables(bound) <= set(steps.known()) and steps.sizes.written_out(bound) in steps.sizes.alike(n)
 
 
 def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:

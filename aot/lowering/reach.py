@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import gcd, inf
 
 from aot.lowering.sizes import Sizes
-from codegen.index import Affine, bounds, factors, normal
+from codegen.index import Affine, atom_bounds, bounds, factors, normal
 from codegen.loops import Const, Expr, Prim, Size, Var
 
 
@@ -23,12 +23,22 @@ def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> 
     high = bounds(normal(index, {}))[1]
     if isinstance(extent, int) and high < inf:
         return max(0, int(high) - extent + 1)
-    end = last(index, sizes, symbols)
+    end = last(index, sizes, symbols) or last(_loose(normal(index, {})).expr(), sizes, symbols)
     if end is None:
         return None
-    past = normal(sizes.written_out(end) - (extent if isinstance(extent, int) else sizes.written_out(extent)), {})
-    most = _most(past)
-    return None if most is None else max(0, most + 1)
+    forms = [extent] if isinstance(extent, int) else sizes.alike(extent)
+    found = [_most(_over_quotients(normal(sizes.written_out(end) - form, {}))) for form in forms]
+    return min((max(0, n + 1) for n in found if n is not None), default=None)
+
+
+def _loose(a: Affine) -> Affine:
+    """An upper bound: quotients of axes whose ends are numbers become the greatest that they can be."""
+    total = Affine({}, a.const)
+    for atom, c in _without_rests(a, True).terms.items():
+        low, high = atom_bounds(atom)
+        end = high if c > 0 else low
+        total = total.plus(Affine({atom: c}) if isinstance(atom, Var) or abs(end) == inf else Affine({}, c * int(end)))
+    return total
 
 
 def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
@@ -83,6 +93,30 @@ def _end(atom: Expr, top: bool, sizes: frozenset[Var]) -> Expr | None:
             return None if inner is None else inner // int(n)
         case _:
             return None
+
+
+def _over_quotients(a: Affine) -> Affine:
+    """Quotients over others that are taken away and divide by less: (x + 3) // 4 = ((x + 1) // 2 + 1) // 2."""
+    for k, whole in enumerate([t for t, c in a.terms.items() if c < 0 and _divisor(t) > 1]):
+        name, (x, m) = Var(f"quotient{k}", None, -(1 << 62)), _parts(whole)
+        total = Affine({}, a.const)
+        for t, c in a.terms.items():
+            if t == whole:
+                total = total.plus(Affine({name: c}))
+                continue
+            if (n := _divisor(t)) and n % m == 0:
+                y, _ = _parts(t)
+                ahead = normal(y - x, {})
+                if ahead.is_const and ahead.const % m == 0:
+                    t = (name + ahead.const // m) // (n // m)
+            total = total.plus(normal(t, {}).times(c))
+        a = total
+    return a
+
+
+def _parts(quotient: Expr) -> tuple[Expr, int]:
+    assert isinstance(quotient, Prim)
+    return quotient.args[0], _divisor(quotient)
 
 
 def _most(a: Affine) -> int | None:

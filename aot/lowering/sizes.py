@@ -35,6 +35,7 @@ class Sizes:
         self.meaning: dict[Var, Expr] = {}
         self.late: dict[Var, Var | None] = {}
         self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # what sizes are equal to, and the symbols of the rule
+        self._alike: dict[Expr, list[Expr]] = {}
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
 
@@ -123,6 +124,20 @@ class Sizes:
         if self.is_late(one):
             symbols = self.late_of(one, other)
             self.facts[self._spelled(self.of(one))] = self._spelled(self.of(other)), symbols
+
+    def equate(self, one: Size, other: Size) -> None:
+        """Two sizes are equal, which every inference checks before it begins."""
+        a, b = self.written_out(one), self.written_out(other)
+        if a != b and variables(a) and variables(b):
+            self._alike.setdefault(a, []).append(b)
+            self._alike.setdefault(b, []).append(a)
+
+    def alike(self, size: Size) -> list[Expr]:
+        """Itself, and what it is equal to by the rules, over the model's symbols."""
+        found = [self.written_out(size)]
+        for form in found:
+            found += [other for other in self._alike.get(form, ()) if other not in found]
+        return found
 
     def _facts(self, size: Size) -> dict[Expr, Expr]:
         """Those that are checked before anything of this size is made."""

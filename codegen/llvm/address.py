@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
 
+from codegen.access import coefficient
 from codegen.expressions import loads
 from codegen.index import Affine, bounds, depends_on, exactly, normal, weighted
 from codegen.llvm.convert import MEMORY
@@ -107,6 +108,11 @@ class Addresses:
             return Access(buffer, offset, 0, offset)
         rest = {a: c for a, c in offset.terms.items() if a != self.lane}
         return Access(buffer, Affine(rest, offset.const), step, offset)
+
+    def is_strided(self, a: Access) -> bool:
+        """Does it move with the lane by a size that run time tells?"""
+        assert self.lane is not None
+        return a.step is None and coefficient(a.whole, self.lane) is not None
 
     def in_lane(self, a: Access, lane: int) -> Access:
         """The same access with the lane known."""

@@ -130,7 +130,8 @@ class Blocks(Dots):
             with self._bound((*tile.outside, *tile.inside)):
                 a = self.at.access(load.buffer, load.index)
             step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
-            if a.step is None or abs(a.step) < APART or step.terms or step.const != len(accesses):
+            far = self.at.is_strided(a) if a.step is None else abs(a.step) >= APART
+            if not far or step.terms or step.const != len(accesses):
                 return
             accesses.append(a)
         while len(accesses) >= LEAST:

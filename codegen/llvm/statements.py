@@ -326,7 +326,7 @@ class Statements(Blocks):
             return self.write(target, self.wide(value, self.width), self.width)
         if target.step == 0:
             return self.write(target, self.f.extract(value, self.width - 1), 1)
-        if self.kept is not None and target.step is not None:
+        if self.kept is not None and (target.step is not None or self.at.is_strided(target)):
             return self.keep(target, self.wide(value, self.width))
         parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.width)]
         return self.scatter(parts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import lcm, prod
 
-from codegen.access import Access, known, reads, runs_on, store, varies
+from codegen.access import Access, coefficient, known, reads, runs_on, store, varies
 from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.loops import Expr, Var
@@ -106,17 +106,18 @@ def _across(
     """The axis along which an access runs that is far apart along the lanes: such tiles are transposed in registers."""
     if prod(known(a.extent if a.extent is not None else 1) for a in inner) < LEAST:
         return None
-    far = [x for x in accesses if x.buffer.name not in constants and _far(x.steps.get(inner[-1]))]
+    far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
     for a in order:
-        if any(x.steps.get(a) == 1 for x in far) and not varies((a,)):
+        if any(x.steps.get(a) == 1 for x in far):
             row = _together(a, [other for other in order if other is not a], accesses)
             if prod(known(b.extent if b.extent is not None else 1) for b in row) >= LEAST:
                 return a
     return None
 
 
-def _far(step: int | None) -> bool:
-    return step is not None and abs(step) >= MOST
+def _is_far(x: Access, a: Var) -> bool:
+    step = x.steps.get(a)
+    return coefficient(x.at, a) is not None if step is None else abs(step) >= MOST
 
 
 def lane_count(d: Definition, target: Target) -> int:

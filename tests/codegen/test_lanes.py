@@ -96,6 +96,26 @@ def test_tiles_are_transposed(
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("store", [False, True])
+def test_tiles_are_transposed_however_far_rows_lie_apart(store: bool, target: str) -> None:
+    """As above, where run time tells how far."""
+    n = Var("n")
+    u, v = Var("u", n), Var("v", 24)
+    far, flat = dense("x", 24, n), dense("y", n, 24)
+    x, y = (flat, far) if store else (far, flat)
+    d = Definition(y, (u, v), x[u, v], (v, u)) if store else Definition(y, (u, v), x[v, u])
+    tile = (Tile("u", 8, Tail.CUT), Tile("v", 8, Tail.CUT))
+    schedule = Schedule(order=("u", "v"), tile=tile, lanes=("v", 8))
+    kernel = apply("g", d, schedule, (x, y), (n,))
+    run = compiled(kernel, Target.parse(target))
+    for rows in (1, 8, 15, 40):
+        data = np.random.default_rng(rows).normal(size=(rows, 24) if store else (24, rows)).astype(np.float32)
+        out = aligned(np.zeros(data.shape[::-1], np.float32))
+        run(aligned(data), out, rows)
+        assert out.tolist() == data.T.tolist()
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [DType.I32, DType.I64, DType.U8])
 def test_addresses_that_are_data(dtype: DType, target: str) -> None:
     """Sums, quotients, choices and products of numbers from memory, behind a guard in some lanes."""

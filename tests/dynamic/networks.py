@@ -12,6 +12,8 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, Dim
 from aot.opset.infrastructure import Parameter, Result
+from aot.opset.resampling import NearestResize
+from aot.opset.resize_weights import Coordinates, Rounding
 from aot.options import CompileOptions
 from codegen.loops import Var
 from runtime.abi import DType
@@ -58,6 +60,20 @@ def conv_net() -> Graph:
     x = build.Convolution(x, weights(build, 24, 16, 1, 1), strides=(1, 1), **plain)
     result(graph, build.Sigmoid(x))
     result(graph, build.ReduceMean(x, build.const([2, 3], DType.I64)))
+    return graph
+
+
+def pyramid() -> Graph:
+    """x[n, 3, h, w] halved twice, then doubled and put beside what it was halved from, and halved again."""
+    graph = Graph("pyramid")
+    build = Builder(graph)
+    x = parameter(graph, "x", N, 3, H, W)
+    around = {"pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    fine = build.Relu(build.Convolution(x, weights(build, 16, 3, 3, 3), strides=(2, 2), **around))
+    coarse = build.Relu(build.Convolution(fine, weights(build, 16, 16, 3, 3, seed=1), strides=(2, 2), **around))
+    double = build(NearestResize((2, 3), Coordinates.ASYMMETRIC, (2, 1, 2, 1), Rounding.FLOOR), coarse)
+    both = build.Concat(double, fine, axis=1)
+    result(graph, build.Convolution(both, weights(build, 8, 32, 3, 3, seed=2), strides=(2, 2), **around))
     return graph
 
 

@@ -13,7 +13,8 @@ from aot.options import CompileOptions, dims_of, shapes_of
 from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import ShapeError, UsageError
-from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, result, weights
+from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, pyramid, result, weights
+from tests.lowering.check import asks
 
 
 def noise(*shape: int) -> Array:
@@ -30,6 +31,17 @@ def test_conv_net_runs_at_any_size() -> None:
     model, oracle = compiled(conv_net()), conv_net()
     for shape in ((1, 3, 8, 8), (2, 3, 17, 30), (1, 3, 31, 5), (3, 3, 6, 64)):
         check(model, oracle, [noise(*shape)])
+
+
+def test_a_pyramid_reads_padding_in_halos() -> None:
+    """What was halved and doubled lies beside what it came from: their sizes are equal by a rule."""
+    made = stages(pyramid(), CompileOptions(level=None))
+    assert not asks(made)
+    model, oracle = in_memory(made.built, threads=1), pyramid()
+    for shape in ((1, 3, 8, 8), (2, 3, 4, 12)):
+        check(model, oracle, [noise(*shape)])
+    with pytest.raises(ShapeError, match="Concat"):
+        model(noise(1, 3, 5, 8))
 
 
 def test_equal_bits_for_any_number_of_threads() -> None:

@@ -11,6 +11,9 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
+from codegen.expressions import walk
+from codegen.loops import Prim
+from codegen.traverse import expressions
 from runtime.abi import DType
 from tests.cases import LOOSE, Tolerance
 from tests.passes.check import graph_of, values
@@ -36,6 +39,12 @@ def compiled(
 def calls(made: Compilation) -> int:
     """How many kernels run."""
     return len(made.program.calls)
+
+
+def asks(made: Compilation) -> bool:
+    """Does anything still ask whether a read is inside?"""
+    works = [w for s in made.steps.steps for w in s.works]
+    return any(isinstance(e, Prim) and e.fn == "within" for w in works for e in walk(*expressions(w)))
 
 
 def ints(build: Builder, *numbers: int) -> OutPort:

@@ -8,22 +8,15 @@ from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.pooling import Rounding
-from codegen.expressions import walk
-from codegen.loops import Buffer, Prim
+from codegen.loops import Buffer
 from codegen.program import Region
-from codegen.traverse import expressions, members
-from tests.lowering.check import calls, compiled, conv, ints, weights
+from codegen.traverse import members
+from tests.lowering.check import asks, calls, compiled, conv, ints, weights
 
 
 def buffers(made: Compilation) -> list[Buffer]:
     """Of the intermediate values."""
     return [v.buffer for v in made.steps.values.values() if v.region is Region.ARENA]
-
-
-def asks(made: Compilation) -> bool:
-    """Does anything still ask whether a read is inside?"""
-    works = [w for s in made.steps.steps for w in s.works]
-    return any(isinstance(e, Prim) and e.fn == "within" for w in works for e in walk(*expressions(w)))
 
 
 def test_channels_lie_innermost_between_convolutions() -> None:
