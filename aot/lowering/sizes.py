@@ -21,6 +21,7 @@ from runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
+LEFT = 8  # rows, for estimates: what strides leave of an input at least, so long that they make sense
 MANY = 1 << 24  # elements, more than which need not be taken for sure
 MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 at first, and 64^6 is too much
 
@@ -68,7 +69,8 @@ class Sizes:
             least = int(low) if low > -inf else -(1 << 63)
             # a size made of input sizes alone is one: not negative, whatever its range says
             least = least if self.is_late(meaning) else max(least, 0)
-            made = Var(f"s{len(self.meaning)}", extent, least, max(known(meaning), 1))
+            typical = max(known(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
+            made = Var(f"s{len(self.meaning)}", extent, least, typical)
             self._names[meaning] = made
             self.meaning[made] = meaning
         return self._names[meaning]

@@ -40,7 +40,7 @@ def test_a_pyramid_reads_padding_in_halos() -> None:
     model, oracle = in_memory(made.built, threads=1), pyramid()
     for shape in ((1, 3, 8, 8), (2, 3, 4, 12)):
         check(model, oracle, [noise(*shape)])
-    with pytest.raises(ShapeError, match="Concat"):
+    with pytest.raises(UsageError, match="Concat"):
         model(noise(1, 3, 5, 8))
 
 
