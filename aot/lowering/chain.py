@@ -16,7 +16,7 @@ from aot.lowering.group import streams
 from aot.lowering.order import sort
 from aot.lowering.steps import Step, Steps
 from aot.opset.blocks import ravel
-from codegen.access import buffer_bytes, varies
+from codegen.access import buffer_bytes
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import normal
@@ -47,7 +47,7 @@ def chain(steps: Steps, target: Target) -> None:
 def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, Step] | None:
     """What alone makes the large value that a group of rows reads, the group, and what alone reads its result."""
     rows = step.works[0] if len(step.works) == 1 else None
-    if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1 or varies(rows.axes):
+    if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1:
         return None
     after = step.writes()[0]
     readers = _readers(after, steps)
@@ -55,7 +55,7 @@ def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, S
         makers = [s for s in steps.steps if any(b.name == before.name for b in s.writes())]
         alone = len(makers) == len(readers) == 1 and _readers(before, steps) == [step]
         arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
-        static = all(isinstance(n, int) for n in before.shape)
+        static = all(isinstance(n, int) for n in before.shape[1:])  # but for a batch
         if alone and arena and static and buffer_bytes(before) > max(target.l2, _around(makers[0], readers[0])):
             return makers[0], step, readers[0]
     return None

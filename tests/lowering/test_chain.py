@@ -52,6 +52,11 @@ def test_attention_is_one_kernel(make: Make) -> None:
     assert "group chain" in made.groups
 
 
+def test_a_batch_that_run_time_knows() -> None:
+    made = compiled(attention, *[("n=3", *HEADS[1:])] * 3, target=V3)
+    assert "group chain" in made.groups
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("rows", [(190, 211), (197, 197)])
 def test_other_keys_than_queries_and_a_mask(batch: int, rows: tuple[int, int]) -> None:
