@@ -1,6 +1,8 @@
-"""Sums of products of bytes, four terms at a time, as processors add them to numbers of 32 bits.
+"""Sums of products of small integers, several terms at a time, as processors add them to numbers of 32 bits.
 
     add[k](i32(x[i, k]) * i32(w[k, j]))   ->   acc[i, j] += dot(x[i, k], w[k, j], 4)     for every fourth k
+
+Four terms are bytes, u8 of the data and i8 of the weights; two are i16. A word is what fills 32 bits: so many of them.
 """
 
 from __future__ import annotations
@@ -11,26 +13,31 @@ from codegen.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.schedule import Pack
 from runtime.abi import DType
 
-FOUR = 4
 LONGEST = 16  # lanes of the instruction
+FACTORS = ((DType.U8, DType.I8), (DType.I16, DType.I16))
 
 
-def byte_factors(reduction: Reduce) -> tuple[Load, Load] | None:
-    """What a sum of i32(u8) * i32(i8) multiplies."""
+def word(dtype: DType) -> int:
+    """Elements that fill 32 bits."""
+    return 4 // dtype.stored_bytes
+
+
+def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
+    """The data and the weights that a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), multiplies."""
     body = reduction.body
     if reduction.fn != "add" or reduction.dtype is not DType.I32 or not isinstance(body, Prim) or body.fn != "mul":
         return None
-    x, w = map(_byte, body.args)
+    x, w = map(_small, body.args)
     if x is None or w is None:
         return None
     if x.dtype is DType.I8:
         x, w = w, x
-    return (x, w) if (x.dtype, w.dtype) == (DType.U8, DType.I8) else None
+    return (x, w) if (x.dtype, w.dtype) in FACTORS else None
 
 
-def takes_fours(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
+def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
     """Do the terms along some axes, the outermost first, lie side by side: the data's now, the weights' packed so?"""
-    factors = byte_factors(d.reduction) if d.reduction is not None else None
+    factors = small_factors(d.reduction) if d.reduction is not None else None
     if factors is None or not parts or factors[1].buffer.name != plan.operand:
         return False
     x, w = factors
@@ -44,14 +51,14 @@ def takes_fours(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
 
 def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
     """Is `lane` the axis along which the weights are packed?"""
-    factors = byte_factors(d.reduction) if d.reduction is not None else None
+    factors = small_factors(d.reduction) if d.reduction is not None else None
     at = factors[1].index[plan.axis] if factors is not None else None
     return isinstance(at, Var) and at.name == lane
 
 
-def _byte(e: Expr) -> Load | None:
+def _small(e: Expr) -> Load | None:
     inner = e.args[0] if isinstance(e, Prim) and e.fn == "cast" else None
-    return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8) else None
+    return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None
 
 
 def dot(x: Load, w: Load, n: int) -> Expr:

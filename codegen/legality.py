@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen.access import all_axes
 from codegen.define import Definition, Group
-from codegen.dots import FOUR, LONGEST, packs_lanes, takes_fours
+from codegen.dots import LONGEST, packs_lanes, small_factors, takes_words, word
 from codegen.expressions import loads, walk
 from codegen.loops import Buffer, Reduce, Var
 from codegen.schedule import Pack, Schedule, ScheduleError, Tail
@@ -99,8 +99,8 @@ def _pack(name: str, p: Pack, operands: dict[str, Buffer]) -> None:
     if sorted(p.order) != list(range(rank)) or p.axis not in p.order:
         raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions with {p.axis}, got {p.order}")
     inside = rank - p.place - 1
-    if not 0 <= p.fours <= inside:
-        raise ScheduleError(f"{name}: pack of {p.operand!r} has {inside} dimensions in its blocks, got {p.fours}")
+    if not 0 <= p.words <= inside:
+        raise ScheduleError(f"{name}: pack of {p.operand!r} has {inside} dimensions in its blocks, got {p.words}")
 
 
 def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> None:
@@ -119,7 +119,8 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         if n not in sums or s.size(n).size != 1:
             raise ScheduleError(f"{name}: skip names reduction axes without a tile, got {n!r}")
     if s.dots is not None and not _dots(definition, s):
-        raise ScheduleError(f"{name}: dots are sums of u8 that lie side by side and i8 packed in fours, got {s.dots!r}")
+        rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16"
+        raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
     if reduction is not None:
         _sums_in_blocks(definition, reduction, s)
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
@@ -129,16 +130,18 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
 
 
 def _dots(d: Definition, s: Schedule) -> bool:
-    """Are four terms never cut, no panel either, and no vector longer than the instruction's?"""
+    """Are words never cut, no panel either, and no vector longer than the instruction's?"""
     assert s.dots is not None
     names = dict(s.fuse).get(s.dots, (s.dots,))
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
-    plan = next((p for p in s.pack if p.fours == len(parts)), None)
-    if s.lanes is None or s.lanes[1] > LONGEST or plan is None or not takes_fours(d, parts, plan):
+    plan = next((p for p in s.pack if p.words == len(parts)), None)
+    factors = small_factors(d.reduction) if d.reduction is not None else None
+    if s.lanes is None or s.lanes[1] > LONGEST or plan is None or factors is None or not takes_words(d, parts, plan):
         return False
+    size = word(factors[1].dtype)
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
-    whole = terms.size % FOUR == 0 and dict(s.blocks).get(s.dots, 0) % FOUR == 0 and panels
+    whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0 and panels
     return whole and Tail.BALANCE not in (terms.tail, columns.tail) and packs_lanes(d, plan, s.lanes[0])
 
 

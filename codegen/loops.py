@@ -211,7 +211,7 @@ Operand = Arith | float | int
 #   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
-#   dot(a, b, n)                                n <= 4 products, summed as i32: of u8 and i8 at two loads and after them
+#   dot(a, b, n)                                n products of a word, summed as i32: of u8 and i8, or of i16
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "

@@ -1,7 +1,7 @@
 """Packing of an operand: the same definition over a blocked layout.
 
     b[k, j]  ->  b[j // 16, k, j % 16]                weights at compile time (`pack_array`)
-    b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summed by fours
+    b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summed four at a time
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from codegen.access import volume
 from codegen.define import Definition
+from codegen.dots import word
 from codegen.expressions import loads, rewrite
-from codegen.loops import Buffer, Const, Expr, Load, Size, as_expr, dense
+from codegen.loops import Buffer, Expr, Load, Size, as_expr, dense
 from codegen.schedule import Pack, ScheduleError
 from runtime.abi import DType
 
@@ -30,19 +31,20 @@ def pack(definition: Definition, plan: Pack) -> Definition:
 
 
 def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
-    """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block and four padded."""
+    """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block and word padded."""
     n = buffer.shape[plan.axis]
     if not isinstance(n, int):
         raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
     blocks = -(-n // plan.width)
     shape = [blocks if i == plan.axis else buffer.shape[i] for i in plan.order]
-    sizes = (*_in_fours(shape, plan), plan.width, 4) if plan.fours else (*shape, plan.width)
+    size = word(buffer.dtype)
+    sizes = (*_in_words(shape, plan, size), plan.width, size) if plan.words else (*shape, plan.width)
     return dense(buffer.name, *sizes, space=buffer.space, dtype=buffer.dtype)
 
 
-def _in_fours(shape: list[Size], plan: Pack) -> tuple[Size, ...]:
-    head, tail = shape[: -plan.fours], volume(shape[-plan.fours :])
-    return *head, (tail + 3) // 4
+def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
+    head, tail = shape[: -plan.words], volume(shape[-plan.words :])
+    return *head, (tail + size - 1) // size
 
 
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
@@ -58,23 +60,24 @@ def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     to[:whole] = np.moveaxis(blocks, -2, 0)
     if rest:
         to[whole, ..., :rest] = moved[..., whole * plan.width :]
-    return _by_fours(packed, plan) if plan.fours else packed
+    return _by_words(packed, plan) if plan.words else packed
 
 
-def _by_fours(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
-    head, tail = packed.shape[: -plan.fours - 1], prod(packed.shape[-plan.fours - 1 : -1])
-    terms = np.zeros((*head, -(-tail // 4) * 4, plan.width), packed.dtype)
+def _by_words(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
+    head, tail = packed.shape[: -plan.words - 1], prod(packed.shape[-plan.words - 1 : -1])
+    size = 4 // packed.itemsize
+    terms = np.zeros((*head, -(-tail // size) * size, plan.width), packed.dtype)
     terms[..., :tail, :] = packed.reshape(*head, tail, plan.width)
-    return np.ascontiguousarray(terms.reshape(*head, -1, 4, plan.width).swapaxes(-1, -2))
+    return np.ascontiguousarray(terms.reshape(*head, -1, size, plan.width).swapaxes(-1, -2))
 
 
 def _blocked(load: Load, plan: Pack) -> Expr:
     lane = load.index[plan.axis]
     index = [lane // plan.width if i == plan.axis else load.index[i] for i in plan.order]
-    if not plan.fours:
+    if not plan.words:
         return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))
-    term: Expr = Const(0)
-    for i in plan.order[-plan.fours :]:
+    term, size = as_expr(0, DType.I64), word(load.buffer.dtype)
+    for i in plan.order[-plan.words :]:
         term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
-    place = *index[: -plan.fours], term // 4, lane % plan.width, term % 4
+    place = *index[: -plan.words], term // size, lane % plan.width, term % size
     return Load(pack_buffer(load.buffer, plan), place)

@@ -150,5 +150,5 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
 
 
 def _pack(p: Pack) -> str:
-    fours = f" by 4 of {p.fours}" if p.fours else ""
-    return f"{p.operand}.{p.axis}:{p.width}({','.join(map(str, p.order))}){fours}"
+    words = f" words of {p.words}" if p.words else ""
+    return f"{p.operand}.{p.axis}:{p.width}({','.join(map(str, p.order))}){words}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from codegen.access import volume
 from codegen.border import borders, passed_over
 from codegen.define import Definition, identity
-from codegen.dots import FOUR, byte_factors, dot
+from codegen.dots import dot, small_factors, word
 from codegen.expressions import loads, rewrite, variables
 from codegen.loops import (
     Alloc, Const, Expr, For, If, Load, LoopKind, Prefetch, Reduce, Size, Stmt, Store, Var, as_expr, prim, select,
@@ -55,7 +55,7 @@ def in_tiles(
 
     def update(inner: Spans) -> Stmts:
         stmts: Stmts = ()
-        for body, some in _by_fours(reduction, schedule, inner):
+        for body, some in _by_words(reduction, schedule, inner):
             stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
         if schedule.early:
@@ -104,17 +104,18 @@ def _unrolled(stmts: Stmts, reduction: Reduce, inner: Spans) -> Stmts:
     return stmts
 
 
-def _by_fours(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
-    """What is added for a tile of the sum, and over which part of it; with dots, for each four terms."""
-    factors = byte_factors(reduction)
+def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
+    """What is added for a tile of the sum, and over which part of it; with dots, for each word of terms."""
+    factors = small_factors(reduction)
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
     if axis is None or factors is None:
         return [(reduction.body, inner)]
     start, extent = inner[axis].start, inner[axis].extent
     if not isinstance(extent, int):
         raise ScheduleError(f"{axis.name}: dots need a tile of a static size, got {extent}")
-    starts = range(0, extent, FOUR)
-    return [(dot(*factors, min(FOUR, extent - n)), {**inner, axis: Span(start + n, 1)}) for n in starts]
+    size = word(factors[1].dtype)
+    starts = range(0, extent, size)
+    return [(dot(*factors, min(size, extent - n)), {**inner, axis: Span(start + n, 1)}) for n in starts]
 
 
 def _ahead(

@@ -34,14 +34,14 @@ class Pack:
     """Dimension `axis` of buffer `operand` is blocked by `width`: [all dimensions as in `order`, width].
 
     What loops around the blocks' loop comes before `axis` in `order`, so that blocks lie in the order of their use.
-    With `fours`, the last so many dimensions are one, four elements of which lie side by side: [.., n / 4, width, 4].
+    With `words`, the last so many dimensions are one, of which words lie side by side: [.., n / 4, width, 4] of bytes.
     """
 
     operand: str
     order: tuple[int, ...]
     axis: int
     width: int
-    fours: int = 0
+    words: int = 0
 
     @property
     def place(self) -> int:
@@ -63,7 +63,7 @@ class Schedule:
     partials: int = 1  # vectors of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next one is fetched
-    dots: str | None = None  # reduction axis whose terms, products of bytes, are taken four at a time
+    dots: str | None = None  # reduction axis whose terms, products of small integers, are taken a word at a time
     early: bool = False  # while a tile is summed, what its end reads and writes is fetched
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp

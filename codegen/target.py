@@ -84,9 +84,11 @@ class Target:
         return "f16c" in self.features or self.machine == "aarch64"
 
     @property
-    def dots(self) -> bool:
-        """Does one instruction add four products of bytes to each lane of 32 bits?"""
-        return "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features)
+    def dots(self) -> int:
+        """Products that are summed at a time in each lane of 32 bits: 4 of bytes, 2 of i16, or 0."""
+        if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
+            return 4
+        return 2 if self.machine == "x86_64" else 0
 
     @property
     def masks(self) -> bool:

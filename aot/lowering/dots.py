@@ -1,9 +1,10 @@
-"""Products of quantised values become sums of integers, where the machine adds four products of bytes at a time.
+"""Products of quantised values become sums of integers, where the machine adds several such products at a time.
 
     x = (i32(q: u8) - z) s                  add[k](x[i, k] w[k, j])
     w[k, j] = v[k, j] t[j]      ->          s t[j] f32(add[k](i32(q[i, k]) i32(v[k, j])) - z add[k](v[k, j]))
 
-What is made of bytes lies in memory as bytes, and all its readers compute what it is. The integers are exact.
+What is made of bytes lies in memory as bytes, or as i16 where those are what is multiplied, and all its readers compute
+what it is. The integers are exact.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ MOST = (1 << 31) // (255 * 128)  # terms that cannot overflow
 def use_dots(steps: Steps, target: Target) -> None:
     """Products with constant weights, whose data a step makes of bytes, or that are bytes by now."""
     if target.dots:
-        _Dots(steps).run()
+        _Dots(steps, target.dots).run()
 
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """As bytes, what these are multiplied by (None: nothing), and their sums."""
+    """As small integers, what these are multiplied by (None: nothing), and their sums."""
 
-    bytes: Buffer
+    whole: Buffer
     scale: Buffer | None
     sums: Buffer
 
@@ -55,8 +56,10 @@ class _Product:
 
 
 class _Dots:
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
+    def __init__(self, steps: Steps, together: int) -> None:
+        self.steps, self.together = steps, together
+        self.dtype = DType.U8 if together == 4 else DType.I16
+        self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
         self.constants = steps.constants()
         self.makers: dict[str, list[Step]] = {}
         for step in steps.steps:
@@ -70,11 +73,11 @@ class _Dots:
             if product is None or step.definition is None:
                 continue
             weights = self._weights(product.w, step.definition)
-            if weights is not None and product.x.dtype not in BYTES:
+            if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
                 self._make_bytes(product.x.buffer.name)
                 product = self._product(step.definition)
-            found = quantised(product.data) if product is not None else None
-            if product is None or weights is None or found is None or found.byte.dtype is not DType.U8:
+            found = quantised(product.data, self.kept) if product is not None else None
+            if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
                 continue
             if _fits(found, step.definition) and (found.zero == NONE or _sums_all(product.w, step.definition)):
                 step.works = (_summed(step.definition, found, product.w, weights),)
@@ -101,13 +104,15 @@ class _Dots:
         """A value that one step makes of bytes is kept as bytes."""
         made = self.makers.get(name, [])
         d = made[0].definition if len(made) == 1 else None
-        found = quantised(d.value) if d is not None else None
+        found = quantised(d.value, self.kept) if d is not None else None
         if d is None or found is None:
             return
         found = found.unsigned
-        kept = replace(d.out, name=f"{name}.bytes", dtype=DType.U8)
-        self.steps.values[kept.name] = Value(kept, Region.ARENA)
-        made[0].works = (replace(d, out=kept, value=found.byte),)
+        kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
+        byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
+        self.steps.values[kept.name] = Value(kept, Region.ARENA, holds_bytes=True)
+        self.kept.add(kept.name)
+        made[0].works = (replace(d, out=kept, value=byte),)
         self.makers[kept.name] = made
         self._read_bytes(name, kept, found)
         del self.steps.values[name]
@@ -122,7 +127,7 @@ class _Dots:
             byte: Expr = Load(kept, tuple(rewrite(i, change) for i in x.index))
             if found.fill is None:
                 return _guarded(guards, found.of(byte))
-            return found.of(_guarded(guards, byte, found.fill))
+            return found.of(_guarded(guards, byte, replace(found.fill, dtype=self.dtype)))
 
         for step in self.steps.steps:
             if any(x.buffer.name == name for x in step.reads()):
@@ -146,7 +151,8 @@ class _Dots:
         whole, factors = found
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        return _Weights(self.steps.constant(f"{w.name}.bytes", whole.astype(np.int8)), scale, total)
+        small = whole.astype(np.int8 if self.together == 4 else np.int16)
+        return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total)
 
 
 Guards = tuple[tuple[Expr, Expr], ...]
@@ -196,7 +202,7 @@ def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights) -> Definiti
     r = d.reduction
     assert r is not None
     outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
-    body = cast(x.byte, DType.I32) * cast(Load(weights.bytes, w.index), DType.I32)
+    body = cast(x.byte, DType.I32) * cast(Load(weights.whole, w.index), DType.I32)
     total: Expr = Reduce("add", r.axes, body)
     if x.zero != NONE:
         total = total - x.zero * Load(weights.sums, outer)

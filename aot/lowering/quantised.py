@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from codegen.expressions import clamp_of, variables
@@ -32,8 +33,8 @@ class Quantised:
 
     @property
     def unsigned(self) -> Quantised:
-        """The same number of a u8."""
-        if self.byte.dtype is DType.U8:
+        """The same number of what a u8 can be."""
+        if self.byte.dtype is not DType.I8:
             return self
         byte = cast(cast(self.byte, DType.I32) + 128, DType.U8)
         return replace(self, byte=byte, zero=_sum(self.zero, Const(128, DType.I32)))
@@ -41,28 +42,28 @@ class Quantised:
     @property
     def fill(self) -> Const | None:
         """The byte that is the number 0."""
-        known = isinstance(self.zero, Const) and 0 <= self.zero.value <= 255 and self.byte.dtype is DType.U8
-        return Const(int(self.zero.value), DType.U8) if known and isinstance(self.zero, Const) else None
+        known = isinstance(self.zero, Const) and 0 <= self.zero.value <= 255 and self.byte.dtype is not DType.I8
+        return Const(int(self.zero.value), self.byte.dtype) if known and isinstance(self.zero, Const) else None
 
 
-def quantised(e: Expr) -> Quantised | None:
-    """What an expression is, if it is made of one byte."""
-    if e.dtype in BYTES:
+def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
+    """What an expression is, if it is made of one byte. `kept`: i16 values that hold such as a u8 can."""
+    if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, kept)):
         return Quantised(e, NONE, None, e.dtype)
     match e:
         case Prim("cast", (inner,), dtype) if dtype in (DType.F32, DType.I32):
-            found = quantised(inner)
+            found = quantised(inner, kept)
             exact = found is not None and found.scale is None and (dtype is DType.F32 or not found.dtype.is_float)
             return replace(found, dtype=dtype) if found is not None and exact else None
         case Prim("min", (Prim("max", (Prim("round_even"), Const())), Const()), DType.F32):
             byte = cast(e, DType.U8)
             return Quantised(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
         case Prim("add", (inner, Const(value))):
-            return _moved(quantised(inner), _whole_number(Const(-value, e.dtype)))
+            return _moved(quantised(inner, kept), _whole_number(Const(-value, e.dtype)))
         case Prim("sub", (inner, other)):
-            return _moved(quantised(inner), _whole_number(other))
+            return _moved(quantised(inner, kept), _whole_number(other))
         case Prim("mul", (inner, factor), DType.F32) if not variables(factor):
-            found = quantised(inner)
+            found = quantised(inner, kept)
             if found is None or found.dtype is not DType.F32:
                 return None
             return replace(found, scale=factor if found.scale is None else found.scale * factor)
@@ -70,8 +71,15 @@ def quantised(e: Expr) -> Quantised | None:
             return None
 
 
+def _reads(e: Expr, kept: Container[str]) -> bool:
+    """Is it one of them, with bounds around it or not?"""
+    while isinstance(e, Prim) and e.fn == "within":
+        e = e.args[2]
+    return isinstance(e, Load) and e.buffer.name in kept
+
+
 def _moved(x: Quantised | None, by: Expr | None) -> Quantised | None:
-    if x is None or by is None or x.scale is not None or x.dtype in BYTES:
+    if x is None or by is None or x.scale is not None or x.dtype in (*BYTES, DType.I16):
         return None
     return replace(x, zero=_sum(x.zero, by))
 

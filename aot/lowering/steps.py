@@ -48,6 +48,7 @@ class Value:
     half: Half | None = None
     arrange: Callable[[Array], Array] | None = None
     at: Size = 0  # byte of the state
+    holds_bytes: bool = False  # all elements are such as a u8 can be
 
     @property
     def name(self) -> str:

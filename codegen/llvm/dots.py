@@ -1,57 +1,64 @@
-"""Sums of products of bytes: the processor's instruction for four of them in each lane of 32 bits."""
+"""Sums of products of bytes or i16: the processor's instructions for a word of them in each lane of 32 bits."""
 
 from __future__ import annotations
 
-from codegen.dots import FOUR
+from codegen.dots import word
 from codegen.llvm.address import Access
+from codegen.llvm.convert import MEMORY
 from codegen.llvm.text import Function, Value, integer, lanes_of, vector
 from codegen.llvm.values import Values
 from codegen.loops import Load
 from runtime.errors import InternalError
 
-SHORTEST = 4  # lanes of the instruction
+SHORTEST = 4  # lanes of the instructions
+PAIRS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}  # by lanes
 
 
 class Dots(Values):
     """Adds dot products to what has been summed."""
 
     def dot(self, x: Load, w: Load, n: int, total: Value) -> Value:
-        """`total` + `n` products, in every lane: `x` is the same in all, `w` has four bytes in each."""
+        """`total` + `n` products, in every lane: `x` is the same in all, `w` has a word in each."""
         one, each = self.at.access(x.buffer, x.index), self.at.access(w.buffer, w.index)
-        if self.width > 1 and (one.step != 0 or each.step != FOUR or self.mixed):
+        size = word(w.dtype)
+        if self.width > 1 and (one.step != 0 or each.step != size or self.mixed):
             steps = f"{x.buffer.name} by {one.step}, {w.buffer.name} by {each.step}"
-            raise InternalError(f"dot: bytes move by 0 and by 4 from lane to lane, got {steps}")
+            raise InternalError(f"dot: factors move by 0 and by {size} from lane to lane, got {steps}")
         key = ("dot", one.offset.key, n, self.width)
         data = self.known(x.buffer, key)
         if data is None:
-            data = self.wide(self._bytes(one, n), self.width)
+            data = self.wide(self._word(one, n), self.width)
             self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = data
-        key = ("dot", each.offset.key, FOUR, self.width)
+        key = ("dot", each.offset.key, size, self.width)
         weights = self.known(w.buffer, key)
         if weights is None:
             weights = self.f.load(vector("i32", self.width), self.at.pointer(each), self.at.align(each))
             self.loaded.setdefault(w.buffer.name, {})[key, self.at.guard] = weights
-        return _added(self.f, total, data, weights)
+        return _added(self.f, total, data, weights, size)
 
-    def _bytes(self, a: Access, n: int) -> Value:
+    def _word(self, a: Access, n: int) -> Value:
         """`n` of them and zeros, as a number: nothing behind them is read."""
-        pointer = self.at.pointer(a)
-        if n == FOUR:
-            return self.f.load("i32", pointer, 1)
-        found = integer(0, "i32")
+        pointer, size = self.at.pointer(a), a.buffer.dtype.stored_bytes
+        if n == word(a.buffer.dtype):
+            return self.f.load("i32", pointer, size)
+        found, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
         for k in range(n):
-            byte = self.f.cast("zext", self.f.load("i8", self.f.gep("i8", pointer, integer(k)), 1), "i32")
-            found = self.f.binary("or", found, self.f.binary("shl", byte, integer(8 * k, "i32")))
+            one = self.f.load(element, self.f.gep(element, pointer, integer(k)), size)
+            whole = self.f.cast("zext", one, "i32")
+            found = self.f.binary("or", found, self.f.binary("shl", whole, integer(8 * size * k, "i32")))
         return found
 
 
-def _added(f: Function, total: Value, data: Value, weights: Value) -> Value:
+def _added(f: Function, total: Value, data: Value, weights: Value, size: int) -> Value:
     lanes = lanes_of(total.type)
     if lanes < SHORTEST:
-        return f.part(_added(f, *(_widened(f, v) for v in (total, data, weights))), 0, lanes)
-    type_ = vector("i8", FOUR * lanes)
-    pairs = (f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights))
-    return f.call(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", total.type, total, *pairs)
+        total, data, weights = (_widened(f, v) for v in (total, data, weights))
+        return f.part(_added(f, total, data, weights, size), 0, lanes)
+    type_ = vector(f"i{32 // size}", size * lanes)
+    factors = (f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights))
+    if size == 2:
+        return f.binary("add", total, f.call(f"llvm.x86.{PAIRS[lanes]}", total.type, *factors))
+    return f.call(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", total.type, total, *factors)
 
 
 def _widened(f: Function, v: Value) -> Value:

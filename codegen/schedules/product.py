@@ -16,7 +16,7 @@ from math import prod
 from codegen.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.border import Border, borders
 from codegen.define import Definition
-from codegen.dots import takes_fours
+from codegen.dots import takes_words
 from codegen.expressions import variables
 from codegen.loops import Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
@@ -30,7 +30,7 @@ HIGHEST = 14  # rows of a register tile: more would only spend loads
 SINGLE = 2 * HIGHEST  # rows below which a panel is used about as long as memory takes to bring the next one
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
-FOURS = 16  # terms of a sum of bytes that are written out
+TERMS = {4: 16, 2: 2}  # of a sum of small integers that are written out; of i16 a word: their sums would be reordered
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
 BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
 SKIPPED = 0.08  # of the terms of a sum: from there on it pays to ask, for each tile, which lie in a halo
@@ -80,13 +80,13 @@ def _matrix(
         tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height))
     plans = _packs(d, form, constants, width * vectors)
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
-    dots = target.dots and len(plans) == 1 and takes_fours(d, inner, plans[0])
+    dots = target.dots > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
     if dots:
-        plans = (replace(plans[0], fours=len(inner)),)
+        plans = (replace(plans[0], words=len(inner)),)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     early = _early(form, target)
     if dots:
-        tiles.append(Tile(sums[-1], FOURS, Tail.CUT))
+        tiles.append(Tile(sums[-1], TERMS[target.dots], Tail.CUT))
     elif early:
         tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
     blocked = outside and not loops and not shared

@@ -8,7 +8,7 @@ from math import prod
 
 from codegen.access import Access, known, reads, store, varies
 from codegen.define import Definition
-from codegen.dots import byte_factors
+from codegen.dots import small_factors
 from codegen.loops import Var
 from codegen.schedule import Tail, Tile
 from codegen.schedules.pointwise import MOST, fresh, packable
@@ -75,10 +75,10 @@ def _close(x: Access, a: Var) -> bool:
 def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
     """Reduction axes with the largest steps outermost, so that the innermost runs along memory.
 
-    Of a product of bytes only those of its data count, four of which are read at a time.
+    Of a product of small integers only those of its data count, a word of which is read at a time.
     """
     assert d.reduction is not None
-    factors = byte_factors(d.reduction)
+    factors = small_factors(d.reduction)
     if factors is not None:
         body = tuple(x for x in body if x.load == factors[0])
     steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}

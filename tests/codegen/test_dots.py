@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from codegen.define import Definition
+from codegen.dots import word
 from codegen.llvm.emit import emit
 from codegen.llvm.optimize import assembly
 from codegen.loops import Buffer, Expr, Load, Reduce, Size, Var, cast, dense
@@ -26,6 +27,7 @@ from tests.codegen.running import aligned, compiled, runs_dots
 from tests.codegen.test_assembly import loops
 
 NATIVE = Target.parse("native")
+MACHINE = NATIVE.machine
 V4 = Target.parse("x86-64-v4")
 SERVER = replace(V4, cpu="icelake-server", features=(*V4.features, "avx512vnni"))
 V3 = Target.parse("x86-64-v3")
@@ -39,10 +41,30 @@ PLAN = Schedule(
 )
 
 
-def product(rows: Size, terms: Size, columns: int, *, start: bool = False) -> tuple[Definition, tuple[Buffer, ...]]:
+class Kind(NamedTuple):
+    """Types of data and weights, and where such products are computed."""
+
+    x: DType
+    w: DType
+    target: Target
+
+
+BYTES = Kind(DType.U8, DType.I8, NATIVE)
+PAIRS = [Kind(DType.I16, DType.I16, t) for t in (Target.parse("x86-64-v2"), V3, NATIVE) if t.machine == MACHINE]
+NUMPY: dict[DType, type[np.integer]] = {DType.U8: np.uint8, DType.I8: np.int8, DType.I16: np.int16}
+all_kinds = pytest.mark.parametrize(
+    "kind",
+    [pytest.param(BYTES, marks=runs_dots), *PAIRS],
+    ids=["bytes", *(f"i16-{8 * k.target.lanes_bytes}" for k in PAIRS)],
+)
+
+
+def product(
+    rows: Size, terms: Size, columns: int, *, start: bool = False, kind: Kind = BYTES
+) -> tuple[Definition, tuple[Buffer, ...]]:
     """y[i, j] = add[k](x[i, k] * w[k, j]), from the numbers of `b` on."""
     i, j, k = Var("i", rows), Var("j", columns), Var("k", terms)
-    x, w = dense("x", rows, terms, dtype=DType.U8), dense("w", terms, columns, dtype=DType.I8)
+    x, w = dense("x", rows, terms, dtype=kind.x), dense("w", terms, columns, dtype=kind.w)
     b, y = dense("b", columns, dtype=DType.I32), dense("y", rows, columns, dtype=DType.I32)
     total = Reduce("add", (k,), cast(x[i, k], DType.I32) * cast(w[k, j], DType.I32), b[j] if start else None)
     return Definition(y, (i, j), total), (x, w, b, y)
@@ -55,13 +77,17 @@ def numbers(*shape: int, dtype: type[np.integer]) -> np.ndarray:
     return np.where(r.random(shape) < 0.2, r.choice([info.min, info.max], shape), found).astype(dtype)
 
 
-def check(rows: int, terms: int, columns: int, plan: Schedule, *, start: bool = False) -> None:
-    """The compiled kernel is exact."""
-    work, params = product(rows, terms, columns, start=start)
-    x, w = numbers(rows, terms, dtype=np.uint8), numbers(terms, columns, dtype=np.int8)
+def check(
+    rows: int, terms: int, columns: int, plan: Schedule, *, start: bool = False, kind: Kind = BYTES
+) -> None:
+    """The compiled kernel is exact, up to sums that overflow."""
+    work, params = product(rows, terms, columns, start=start, kind=kind)
+    x, w = numbers(rows, terms, dtype=NUMPY[kind.x]), numbers(terms, columns, dtype=NUMPY[kind.w])
+    if plan.lanes is not None:
+        plan = replace(plan, lanes=(plan.lanes[0], min(plan.lanes[1], kind.target.lanes(DType.I32))))
     b, y = np.arange(columns, dtype=np.int32) * 1000 - 7, aligned(np.full((rows, columns), -1, np.int32))
     packed = pack_array(w, plan.pack[0]) if plan.pack else w
-    compiled(apply("k", work, plan, params))(aligned(x), aligned(packed), aligned(b), y)
+    compiled(apply("k", work, plan, params), kind.target)(aligned(x), aligned(packed), aligned(b), y)
     np.testing.assert_array_equal(y, x.astype(np.int32) @ w + (b if start else 0))
 
 
@@ -106,7 +132,7 @@ def test_four_terms_of_a_column_lie_side_by_side() -> None:
 
 def test_product_prints() -> None:
     work, params = product(4, 11, 16)
-    assert schedule_text(PLAN).endswith("pack[w.1:16(1,0) by 4 of 1] dots=k")
+    assert schedule_text(PLAN).endswith("pack[w.1:16(1,0) words of 1] dots=k")
     x, w, _, y = params
     assert kernel_text(apply("product", work, PLAN, (x, w, y))) == dedent("""\
         kernel product(x: u8[4, 11], w: i8[1, 3, 16, 4], y: i32[4, 16])
@@ -151,26 +177,26 @@ def test_nests_mean_the_same(terms: int) -> None:
 # ---- kernels
 
 
-@runs_dots
+@all_kinds
 @pytest.mark.parametrize("terms", [*range(1, 10), 16, 27, 64])
 @pytest.mark.parametrize("depth", [4, 16])
-def test_sums_of_any_length(terms: int, depth: int) -> None:
+def test_sums_of_any_length(terms: int, depth: int, kind: Kind) -> None:
     plan = replace(PLAN, tile=(*PLAN.tile[:2], Tile("k", depth, Tail.CUT)))
-    check(5, terms, 24, plan)
-    check(5, terms, 24, plan, start=True)
+    check(5, terms, 24, plan, kind=kind)
+    check(5, terms, 24, plan, start=True, kind=kind)
 
 
-@runs_dots
+@all_kinds
 @pytest.mark.parametrize("columns", range(1, 41))
-def test_any_number_of_columns(columns: int) -> None:
-    check(3, 7, columns, PLAN)
+def test_any_number_of_columns(columns: int, kind: Kind) -> None:
+    check(3, 7, columns, PLAN, kind=kind)
 
 
-@runs_dots
+@all_kinds
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("rows", [1, 2, 15])
-def test_vectors_of_any_length(rows: int, lanes: int) -> None:
-    check(rows, 18, 39, replace(PLAN, tile=(Tile("i", 4), *PLAN.tile[1:]), lanes=("j", lanes)))
+def test_vectors_of_any_length(rows: int, lanes: int, kind: Kind) -> None:
+    check(rows, 18, 39, replace(PLAN, tile=(Tile("i", 4), *PLAN.tile[1:]), lanes=("j", lanes)), kind=kind)
 
 
 @runs_dots
@@ -202,42 +228,56 @@ def test_windows_whose_innermost_sums_are_one(c: int, taps: int) -> None:
     np.testing.assert_array_equal(found, windows @ weights.reshape(-1, 20))
 
 
-@runs_dots
+@all_kinds
 @pytest.mark.parametrize(
     ("rows", "terms", "columns"), [(1, 64, 64), (3, 27, 16), (50, 147, 40), (7, 9, 17), (33, 8, 4)]
 )
-def test_chosen_schedules(rows: int, terms: int, columns: int) -> None:
-    work, _ = product(rows, terms, columns)
-    plan = choose(work, NATIVE, frozenset({"w"}))
+def test_chosen_schedules(rows: int, terms: int, columns: int, kind: Kind) -> None:
+    work, _ = product(rows, terms, columns, kind=kind)
+    target = kind.target if kind is BYTES else replace(kind.target, features=V3.features)
+    plan = choose(work, target, frozenset({"w"}))
     assert plan.dots == "k"
-    check(rows, terms, columns, plan)
+    check(rows, terms, columns, plan, kind=kind)
 
 
 # ---- targets
 
 
-@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
-def test_no_level_promises_dots(name: str) -> None:
+@pytest.mark.parametrize(("name", "dots"), [("x86-64-v2", 2), ("x86-64-v3", 2), ("x86-64-v4", 2), ("aarch64", 0)])
+def test_levels_promise_pairs(name: str, dots: int) -> None:
     target = Target.parse(name)
-    assert not target.dots
-    assert choose(product(50, 64, 64)[0], target, frozenset({"w"})).dots is None
+    assert target.dots == dots
+    kind = Kind(DType.I16, DType.I16, target)
+    plan = choose(product(50, 64, 64, kind=kind)[0], target, frozenset({"w"}))
+    assert plan.dots == ("k" if dots else None)
 
 
-def test_features_that_bring_dots() -> None:
-    assert SERVER.dots and CLIENT.dots
-    assert not replace(V3, features=(*V3.features, "avx512vnni")).dots, "of 512 bits only"
+def test_features_that_bring_dots_of_bytes() -> None:
+    assert SERVER.dots == CLIENT.dots == 4
+    assert replace(V3, features=(*V3.features, "avx512vnni")).dots == 2, "of 512 bits only"
 
 
-@pytest.mark.parametrize(("target", "rows", "lanes"), [(SERVER, 14, 16), (CLIENT, 6, 8)], ids=["avx512", "avx"])
-def test_a_tile_stays_in_registers(target: Target, rows: int, lanes: int) -> None:
-    tiles = (Tile("i", rows), Tile("j", 2 * lanes, Tail.CUT), Tile("k", 16, Tail.CUT))
+INSTRUCTIONS = [
+    (Kind(DType.U8, DType.I8, SERVER), "vpdpbusd", 14, 16, 4),
+    (Kind(DType.U8, DType.I8, CLIENT), "vpdpbusd", 6, 8, 4),
+    (Kind(DType.I16, DType.I16, V4), "vpmaddwd", 14, 16, 1),
+    (Kind(DType.I16, DType.I16, V3), "vpmaddwd", 6, 8, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "instruction", "rows", "lanes", "words"), INSTRUCTIONS, ids=["avx512", "avx", "avx512-i16", "avx-i16"]
+)
+def test_a_tile_stays_in_registers(kind: Kind, instruction: str, rows: int, lanes: int, words: int) -> None:
+    target, terms = kind.target, words * word(kind.w)
+    tiles = (Tile("i", rows), Tile("j", 2 * lanes, Tail.CUT), Tile("k", terms, Tail.CUT))
     plan = replace(PLAN, tile=tiles, lanes=("j", lanes), pack=(Pack("w", (1, 0), 1, 2 * lanes, 1),))
-    work, (x, w, _, y) = product(rows * 8, 256, 128)
+    work, (x, w, _, y) = product(rows * 8, 256, 128, kind=kind)
     function = emit(apply("product", work, plan, (x, w, y)), target=target)
     text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
-    found = [(sum("vpdpbusd" in line for line in loop), loop) for loop in loops(assembly(text, target, None))]
+    found = [(sum(instruction in line for line in loop), loop) for loop in loops(assembly(text, target, None))]
     count, loop = max(found, key=lambda x: x[0])
-    assert count == rows * 2 * 4
+    assert count == rows * 2 * words
     assert [line for line in loop if re.search(r"\(%rsp", line)] == []
 
 

@@ -1,4 +1,4 @@
-"""Small quantised networks, and a check that they are computed with sums of products of bytes."""
+"""Small quantised networks, and a check that they are computed with sums of products of small integers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from tests.passes.check import Make, graph_of
 F32, U8, I8, I32 = DType.F32, DType.U8, DType.I8, DType.I32
 CLOSE = 1e-5  # of the largest number of a result
 SCALE = 0.0371
-HAS = Target.parse("native").dots
+NATIVE = Target.parse("native")
+HAS = NATIVE.dots > 0
+TARGETS = ["native", *(["x86-64-v3"] if set(Target.parse("x86-64-v3").features) <= set(NATIVE.features) else [])]
 IMAGE = (1, 16, 7, 9)
 
 
 def check(make: Make, *shapes: tuple[int, ...], dots: int | None, inputs: list[Array] | None = None) -> Compilation:
-    """Results are those of the references; so many products are sums of integers, where the machine has them."""
+    """Results are those of the references; so many products are sums of integers, of bytes or of i16."""
     given = inputs if inputs is not None else [data(*s, seed=n) for n, s in enumerate(shapes)]
     expected = interpret(graph_of(make, *shapes), given)
-    made = stages(graph_of(make, *shapes), CompileOptions(level=None))
-    if dots is not None:
-        assert made.groups.count("dots=") == (dots if HAS else 0)
-    found = in_memory(made.built, threads=1)(*given)
-    for n, y in enumerate(expected):
-        assert found[n].shape == y.shape
-        assert np.abs(found[n] - y).max() <= CLOSE * np.abs(y).max()
+    for target in TARGETS:
+        made = stages(graph_of(make, *shapes), CompileOptions(level=None, target=target))
+        if dots is not None:
+            assert made.groups.count("dots=") == (dots if HAS else 0)
+        found = in_memory(made.built, threads=1)(*given)
+        for n, y in enumerate(expected):
+            assert found[n].shape == y.shape
+            assert np.abs(found[n] - y).max() <= CLOSE * np.abs(y).max()
     return made
 
 

@@ -14,10 +14,10 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from runtime.abi import DType
-from tests.codegen.running import runs_dots
 from tests.lowering.check import conv, ints
 from tests.lowering.quantised import (
-    CLOSE, F32, HAS, I32, I8, IMAGE, U8, bytes_of, check, convolution, data, fake, numbers_of, quantised, weights,
+    CLOSE, F32, HAS, I32, I8, IMAGE, TARGETS, U8, bytes_of, check, convolution, data, fake, numbers_of, quantised,
+    weights,
     whole,
 )  # fmt: skip
 from tests.passes.check import graph_of
@@ -73,24 +73,27 @@ def test_few_channels(channels: int, apart: int) -> None:
     check(make, (2, channels, 9, 8), dots=1)
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("rows", [1, 3, 50])
-def test_rows_that_run_time_tells(rows: int) -> None:
+def test_rows_that_run_time_tells(rows: int, target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         return b.MatMul(quantised(b, x), weights(b, 40, 64), transpose_b=True)
 
-    made, x = stages(graph_of(make, ("n=7", 64)), CompileOptions(level=None)), data(rows, 64)
+    made, x = stages(graph_of(make, ("n=7", 64)), CompileOptions(level=None, target=target)), data(rows, 64)
     assert made.groups.count("dots=") == HAS
     expected = interpret(graph_of(make, (rows, 64)), [x])[0]
     assert np.abs(in_memory(made.built)(x)[0] - expected).max() <= CLOSE * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("side", [(7, 9), (1, 1), (20, 3)])
-def test_pictures_whose_sizes_run_time_tells(side: tuple[int, int]) -> None:
+def test_pictures_whose_sizes_run_time_tells(side: tuple[int, int], target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w, ones = weights(b, 24, 16, 3, 3), (1, 1)
         return b.Convolution(quantised(b, x), w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
 
-    made, x = stages(graph_of(make, (1, 16, "h=7", "w=9")), CompileOptions(level=None)), data(1, 16, *side)
+    graph, x = graph_of(make, (1, 16, "h=7", "w=9")), data(1, 16, *side)
+    made = stages(graph, CompileOptions(level=None, target=target))
     assert made.groups.count("dots=") == HAS
     expected = interpret(graph_of(make, x.shape), [x])[0]
     assert np.abs(in_memory(made.built)(x)[0] - expected).max() <= CLOSE * np.abs(expected).max()
@@ -115,7 +118,8 @@ def test_long_sums_less_a_zero_that_is_no_byte(zero: int, dots: int) -> None:
     check(make, (2, 60000), dots=dots, inputs=[-np.ones((2, 60000), np.float32)])
 
 
-def test_what_comes_after_and_before() -> None:
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_comes_after_and_before(target: str) -> None:
     """A bias, an activation, bytes again, and the next convolution."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
@@ -126,7 +130,7 @@ def test_what_comes_after_and_before() -> None:
 
     graph = graph_of(make, IMAGE)
     expected = interpret(graph, [data(*IMAGE)])[0]
-    made = stages(graph, CompileOptions(level=None))
+    made = stages(graph, CompileOptions(level=None, target=target))
     assert made.groups.count("dots=") == (2 if HAS else 0)
     found = in_memory(made.built)(data(*IMAGE))[0]
     far = np.abs(found - expected) > CLOSE * np.abs(expected).max()
@@ -260,14 +264,15 @@ def test_scales_of_channels_that_are_summed() -> None:
 # ---- the same bits
 
 
-@runs_dots
-def test_threads_and_libraries_give_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.skipif(not HAS, reason="this machine has no instruction for products of small integers")
+@pytest.mark.parametrize("target", TARGETS)
+def test_threads_and_libraries_give_the_same_bits(tmp_path: Path, target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         y = quantised(b, x)
         return b.Add(b.Relu(convolution(b, y, 32)), convolution(b, y, 32, 1, seed=1))
 
     shape = (1, 32, 28, 28)
-    made, x = stages(graph_of(make, shape), CompileOptions(level=None)), data(*shape)
+    made, x = stages(graph_of(make, shape), CompileOptions(level=None, target=target)), data(*shape)
     assert "dots=" in made.groups
     made.built.write_shared(tmp_path / "m.so")
     one = in_memory(made.built, threads=1)(x)[0]
