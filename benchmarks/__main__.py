@@ -26,6 +26,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--table", type=Path, help="write the table there too")
     parser.add_argument("--plot", type=Path, help="draw the ratios there (.svg or .png)")
     parser.add_argument("--libraries", type=Path, help="keep the compiled models there; those found there are used")
+    parser.add_argument("--target", default="native", help="what ours is compiled for; peers take what there is")
     return parser.parse_args(given)
 
 
@@ -47,7 +48,7 @@ def run(given: list[str] | None = None) -> int:
         for folder in folders:
             folder.check()  # all of them, before anything is measured
         for folder in folders:
-            rows += rows_of(folder, libraries, threads, cores, args.rounds, scratch)
+            rows += rows_of(folder, libraries, threads, cores, args.rounds, scratch, args.target)
     text = markdown(rows)
     print(text)
     if args.table:
@@ -64,7 +65,7 @@ def run(given: list[str] | None = None) -> int:
 
 
 def rows_of(
-    folder: Folder, libraries: Path, threads: list[int], cores: list[int], rounds: int, scratch: Path
+    folder: Folder, libraries: Path, threads: list[int], cores: list[int], rounds: int, scratch: Path, target: str
 ) -> list[Row]:
     """Compile once, then measure at each number of threads."""
     library: Path | None = libraries / f"{folder.name}.so"
@@ -74,7 +75,7 @@ def rows_of(
         if library.exists():
             compiled |= {"so_mb": library.stat().st_size / 1e6}
         else:
-            made = compile_apart(folder.xml, library)
+            made = compile_apart(folder.xml, library, target)
             compiled |= {
                 "compile_s": made["compile_s"], "compile_rss_mb": number(made, "compile_rss") / 1e6,
                 "so_mb": number(made, "so_bytes") / 1e6,

@@ -8,7 +8,6 @@ and activations stay f32. Expected outputs are OpenVINO's; runtimes differ where
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,12 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset13 as ops
 
-from benchmarks.folder import Folder, placed
+from benchmarks.copies import results, save
+from benchmarks.folder import Folder
 
 PRODUCTS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul")
 STEPS = 255
 TOLERANCE = 0.1  # of the largest output: a few steps of values that were rounded the other way
-CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 
 Floats = NDArray[np.float32]
 
@@ -91,18 +90,12 @@ def quantize(folder: Folder, *, weights_only: bool) -> ov.Model:
 def _calibrate(folder: Folder, model: ov.Model, sources: dict[tuple[str, int], Any]) -> None:
     """A FakeQuantize behind each source, for all products that read it."""
     watched = ov.Model([ops.result(s) for s in sources.values()], model.get_parameters())
-    ranges = [(float(a.min()), float(a.max())) for a in _run(watched, folder)]
+    ranges = [(float(a.min()), float(a.max())) for a in results(watched, folder)]
     for source, (low, high) in zip(sources.values(), ranges, strict=True):
         made = in_steps(source, low, high).output(0)
         for target in source.get_target_inputs():
             if target.get_node().get_type_name() in PRODUCTS and not target.get_index():
                 target.replace_source_output(made)
-
-
-def _run(model: ov.Model, folder: Folder) -> list[NDArray[Any]]:
-    compiled = ov.Core().compile_model(model, "CPU", CONFIG)
-    names = [{*p.get_names(), p.get_node().get_friendly_name()} for p in compiled.inputs]
-    return list(compiled(placed(names, folder.inputs())).values())
 
 
 def main() -> None:
@@ -113,17 +106,9 @@ def main() -> None:
     args = parser.parse_args()
     folder = Folder(args.folder)
     folder.check()
-    args.out.mkdir(parents=True, exist_ok=True)
-    made = quantize(folder, weights_only=args.weights_only)
-    ov.save_model(made, args.out / "model.xml", compress_to_fp16=False)
-    for name, data in folder.inputs().items():
-        np.save(args.out / f"in_{name}.npy", data)
-    for i, array in enumerate(_run(ov.Core().read_model(args.out / "model.xml"), folder)):
-        np.save(args.out / f"out_{i}.npy", array)
     tolerance = {} if args.weights_only else {"tolerance": TOLERANCE}
-    meta = {"source": "benchmarks.quantize", "inputs": [{"name": name} for name in folder.files]} | tolerance
-    (args.out / "meta.json").write_text(json.dumps(meta) + "\n")
-    print(args.out)
+    made = quantize(folder, weights_only=args.weights_only)
+    save(made, folder, args.out, "benchmarks.quantize", **tolerance)
 
 
 if __name__ == "__main__":

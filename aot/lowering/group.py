@@ -245,18 +245,20 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
     read_outside = {x.buffer.name for s in steps.steps if id(s) not in inside for x in s.reads()}
     r = (Var("r", volume(cluster.extents)),) if cluster.extents else ()
     temps: dict[str, Buffer] = {}
+    own: set[str] = set()
     for step in cluster.steps:
         d = step.definition
         assert d is not None
         name = d.out.name
         if name not in read_outside and steps.values[name].region is Region.ARENA and name in cluster.dims:
+            own.add(name)
             temp = _temp(d.out, cluster.dims[name], r)
             static = all(isinstance(n, int) for n in temp.shape[len(r) :])
             if static or _row_bytes([temp], len(r)) <= ROW_BYTES // 4:  # a row of unknown length stays in the arena
                 temps[name] = temp
     if _row_bytes(temps.values(), len(r)) > ROW_BYTES:
         return
-    made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r)
+    made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
     step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
     at = max(steps.steps.index(s) for s in cluster.steps)
     steps.steps[at] = step

@@ -1,6 +1,8 @@
 """In place: a definition without a reduction writes over the value it reads last, point by point.
 
     y[n, c] = relu(x[n, c])   ->   x[n, c] = relu(x[n, c])     if x is read here for the last time and laid out as y is
+
+In a group of rows it does so row by row: e[r, j] = exp(x[r, j] - top[r]) where no other row of x is read with row r.
 """
 
 from __future__ import annotations
@@ -9,12 +11,12 @@ from dataclasses import replace
 
 from aot.lowering.memory import lifetimes
 from aot.lowering.steps import Step, Steps
-from codegen.define import Definition
-from codegen.expressions import loads
+from codegen.define import Definition, Group
+from codegen.expressions import loads, variables
 from codegen.index import normal
 from codegen.loops import Buffer, Expr, Load
 from codegen.program import Region
-from codegen.traverse import move_loads, rewrite_work
+from codegen.traverse import members, move_loads, rewrite_work
 
 
 def reuse(steps: Steps) -> None:
@@ -25,26 +27,55 @@ def reuse(steps: Steps) -> None:
         for b in step.writes():
             makers[b.name] = makers.get(b.name, 0) + 1
     for at, step in enumerate(steps.steps):
-        d = step.definition
-        if d is None or d.reduction is not None or d.where or makers.get(d.out.name) != 1:
-            continue
-        if steps.values[d.out.name].region is not Region.ARENA:
-            continue
-        found = next((x for x in loads(d.value) if _fits(x, d, steps, lives, at)), None)
-        if found is not None:
-            _rename(steps, d.out, found.buffer)
-            lives[found.buffer.name] = (lives[found.buffer.name][0], lives[d.out.name][1])
-            makers[found.buffer.name] += 1
+        for n in range(len(_members(step))):
+            d = _members(step)[n]
+            if d.reduction is not None or d.where or makers.get(d.out.name) != 1:
+                continue
+            value = steps.values.get(d.out.name)  # None: a temporary of a group
+            if value is None or value.region is not Region.ARENA:
+                continue
+            found = next((x for x in loads(d.value) if _fits(x, n, step, steps, lives, at)), None)
+            if found is not None:
+                _rename(steps, d.out, found.buffer)
+                lives[found.buffer.name] = (lives[found.buffer.name][0], lives[d.out.name][1])
+                makers[found.buffer.name] += 1
 
 
-def _fits(x: Load, d: Definition, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:
-    b, out = x.buffer, d.out
-    if steps.values[b.name].region is not Region.ARENA or lives[b.name][1] != at or b.name == out.name:
+def _members(step: Step) -> tuple[Definition, ...]:
+    """What is made one after another for each row of a group; or the one definition."""
+    if step.definition is not None:
+        return (step.definition,)
+    work = step.works[0] if len(step.works) == 1 else None
+    rows = isinstance(work, Group) and len(work.axes) == 1 and all(isinstance(m, Definition) for m in work.members)
+    return tuple(members(work)) if rows and work is not None else ()
+
+
+def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:
+    """May member `n` of the step write over what it reads in `x`?"""
+    found = _members(step)
+    d = found[n]
+    b, out, value = x.buffer, d.out, steps.values.get(x.buffer.name)
+    if value is None or value.region is not Region.ARENA or lives[b.name][1] != at or b.name == out.name:
         return False
     if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
         return False
     alone = [y for y in loads(d.value) if y.buffer.name == b.name] == [x]
-    return alone and _keys(x.index) == _keys(d.target)
+    if not alone or _keys(x.index) != _keys(d.target):
+        return False
+    earlier = [y for m in found[:n] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
+    later = [y for m in found[n + 1 :] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
+    return not later and all(_on_its_row(y, d, step) for y in earlier)
+
+
+def _on_its_row(x: Load, d: Definition, step: Step) -> bool:
+    """Does `x` read, with each row of the group, nothing but what `d` writes with that row?"""
+    work = step.works[0]
+    assert isinstance(work, Group)
+    moving = [bool(variables(i) & set(work.axes)) for i in d.target]
+    return all(
+        _keys((i,)) == _keys((j,)) if moves else not variables(i) & set(work.axes)
+        for i, j, moves in zip(x.index, d.target, moving, strict=True)
+    )
 
 
 def _keys(index: tuple[Expr, ...]) -> list[tuple[object, int]]:

@@ -12,18 +12,20 @@ from dataclasses import replace
 from aot.lowering.fuse import simplified
 from codegen.define import Definition
 from codegen.expressions import loads, rewrite
-from codegen.loops import Expr, Load, Prim, Reduce, Space, Var, prim
+from codegen.loops import Expr, Load, Prim, Reduce, Var, prim
 
 
-def without_tails(members: tuple[Definition, ...], rows: tuple[Var, ...]) -> tuple[Definition, ...]:
-    """The members of a group over `rows`."""
-    made = _Members(members, rows)
+def without_tails(
+    members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]
+) -> tuple[Definition, ...]:
+    """The members of a group over `rows`; `own`: values that nobody else reads."""
+    made = _Members(members, rows, own)
     return tuple(map(made.shortened, members))
 
 
 class _Members:
-    def __init__(self, members: tuple[Definition, ...], rows: tuple[Var, ...]) -> None:
-        self.members, self.rows = members, rows
+    def __init__(self, members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]) -> None:
+        self.members, self.rows, self.own = members, rows, own
         self.of = {d.out.name: d for d in members}
 
     def shortened(self, d: Definition) -> Definition:
@@ -32,7 +34,7 @@ class _Members:
         if r is not None and r.fn == "add" and self._is_share(r.body, r.axes):
             return replace(d, value=rewrite(d.value, {r: replace(r, body=_normal(r.body))}))
         along = tuple(a for a in d.axes if a not in self.rows)
-        if d.out.space is not Space.ARG and self._is_share(d.value, along) and self._only_shares(d.out.name):
+        if d.out.name in self.own and self._is_share(d.value, along) and self._only_shares(d.out.name):
             return replace(d, value=_normal(d.value))
         return d
 

@@ -103,6 +103,12 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     return Winograd(group, _plan(group, u.name, n, sides, rows, peeled, target), u, blocks)
 
 
+def blocks_of_one(form: Form, points: int) -> int:
+    """For estimates: blocks of a picture whose size, or whose number, run time tells. A thread makes all of a block."""
+    tiles = map(tiles_of, (known(a.extent or 1) for a in form.outs), form.sides(points), form.steps)
+    return -(-prod(tiles) // MOST_TILES[0])
+
+
 def _point(at: tuple[Var, ...], n: int) -> Expr:
     """The number of a point."""
     first, *rest = at

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from aot.driver import Compilation
+import numpy as np
+import pytest
+
+from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.graph import Graph, OutPort
+from aot.options import CompileOptions
 from codegen.program import Place, Region
+from tests.dynamic.networks import N, check, parameter, result
 from tests.lowering.check import compiled, ints, weights
 
 
@@ -40,6 +45,30 @@ def test_a_transposed_reader_does_not_write_over_its_input() -> None:
         return b.MatMul(turned, weights(b, 8, 8))
 
     compiled(make, (8, 8))
+
+
+def attention(*, again: bool) -> Graph:
+    """x[n, 16]: the softmax of its rows' products; `again`: those are read once more."""
+    graph = Graph("attention")
+    b = Builder(graph)
+    x = parameter(graph, "x", N, 16)
+    scores = b.Multiply(b.MatMul(x, x, transpose_b=True), 0.125)
+    result(graph, b.MatMul(b.Softmax(scores, axis=1), x))
+    if again:
+        result(graph, b.MatMul(b.Sin(scores), x))
+    return graph
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_rows_without_an_end(again: bool) -> None:
+    """Exponentials and shares of a softmax lie where its data lay, unless those are read again."""
+    made = stages(attention(again=again), CompileOptions(level=None))
+    assert "exp_normal" in made.groups
+    calls = zip(made.program.calls, places(made), strict=True)
+    assert [len({*args}) for c, args in calls if any("Softmax" in n for n in c.layers)] == [2 if again else 1]
+    model = in_memory(made.built, threads=1)
+    for n in (0, 1, 5, 300):
+        check(model, attention(again=again), [np.random.default_rng(n).normal(size=(n, 16)).astype(np.float32)])
 
 
 def test_inputs_and_weights_stay_as_they_are() -> None:
