@@ -9,7 +9,7 @@ from aot.lowering.steps import Step, Steps, Value
 from codegen.access import varies
 from codegen.loops import Buffer, Var, dense
 from codegen.program import Region
-from codegen.schedules.winograd import Winograd, blocks_of_one, winograd
+from codegen.schedules.winograd import Winograd, winograd
 from codegen.schedules.winograd_form import choose_points, form_of, transformed
 from codegen.target import Target
 from codegen.traverse import move_loads, rewrite_work
@@ -27,8 +27,6 @@ def use_winograd(steps: Steps, target: Target) -> None:
         points = choose_points(form) if form is not None else 0
         if d is None or form is None or not points:
             continue
-        if varies((*form.n, *form.outs)) and blocks_of_one(form, points) < min(target.cores, FEW):
-            continue  # a thread would make all of it
         made = winograd(d, form, points, target, steps.sizes.of)
         if made.weights.name not in steps.values:
             data = steps.values[form.w.buffer.name].data

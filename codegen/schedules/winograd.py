@@ -24,6 +24,7 @@ from codegen.target import Target
 from runtime.abi import DType
 
 TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
+FEWEST = TILES // 2  # tiles for which weights are worth reading once more
 MOST_TILES = 2 * TILES, 16  # where run time tells their number: weights are read once for each block
 BLOCK_BYTES = 1 << 20  # that a block's transforms take: below that, the larger of both
 
@@ -59,7 +60,7 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     """`d` over tiles that take `points` products in each direction. `named` gives a size of run time a name."""
     n, sides = points, form.sides(points)
     vary = varies((*form.n, *form.outs))
-    tiles = _blocks(form, n, named) if vary else _rows(form, n)
+    tiles = _blocks(form, n, target, named) if vary else _rows(form, n)
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
     sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
     terms = [known(a.extent or 1) for a in sums]
@@ -101,12 +102,6 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     *around, high = (known(a.extent or 1) for a in tiles.shared)
     blocks = -(-high // rows) * prod(around)
     return Winograd(group, _plan(group, u.name, n, sides, rows, peeled, target), u, blocks)
-
-
-def blocks_of_one(form: Form, points: int) -> int:
-    """For estimates: blocks of a picture whose size, or whose number, run time tells. A thread makes all of a block."""
-    tiles = map(tiles_of, (known(a.extent or 1) for a in form.outs), form.sides(points), form.steps)
-    return -(-prod(tiles) // MOST_TILES[0])
 
 
 def _point(at: tuple[Var, ...], n: int) -> Expr:
@@ -155,8 +150,11 @@ def _rows(form: Form, n: int) -> Tiles:
     return Tiles(sides, (*form.n, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
-def _blocks(form: Form, n: int, named: Callable[[Size], Size]) -> Tiles:
-    """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left."""
+def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
+    """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left.
+
+    One for each core, if there are tiles enough: a thread makes all of a block.
+    """
     sides = form.sides(n)
     sizes = [a.extent or 1 for a in form.n]
     for axis, m, step in zip(form.outs, sides, form.steps, strict=True):
@@ -166,6 +164,9 @@ def _blocks(form: Form, n: int, named: Callable[[Size], Size]) -> Tiles:
     most = next((t for t in MOST_TILES if t * held <= BLOCK_BYTES), MOST_TILES[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
     blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
+    if target.cores > 1:
+        shared = prim("min", count // FEWEST, as_expr(target.cores, DType.I64))
+        blocks = as_expr(named(prim("max", blocks, shared)), DType.I64)
     size = named((count + blocks - 1) // prim("max", blocks, 1))
     block = Var("block", blocks)
     tile = Var("tile", prim("min", prim("min", count - block * size, size), most))
