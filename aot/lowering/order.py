@@ -109,7 +109,7 @@ def sort(steps: Steps) -> None:
                 begun.add(id(step))
                 stack.append((step, True))
                 above = makers.above(step)
-                if circular := next((m for m in above if id(m) in begun - done), None):
+                if circular := next((m for m in above if id(m) in begun and id(m) not in done), None):
                     raise InternalError(f"order: {_named(step)} and {_named(circular)} need each other")
                 stack += [(m, False) for m in reversed(above)]
     steps.steps = order

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,10 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
 from codegen.access import known
+from codegen.define import Group
+from codegen.expressions import rewrite
+from codegen.index import normal
+from codegen.loops import Const
 from codegen.schedules.winograd_matrices import back, into, weight_matrix
 from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
@@ -94,6 +100,24 @@ def test_one_direction(taps: int, length: int) -> None:
 def test_ragged_sizes(side: tuple[int, int]) -> None:
     made = compiled(lambda b, x: b.Relu(conv(b, x, 24)), (1, 16, *side))
     assert points_of(made) in (0, 16, 36)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 8])
+def test_blocks_that_run_time_counts_are_shared(cores: int) -> None:
+    """14 x 14 outputs are 16 tiles, too few for two full blocks: there is one for each core, of 7 tiles at least."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        ones = (1, 1)
+        w = weights(b, 64, 64, 3, 3)
+        return b.Convolution(x, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
+
+    graph = graph_of(make, (1, 64, "h=14", "w=14"))
+    made = stages(graph, CompileOptions(level=None))
+    made.target = replace(made.target, cores=cores)
+    groups = [w for s in made.steps.steps for w in s.works if isinstance(w, Group) and w.name == "winograd"]
+    h, w = (n for n in graph.parameters[0].out_port(0).shape if not isinstance(n, int))
+    blocks = made.steps.sizes.written_out(groups[0].axes[0].extent or 0)
+    assert normal(rewrite(blocks, {h: Const(14), w: Const(14)}), {}).expr() == Const(min(cores, 2))
 
 
 @pytest.mark.parametrize(
