@@ -16,7 +16,7 @@ from math import prod
 from codegen.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.border import Border, borders
 from codegen.define import Definition
-from codegen.dots import takes_words
+from codegen.dots import small_factors, takes_words, word
 from codegen.expressions import variables
 from codegen.loops import Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
@@ -80,13 +80,14 @@ def _matrix(
         tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height))
     plans = _packs(d, form, constants, width * vectors)
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
-    dots = target.dots > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
+    terms = _terms_together(d, target)
+    dots = terms > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
     if dots:
         plans = (replace(plans[0], words=len(inner)),)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     early = _early(form, target)
     if dots:
-        tiles.append(Tile(sums[-1], TERMS[target.dots], Tail.CUT))
+        tiles.append(Tile(sums[-1], TERMS[terms], Tail.CUT))
     elif early:
         tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
     blocked = outside and not loops and not shared
@@ -108,6 +109,13 @@ def _matrix(
         early=early,
         parallel=None if shared else order[0],
     )
+
+
+def _terms_together(d: Definition, target: Target) -> int:
+    """Terms that an instruction of the target sums at a time: words of i16 where there are those of bytes, too."""
+    factors = small_factors(d.reduction) if d.reduction is not None else None
+    size = word(factors[1].dtype) if factors is not None else 0
+    return size if size <= target.dots else 0
 
 
 def _early(form: Form, target: Target) -> bool:

@@ -252,6 +252,12 @@ def test_levels_promise_pairs(name: str, dots: int) -> None:
     assert plan.dots == ("k" if dots else None)
 
 
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_bytes_are_no_pairs(name: str) -> None:
+    """A sum of bytes, as a network may have it, has no instruction where there are pairs only."""
+    assert choose(product(50, 64, 64)[0], Target.parse(name), frozenset({"w"})).dots is None
+
+
 def test_features_that_bring_dots_of_bytes() -> None:
     assert SERVER.dots == CLIENT.dots == 4
     assert replace(V3, features=(*V3.features, "avx512vnni")).dots == 2, "of 512 bits only"
