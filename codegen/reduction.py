@@ -23,7 +23,6 @@ from codegen.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule, ScheduleError
 from runtime.abi import DType
 
-SHARES = 4  # tiles of rows that fetch a block, about, where run time tells their number
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
@@ -134,15 +133,15 @@ def _ahead(
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
     line = 64 // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
-    each = line // SHARES  # elements for each step of this tile
-    if isinstance(steps, int) and isinstance(share, int) and isinstance(height, int):
-        each = -(-height * share // steps)
+    each = (height * share + steps - 1) // steps  # elements for each step of this tile
     at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
     at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
-    tile = volume(s.extent for s in inner.values())
-    lines = -(-each * tile // line) if isinstance(tile, int) else 1
+    lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
     index = _following(read, place, points, part, spans)
-    return tuple(Prefetch(read.buffer, (*index, at + line * n)) for n in range(lines))
+    if isinstance(lines, int):
+        return tuple(Prefetch(read.buffer, (*index, at + line * n)) for n in range(lines))
+    n = Var("f", lines)
+    return (For(n, (Prefetch(read.buffer, (*index, at + n * line)),)),)
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:

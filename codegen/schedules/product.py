@@ -74,17 +74,17 @@ def _matrix(
     if not loops and min(first, panels) < 2 * target.cores <= max(first, panels):
         outside = panels > first  # enough units for the threads comes first
     order = (*loops, *(across + down if outside else down + across), *sums)
+    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
         tiled = dict(fuse).get(rows, (rows,))
-        tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height))
+        tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height, few=fetched))
     plans = _packs(d, form, constants, width * vectors)
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
     terms = _terms_together(d, target)
     dots = terms > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
     if dots:
         plans = (replace(plans[0], words=len(inner)),)
-    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     early = _early(form, target)
     if dots:
         tiles.append(Tile(sums[-1], TERMS[terms], Tail.CUT))

@@ -101,9 +101,12 @@ def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str
     return [name]
 
 
-def row_tile(rows: Sequence[Var], name: str, height: int) -> Tile:
-    """Rows of a number that run time tells are balanced, a loop a height; many of tall tiles are cut: five loops."""
-    many = height > LOW and varies(rows) and prod(map(extent, rows)) >= MANY * height
+def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> Tile:
+    """Rows of a number that run time tells are balanced, a loop a height; many of tall tiles are cut: five loops.
+
+    `few`: balanced all the same, for tiles of few rows would take long, and there are as many as often.
+    """
+    many = not few and height > LOW and varies(rows) and prod(map(extent, rows)) >= MANY * height
     return Tile(name, height, Tail.CUT if many else Tail.BALANCE)
 
 
