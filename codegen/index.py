@@ -199,8 +199,9 @@ def _times(x: Expr, y: Expr) -> Expr:
     return total
 
 
-def _rank(e: Expr) -> tuple[int, str]:
-    return (0, e.name) if isinstance(e, Var) else (1, repr(e))
+def _rank(e: Expr) -> tuple[int, str, str]:
+    """The same for equal factors; an axis may be called as a size is."""
+    return (0, e.name, type(e.extent).__name__) if isinstance(e, Var) else (1, repr(e), "")
 
 
 def _quotient(a: Affine, b: Affine) -> Affine:

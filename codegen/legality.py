@@ -108,6 +108,8 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.members or s.pitch:
         field = "members" if s.members else "pitch"
         raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
+    if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
+        raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
     operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
     for p in s.pack:
         _pack(name, p, operands)

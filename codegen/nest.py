@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 
 from codegen.access import volume
 from codegen.define import Definition, Group, Window
 from codegen.expressions import loads, rewrite, variables
+from codegen.index import bounds, normal
 from codegen.legality import check
 from codegen.loops import (
     Alloc,
@@ -33,6 +35,7 @@ from codegen.loops import (
     While,
     as_expr,
     dense,
+    prim,
 )
 from codegen.pack import pack
 from codegen.points import Lets, Points, Span, Spans, Stmts
@@ -195,12 +198,17 @@ def _window(w: Window, tile: Span) -> Span:
 
 def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
     """A dimension given by a shared axis keeps only the tile being made: a window on the whole."""
-    shared = {a.name: s for a, s in local.items()}
-    spans = [shared.get(n.name) if isinstance(n, Var) else None for n in temp.shape]
-    shape = [s.extent if s else n for s, n in zip(spans, temp.shape, strict=True)]
+    spans = [local.get(n) if isinstance(n, Var) else None for n in temp.shape]
+    shape = [_most(s.extent) if s else n for s, n in zip(spans, temp.shape, strict=True)]
     start = tuple(s.start if s else Const(0) for s in spans)
     whole = dense(temp.name, *shape, space=temp.space, dtype=temp.dtype, pitch=pitch, values=temp.values)
     return replace(whole, start=start)
+
+
+def _most(extent: Size) -> Size:
+    """Room for the longest tile, where the last one may be shorter."""
+    high = extent if isinstance(extent, int) else bounds(normal(extent, {}))[1]
+    return extent if high == inf else int(high)
 
 
 def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definition | Group:
@@ -321,7 +329,9 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
         loop = axis if plain else Var(label, segment.count)
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
         step = loop if looped else Const(0)
-        span = Span(whole.start + as_expr(segment.start, DType.I64) + step * segment.size, segment.size)
+        at = as_expr(segment.start, DType.I64) + step * segment.size
+        size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
+        span = Span(whole.start + at, size)
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
         stmts += (For(loop, inner, kind),) if looped else inner
     for name, value in reversed(balance(whole.extent, tile)):

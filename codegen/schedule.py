@@ -18,6 +18,7 @@ class Tail(StrEnum):
     BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
     CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1
     PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
+    SHORT = "short"  # as cut; of an extent known at run time the last tile is as long as what is left: one loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Segment:
     start: Size
     size: int
     count: Size
+    last: Size | None = None  # where the last tile may be shorter, what is partitioned ends here
 
 
 def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
@@ -92,6 +94,8 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
     if not isinstance(extent, int):
         if size == 1:
             return (Segment(0, 1, extent),)
+        if tile.tail is Tail.SHORT:
+            return (Segment(0, size, (extent + (size - 1)) // size, extent),)
         return _balanced(tile) if tile.tail is Tail.BALANCE else _cut(extent, size)
     if extent <= 0:
         return ()
@@ -100,7 +104,7 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
     match tile.tail:
         case Tail.BALANCE:
             runs = [(0, low + 1, more), (more * (low + 1), low, count - more)]
-        case Tail.CUT:
+        case Tail.CUT | Tail.SHORT:
             runs = [(0, size, extent // size), (extent // size * size, extent % size, 1)]
         case Tail.PEEL:
             runs = [(0, size, count - 1), ((count - 1) * size, extent - (count - 1) * size, 1)]

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from math import prod
 
 from aot.lowering.fuse import simplified
 from aot.lowering.group import streams
 from aot.lowering.order import sort
 from aot.lowering.steps import Step, Steps
 from aot.opset.blocks import ravel
-from codegen.access import buffer_bytes
+from codegen.access import known
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
-from codegen.index import normal
-from codegen.loops import Buffer, Expr, Load, Space, Var, dense
+from codegen.index import bounds, normal
+from codegen.loops import Buffer, Expr, Load, Size, Space, Var, dense
 from codegen.program import Region
 from codegen.target import Target
 from codegen.traverse import members
+
+LONG = 1024  # elements of an axis without a bound, by which its values are taken to be as large as they may become
 
 Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # a temporary for a value, and the dimensions it has after the row
 
@@ -55,8 +58,8 @@ def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, S
         makers = [s for s in steps.steps if any(b.name == before.name for b in s.writes())]
         alone = len(makers) == len(readers) == 1 and _readers(before, steps) == [step]
         arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
-        static = all(isinstance(n, int) for n in before.shape[1:])  # but for a batch
-        if alone and arena and static and buffer_bytes(before) > max(target.l2, _around(makers[0], readers[0])):
+        late = any(map(steps.sizes.is_late, before.shape))
+        if alone and arena and not late and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
             return makers[0], step, readers[0]
     return None
 
@@ -65,7 +68,17 @@ def _around(first: Step, last: Step) -> int:
     """Bytes of the largest factor of the first product, and of the last one's result: what lies between is larger."""
     reduction = first.definition.reduction if first.definition is not None else None
     factors = loads(reduction.body) if reduction is not None else first.reads()
-    return max(map(buffer_bytes, (*(x.buffer for x in factors), *last.writes())))
+    return max(map(_bytes, (*(x.buffer for x in factors), *last.writes())))
+
+
+def _bytes(b: Buffer) -> int:
+    """With a typical batch, and at the greatest length that other sizes may have."""
+    batch, *others = b.shape or (1,)
+    return known(batch) * prod(map(_long, others)) * b.dtype.stored_bytes
+
+
+def _long(n: Size) -> int:
+    return n if isinstance(n, int) else int(min(bounds(normal(n, {}))[1], LONG))
 
 
 def _readers(b: Buffer, steps: Steps) -> list[Step]:

@@ -9,7 +9,7 @@ whatever reads the cluster at the row's own index joins it. Several row axes are
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from aot.lowering.fuse import simplified
@@ -253,10 +253,9 @@ def _form(steps: Steps, cluster: _Cluster) -> None:
         if name not in read_outside and steps.values[name].region is Region.ARENA and name in cluster.dims:
             own.add(name)
             temp = _temp(d.out, cluster.dims[name], r)
-            static = all(isinstance(n, int) for n in temp.shape[len(r) :])
-            if static or _row_bytes([temp], len(r)) <= ROW_BYTES // 4:  # a row of unknown length stays in the arena
+            if not any(map(steps.sizes.is_late, temp.shape[len(r) :])):
                 temps[name] = temp
-    if _row_bytes(temps.values(), len(r)) > ROW_BYTES:
+    if _row_bytes((t for t in temps.values() if t.space is not Space.ARENA), len(r)) > ROW_BYTES:
         return
     made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
     step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
@@ -276,8 +275,11 @@ def _kinds(cluster: _Cluster) -> str:
 
 
 def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
+    """A row whose length is known, or at least bounded, is on the stack."""
     inner = [n for k, n in enumerate(b.shape) if k not in dims and n != 1]
-    return dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
+    temp = dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
+    short = all(isinstance(n, int) for n in inner) or _row_bytes([temp], len(r)) <= ROW_BYTES // 4
+    return temp if short else replace(temp, space=Space.ARENA)
 
 
 def _row_bytes(temps: Iterable[Buffer], rows: int) -> float:

@@ -114,6 +114,11 @@ class Addresses:
         assert self.lane is not None
         return a.step is None and coefficient(a.whole, self.lane) is not None
 
+    def optional_step(self, a: Access) -> Affine | None:
+        """What it moves with the lane by, if that is a size of which nothing is known but that it is 0 or 1."""
+        step = coefficient(a.whole, self.lane) if self.lane is not None else None
+        return step if step is not None and bounds(step) == (0, 1) else None
+
     def in_lane(self, a: Access, lane: int) -> Access:
         """The same access with the lane known."""
         assert self.lane is not None

@@ -26,7 +26,7 @@ from codegen.llvm.elf import PAGE, Data, write_data_object
 from codegen.llvm.emit import emit
 from codegen.llvm.link import Linker, find_linker, link
 from codegen.llvm.module import Function as Emitted
-from codegen.llvm.module import arch_of, module_text
+from codegen.llvm.module import arch_of, module_text, scratch_of
 from codegen.llvm.optimize import assembly
 from codegen.llvm.parts import Parts, functions_text, has_vectors
 from codegen.llvm.relocatable import add_sections
@@ -202,7 +202,6 @@ def kernels_assembly(program: Program, target: Target, level: int | None = 1) ->
 def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Target, options: Manifest) -> Manifest:
     """Everything a loader must know; the keys are listed in `runtime.abi`."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    scratch = max((f.scratch_bytes for f in functions.values()), default=0)
     late = depends(program)
     return {
         "manifest": abi.MANIFEST_VERSION,
@@ -224,7 +223,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         ],
         **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
-        "scratch": scratch,
+        "scratch": _dim(scratch_of(program, functions)),
         "variables": [_variable(v) for v in program.variables],
         "options": options,
         "toolchain": {"llvmlite": llvmlite.__version__, "llvm": version},

@@ -11,8 +11,8 @@
 ; segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
-; request, plan, scratch, counters, threads, pool, segment, turn
-%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64 }
+; request, plan, scratch, counters, threads, pool, segment, turn, scratch of a thread
+%job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64, i64 }
 
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
@@ -144,7 +144,9 @@ entry:
   %threads.at = getelementptr %job, ptr %job, i64 0, i32 4
   %threads = load i64, ptr %threads.at, align 8
   %finest = mul i64 %threads, $chunks_per_thread
-  %scratch.offset = mul i64 %index, $scratch
+  %scratch.bytes.at = getelementptr %job, ptr %job, i64 0, i32 9
+  %scratch.bytes = load i64, ptr %scratch.bytes.at, align 8
+  %scratch.offset = mul i64 %index, %scratch.bytes
   %scratch = getelementptr i8, ptr %scratches, i64 %scratch.offset
   %profile.at = getelementptr %request, ptr %request, i64 0, i32 7
   %profile.any = load ptr, ptr %profile.at, align 8
@@ -298,7 +300,8 @@ publish:
 
 define internal i64 @arena_size(ptr %symbols, i64 %threads) nounwind {
   %buffers = call i64 @buffer_bytes(ptr %symbols)
-  %scratches = mul i64 %threads, $scratch
+  %scratch = call i64 @scratch_bytes(ptr %symbols)
+  %scratches = mul i64 %threads, %scratch
   %fixed = add i64 %buffers, $fixed_bytes
   %size = add i64 %fixed, %scratches
   ret i64 %size
@@ -338,7 +341,8 @@ place:
   %plan.area = getelementptr i8, ptr %turn.at, i64 $turn_bytes
   %plan = call ptr @make_plan(ptr %symbols, ptr %plan.area)
   %scratch = getelementptr i8, ptr %plan.area, i64 $plan_bytes
-  %scratches = mul i64 %threads, $scratch
+  %scratch.bytes = call i64 @scratch_bytes(ptr %symbols)
+  %scratches = mul i64 %threads, %scratch.bytes
   %counters = getelementptr i8, ptr %scratch, i64 %scratches
   %job.plan = getelementptr %job, ptr %job, i64 0, i32 1
   %job.scratch = getelementptr %job, ptr %job, i64 0, i32 2
@@ -353,6 +357,8 @@ place:
   store ptr %pool, ptr %job.pool, align 8
   %job.turn = getelementptr %job, ptr %job, i64 0, i32 8
   store i64 %turn, ptr %job.turn, align 8
+  %job.scratch.bytes = getelementptr %job, ptr %job, i64 0, i32 9
+  store i64 %scratch.bytes, ptr %job.scratch.bytes, align 8
   %code = call i32 @run_all(ptr %job)
   ret i32 %code
 }

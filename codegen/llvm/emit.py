@@ -19,7 +19,7 @@ from codegen.target import Target
 
 def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None) -> Function:
     """The function of a kernel. A caller passes the kernel's buffers, its sizes, which units to run, and
-    `Function.scratch_bytes` bytes that are 64-byte aligned and its thread's own.
+    `Function.scratch_bytes` bytes, over its sizes, that are 64-byte aligned and its thread's own.
 
     `written` names the buffers that it stores to, by default those that its statements say. Without a target, no
     instruction is used that some targets lack.
@@ -34,10 +34,11 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     ]
     params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
     function = Function(kernel.name, params)
-    stacks = Stacks(function)
+    function.sizes = kernel.sizes
     body = function.append("start")
     function.branch(body)
     addresses = Addresses(function, sizes, pointers)
+    stacks = Stacks(function, kernel.sizes, addresses.size)
     function.block = body
     half = target is not None and target.converts_half
     masks = target is not None and target.masks

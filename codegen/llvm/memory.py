@@ -1,17 +1,21 @@
 """Where the temps of a kernel lie: a block on the stack, and the scratch memory of the thread.
 
     alloc a { alloc b {} alloc c {} }   ->   a at 0, b and c both after it
+
+On the stack all is of bounded size; what lies in scratch memory may have sizes that run time tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from math import inf
 
+from codegen.expressions import variables
 from codegen.index import bounds, normal
-from codegen.llvm.text import Function, Value, integer
-from codegen.loops import Buffer, Size, Space
+from codegen.llvm.text import Function, Value
+from codegen.loops import Buffer, Expr, Size, Space, Var, as_expr, prim
+from runtime.abi import DType
 from runtime.errors import InternalError
 
 STACK_BYTES = 32 << 10
@@ -20,42 +24,66 @@ STACK_BYTES = 32 << 10
 class Stacks:
     """Two stacks that grow and shrink with the allocs; what counts in the end is how far they reached."""
 
-    def __init__(self, function: Function) -> None:
-        self.f = function
-        self.top = {Space.STACK: 0, Space.ARENA: 0}
-        self.most = {Space.STACK: 0, Space.ARENA: 0}
+    def __init__(self, function: Function, sizes: tuple[Var, ...], value: Callable[[Size], Value]) -> None:
+        """`value`: of a size made of `sizes`, at the function's begin."""
+        self.f, self.value = function, value
+        self.sizes = frozenset(sizes)
+        self.top: Size = 0  # of the scratch memory
+        self.most: Size = 0
+        self.stack_top = self.stack_most = 0
 
     @contextmanager
     def room(self, buffer: Buffer) -> Generator[Value]:
         """The address of a temp, 64-byte aligned, for as long as its alloc lasts."""
-        size = -(-reach(buffer) // 64) * 64
-        large = self.top[Space.STACK] + size > STACK_BYTES
-        space = Space.ARENA if buffer.space is Space.ARENA or large else Space.STACK
-        start = self.top[space]
-        self.top[space] = start + size
-        self.most[space] = max(self.most[space], start + size)
-        base = Value("ptr", "%stack" if space is Space.STACK else "%scratch")
-        yield self.f.gep("i8", base, integer(start), self.f.blocks[0]) if start else base
-        self.top[space] = start
+        if buffer.space is not Space.ARENA:
+            before, most = self.stack_top, _lines(reach(buffer))
+            if isinstance(most, int) and before + most <= STACK_BYTES:
+                self.stack_top = before + most
+                self.stack_most = max(self.stack_most, self.stack_top)
+                yield self._after("%stack", before)
+                self.stack_top = before
+                return
+        start = self.top
+        self.top = start + _lines(reach(buffer, self.sizes))
+        self.most = _larger(self.most, self.top)
+        yield self._after("%scratch", start)
+        self.top = start
+
+    def _after(self, base: str, start: Size) -> Value:
+        pointer = Value("ptr", base)
+        return pointer if start == 0 else self.f.gep("i8", pointer, self.value(start), self.f.blocks[0])
 
     def finish(self) -> None:
         """Reserve the stack, once its size is known."""
-        self.f.scratch_bytes = self.most[Space.ARENA]
-        if self.most[Space.STACK]:
-            self.f.blocks[0].lines.insert(0, f"  %stack = alloca [{self.most[Space.STACK]} x i8], align 64")
+        self.f.scratch_bytes = self.most
+        if self.stack_most:
+            self.f.blocks[0].lines.insert(0, f"  %stack = alloca [{self.stack_most} x i8], align 64")
 
 
-def reach(buffer: Buffer) -> int:
-    """How far a buffer of known, or at least bounded, size reaches."""
-    elements = 1
+def reach(buffer: Buffer, sizes: frozenset[Var] = frozenset()) -> Size:
+    """How far a buffer reaches, over `sizes`; what else its dimensions are made of has bounds."""
+    elements: Size = 1
     for n, stride in zip(buffer.shape, buffer.strides, strict=True):
         if n == 0:
             return 0
-        elements += (_most(buffer, n) - 1) * _most(buffer, stride)
+        elements = elements + (_most(buffer, n, sizes) - 1) * _most(buffer, stride, sizes)
     return elements * buffer.dtype.stored_bytes
 
 
-def _most(buffer: Buffer, size: Size) -> int:
+def _lines(size: Size) -> Size:
+    """In whole lines."""
+    return (size + 63) // 64 * 64
+
+
+def _larger(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return prim("max", as_expr(a, DType.I64), as_expr(b, DType.I64))
+
+
+def _most(buffer: Buffer, size: Size, sizes: frozenset[Var]) -> Size:
+    if isinstance(size, Expr) and variables(size) <= sizes:
+        return size
     high = size if isinstance(size, int) else bounds(normal(size, {}))[1]
     if high == inf:
         raise InternalError(f"{buffer.name}: a temp has bounded dimensions, got {size}")

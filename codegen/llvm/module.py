@@ -14,14 +14,18 @@ from itertools import pairwise
 from string import Template
 from typing import Protocol
 
+from codegen.expressions import rewrite
+from codegen.index import normal
 from codegen.llvm.control import control_functions
 from codegen.llvm.places import address
 from codegen.llvm.plan import CHUNKS_PER_THREAD, plan_bytes, plan_function, swings
-from codegen.llvm.shapes import function_text, size_functions, static, symbol_code
-from codegen.loops import Const
+from codegen.llvm.shapes import depends, function_text, made_of, size_functions, static, symbol_code
+from codegen.llvm.sizes import size_text
+from codegen.loops import Const, Expr, Size, Var, as_expr, prim
 from codegen.program import Call, Program, Tensor
 from codegen.target import Target
 from runtime import abi
+from runtime.abi import DType
 from runtime.errors import InternalError, UnsupportedError
 
 # Below this a segment of the calls takes less time than workers take to wake up.
@@ -42,7 +46,8 @@ class Function(Protocol):
 
     globals: list[str]
     declarations: set[str]
-    scratch_bytes: int
+    scratch_bytes: Size  # over `sizes`
+    sizes: tuple[Var, ...]
 
     def text(self) -> str: ...
 
@@ -56,21 +61,42 @@ def module_text(
     """
     names = {kernel: _function_name(function) for kernel, function in functions.items()}
     kernels = {name: functions[kernel] for kernel, name in names.items()}
-    scratch = max((f.scratch_bytes for f in kernels.values()), default=0)
     parts = [
         _pool(target),  # before all else: types are defined before they are used
-        _drivers(program, tag, _rounded(scratch)),
+        _drivers(program, tag),
         *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
         *(_thunk(i, call, names[call.kernel], program, tag) for i, call in enumerate(program.calls)),
         _call_table(program),
         plan_function(program),
         *control_functions(program, tag),
-        *size_functions(program),
+        *size_functions(program, scratch_of(program, functions)),
         _table(program, tag, manifest_bytes),
     ]
     declared = {line for f in kernels.values() for line in f.declarations}
     return _joined(parts, declared)
+
+
+def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
+    """Bytes of scratch memory that a thread needs: as many as the call that needs most.
+
+    They are reserved before an inference, so no size among them may be one that it computes.
+    """
+    most, needed = 0, dict[Expr, None]()
+    for call in program.calls:
+        f = functions[call.kernel]
+        if isinstance(f.scratch_bytes, int):
+            most = max(most, f.scratch_bytes)
+        else:
+            known: dict[Expr, Expr] = {s: as_expr(n, DType.I64) for s, n in zip(f.sizes, call.sizes, strict=True)}
+            needed[normal(rewrite(f.scratch_bytes, known), {}).expr()] = None
+    late = depends(program)
+    if wrong := next((e for e in needed if made_of(e, late)), None):
+        raise InternalError(f"scratch memory has a size that is known before an inference, got {size_text(wrong)}")
+    total: Size = most
+    for size in needed:
+        total = prim("max", size, total)
+    return total
 
 
 def arch_of(target: Target) -> str:
@@ -202,13 +228,12 @@ def _pool(target: Target) -> str:
     return wait + pool + apart
 
 
-def _drivers(program: Program, tag: str, scratch: int) -> str:
+def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
     return _template("pace.ll").substitute() + _template("drivers.ll").substitute(
         chunks_per_thread=CHUNKS_PER_THREAD,
         pieces_worth_sharing=PIECES_WORTH_SHARING,
-        scratch=scratch,
         plan_bytes=plan,
         profile_bytes=16 * len(program.calls),
         turn_bytes=abi.ARENA_ALIGN,

@@ -33,7 +33,7 @@ class Declared:
     def __init__(self, function: Function) -> None:
         self.globals: list[str] = []
         self.declarations: set[str] = set()
-        self.scratch_bytes = function.scratch_bytes
+        self.scratch_bytes, self.sizes = function.scratch_bytes, function.sizes
         self._head = function.head.replace("define internal", "declare hidden", 1)
 
     def text(self) -> str:

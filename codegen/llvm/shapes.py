@@ -2,7 +2,7 @@
 
     shapes        input dimensions -> symbols, initial capacities, sizes that need no more; output dimensions
     output_sizes  bytes of each output at most         output_dims  what the last inference made of them
-    state_size    bytes of the variables
+    state_size    bytes of the variables               scratch_bytes   that each thread needs
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from runtime import abi
 from runtime.errors import InternalError, UnsupportedError
 
 
-def size_functions(program: Program) -> list[str]:
-    """All of them, as LLVM text."""
-    bytes = _bytes("buffer_bytes", program, program.arena_bytes), _bytes("state_size", program, program.state_bytes)
-    return [*bytes, _symbols_fit(program), _shapes(program), _sizes(program), _dims(program)]
+def size_functions(program: Program, scratch: Size) -> list[str]:
+    """All of them, as LLVM text; `scratch`: bytes that each thread needs."""
+    found = {"buffer_bytes": program.arena_bytes, "state_size": program.state_bytes, "scratch_bytes": scratch}
+    bytes = (_bytes(name, program, size) for name, size in found.items())
+    return [*bytes, _symbols_fit(program), _shapes(program, scratch), _sizes(program), _dims(program)]
 
 
 def function_text(head: str, lines: Sequence[str], end: str) -> str:
@@ -100,7 +101,7 @@ def within(code: SizeCode, symbol: Var, fit: str) -> str:
     return code.add(f"and i1 {fit}, {high}")
 
 
-def _shapes(program: Program) -> str:
+def _shapes(program: Program, scratch: Size) -> str:
     """@shapes: symbols from input dimensions, output dimensions from symbols; -1 where only an inference tells."""
     dims = [dim for tensor in program.inputs for dim in tensor.shape]
     first = {dim.name: i for i, dim in reversed(list(enumerate(dims))) if isinstance(dim, Var)}
@@ -126,7 +127,7 @@ def _shapes(program: Program) -> str:
         value = "-1" if made_of(dim, late) else code.operand(dim)
         code.lines.append(f"%o{i} = getelementptr i64, ptr %output_dims, i64 {i}")
         code.lines.append(f"store i64 {value}, ptr %o{i}, align 8")
-    room = _room(program, code)
+    room = _room(program, scratch, code)
     code.lines.append(f"%sized = select i1 {room}, i32 0, i32 {abi.ERROR_SIZE}")
     code.lines.append(f"%ranged = select i1 {fit}, i32 %sized, i32 {abi.ERROR_SYMBOL}")
     code.lines.append(f"%code = select i1 {same}, i32 %ranged, i32 {abi.ERROR_SHAPE}")
@@ -151,9 +152,9 @@ def _store_sizes(program: Program, code: SizeCode) -> None:
         code.lines.append(f"store i64 {code.values[symbol.name]}, ptr %y{i}, align 8")
 
 
-def _room(program: Program, code: CheckedSizeCode) -> str:
-    """An i1: no size overflows, and arena and outputs fit into what a machine can address."""
-    sizes = [program.arena_bytes, program.state_bytes, *(_volume(t) for t in program.outputs)]
+def _room(program: Program, scratch: Size, code: CheckedSizeCode) -> str:
+    """An i1: no size overflows, and arena, scratch memory and outputs fit into what a machine can address."""
+    sizes = [program.arena_bytes, program.state_bytes, scratch, *(_volume(t) for t in program.outputs)]
     fit = "true"
     for size in sizes:
         if isinstance(size, Var | Prim):

@@ -9,6 +9,8 @@ from math import copysign
 from struct import pack, unpack
 from typing import NamedTuple
 
+from codegen.loops import Size, Var
+
 
 class Value(NamedTuple):
     type: str
@@ -104,7 +106,8 @@ class Function:
         self.blocks: list[Block] = []
         self.declarations: set[str] = set()  # intrinsics
         self.globals: list[str] = []  # constant tables
-        self.scratch_bytes = 0
+        self.scratch_bytes: Size = 0  # over `sizes`
+        self.sizes: tuple[Var, ...] = ()
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:

@@ -22,9 +22,7 @@ from codegen.llvm.lanes import NARROW, Lanes, fits
 from codegen.llvm.registers import Cells
 from codegen.llvm.scalar import SCALAR
 from codegen.llvm.shuffle import aligned, near, shuffled, spread
-from codegen.llvm.text import (
-    Function, Value, constants, is_constant, lanes_of, number, suffix, vector,
-)  # fmt: skip
+from codegen.llvm.text import Function, Value, constants, integer, is_constant, lanes_of, number, suffix, vector
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.mathlib import MATHLIB, template
 from runtime.abi import DType
@@ -146,10 +144,8 @@ class Values(Lanes):
 
     def load(self, load: Load) -> Value:
         a = self.at.access(load.buffer, load.index)
-        if a.step == 0 and not self.mixed:
-            return self.read(a, 1)
-        if a.step == 1 and not self.mixed:
-            return self.read(a, self.width)
+        if a.step in (0, 1) and not self.mixed:
+            return self.read(a, self.width if a.step else 1)
         shared = self.shared(load, a) if a.step is None else None
         return self.gather(a) if shared is None else shared
 
@@ -177,8 +173,7 @@ class Values(Lanes):
     def gather(self, a: Access) -> Value:
         """A number for each lane, from anywhere."""
         key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane)
-        value = self.known(a.buffer, key)
-        if value is not None:
+        if (value := self.known(a.buffer, key)) is not None:
             return value
         if a.buffer.name in self.registers or a.buffer.space is Space.TABLE:
             value = Value(vector(REGISTER[a.buffer.dtype], self.width), "poison")
@@ -207,6 +202,8 @@ class Values(Lanes):
                 return found
 
             return shuffled(self.f, places, row)
+        if inside is None and (moves := self.at.optional_step(a)) is not None:
+            return self.row_or_one(a, moves)
         if self.mixed and self.masks and places == list(range(self.width)) and scalar in MASKED:
             return self.masked(a)
         value = Value(vector(scalar, self.width), "poison")
@@ -215,14 +212,26 @@ class Values(Lanes):
             value = self.f.insert(value, one, i)
         return value
 
+    def row_or_one(self, a: Access, moves: Affine) -> Value:
+        """A row where `moves` is 1. Where it is 0, one element for all lanes: those behind it may not be read."""
+        scalar, size, pointer = MEMORY[a.buffer.dtype], a.buffer.dtype.stored_bytes, self.first(a)
+        many = self.f.compare("icmp ne", self.at.linear(moves), integer(0))
+        row = self.f.load(vector(scalar, self.width), self.f.select(many, pointer, self.nothing()), size)
+        return self.f.select(many, row, self.f.splat(self.f.load(scalar, pointer, size), self.width))
+
     def masked(self, a: Access) -> Value:
         """Elements in a row, only those that may be read."""
         assert self.inside is not None
-        type_, lane = vector(MEMORY[a.buffer.dtype], self.width), self.at.lane
-        first, self.at.lane = self.at.in_lane(a, 0), None
-        pointer, self.at.lane = self.at.pointer(first), lane
+        type_ = vector(MEMORY[a.buffer.dtype], self.width)
         size, rest = Value("i32", str(a.buffer.dtype.stored_bytes)), Value(type_, "zeroinitializer")
-        return self.f.call(f"llvm.masked.load.{suffix(type_)}.p0", type_, pointer, size, self.inside, rest)
+        return self.f.call(f"llvm.masked.load.{suffix(type_)}.p0", type_, self.first(a), size, self.inside, rest)
+
+    def first(self, a: Access) -> Value:
+        """The address of the first lane."""
+        lane, first = self.at.lane, self.at.in_lane(a, 0)
+        self.at.lane = None
+        pointer, self.at.lane = self.at.pointer(first), lane
+        return pointer
 
     def each_pointer(self, a: Access, places: list[int] | None) -> Iterator[Value]:
         """The address of each lane; that of zeros where it may not be read."""

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from codegen.access import known
+from codegen.access import known, varies
 from codegen.define import Definition, Group
 from codegen.loops import Var
 from codegen.schedule import Schedule, Tail, Tile
 from codegen.target import Target
 
 MOST = 64  # rows of a block
+UNKNOWN = 24  # where run time tells how much lies between: so few that a few thousand columns stay in the cache
 LEAST = 12
 
 Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
@@ -38,12 +39,19 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
             plans.append(replace(plan(block, frozenset(outer)), parallel=None))
         else:
             plans.append(replace(plan(m, frozenset()), parallel=None))
+    tile = (Tile(row.name, size, Tail.SHORT),)
+    if len(outer) > 1 and varies(outer):  # any of them may be 1
+        name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
+        fuse = ((name, tuple(a.name for a in outer)),)
+        return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans))
     shared = next((a for a in outer if known(a.extent or 1) > 1), row)
-    return Schedule(tile=(Tile(row.name, size, Tail.CUT),), parallel=shared.name, members=tuple(plans))
+    return Schedule(tile=tile, parallel=shared.name, members=tuple(plans))
 
 
 def _size(g: Group, row: Var, target: Target) -> int:
     """Rows of a block: as many as half of the cache holds with what lies between; a divisor of all if there is one."""
+    if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
+        return UNKNOWN
     each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in g.temps)
     n = known(row.extent or 1)
     most = min(n, MOST, max(LEAST, target.l2 // (2 * each)))

@@ -15,7 +15,7 @@ from codegen.index import decide, normal
 from codegen.llvm.emit import emit
 from codegen.llvm.optimize import compile_module
 from codegen.llvm.text import Function, global_name
-from codegen.loops import Const, Expr, Kernel, Prim, Size
+from codegen.loops import Const, Expr, Kernel, Prim, Size, Var
 from codegen.nest import units
 from codegen.target import Target
 
@@ -59,13 +59,14 @@ def load(code: bytes, function: Function, kernel: Kernel) -> Callable[..., None]
     buffers, sizes = len(kernel.buffers), len(kernel.sizes)
     kinds = [ctypes.c_void_p] * buffers + [ctypes.c_int64] * (sizes + 2) + [ctypes.c_void_p]
     entry = ctypes.CFUNCTYPE(None, *kinds)(engine.get_function_address("run"))
-    scratch = aligned(np.zeros(max(64, function.scratch_bytes), np.uint8))
     total = units(kernel)
 
     def call(*args: Array | int, begin: int = 0, end: int | None = None) -> None:
         pointers = [a.ctypes.data for a in args[:buffers] if isinstance(a, np.ndarray)]
-        last = end if end is not None else evaluated(total, kernel, [int(s) for s in args[buffers:]])  # type: ignore[arg-type]
-        entry(*pointers, *(int(s) for s in args[buffers:]), begin, last, scratch.ctypes.data)  # type: ignore[arg-type]
+        values = [int(s) for s in args[buffers:]]  # type: ignore[arg-type]
+        last = end if end is not None else evaluated(total, kernel, values)
+        scratch = aligned(np.zeros(max(64, evaluated(function.scratch_bytes, kernel, values)), np.uint8))
+        entry(*pointers, *values, begin, last, scratch.ctypes.data)
 
     call.engine = engine  # type: ignore[attr-defined]
     return call
@@ -75,7 +76,11 @@ def evaluated(size: Size, kernel: Kernel, values: list[int]) -> int:
     """A size over the kernel's symbols as a number."""
     if isinstance(size, int):
         return size
-    known = rewrite(size, {s: Const(v) for s, v in zip(kernel.sizes, values, strict=True)})
+    return number(size, dict(zip(kernel.sizes, values, strict=True)))
+
+
+def number(e: Expr, env: dict[Var, int]) -> int:
+    """What an index is where its variables have these values."""
 
     def chosen(e: Expr) -> Expr | None:
         match e:
@@ -84,4 +89,6 @@ def evaluated(size: Size, kernel: Kernel, values: list[int]) -> int:
             case _:
                 return None
 
-    return normal(rewrite(known, chosen), {}).const
+    found = normal(rewrite(rewrite(e, {v: Const(n) for v, n in env.items()}), chosen), {})
+    assert found.is_const
+    return found.const

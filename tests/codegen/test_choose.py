@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from codegen.define import Definition
-from codegen.loops import Reduce, Var, as_expr, dense
-from codegen.schedule import Schedule
+from codegen.loops import Reduce, Size, Var, as_expr, dense
+from codegen.schedule import Schedule, Tail
 from codegen.schedules.choose import choose
 from codegen.schedules.rows import rows
 from codegen.target import Target
@@ -18,7 +18,7 @@ FAR = replace(Target.parse("x86-64-v3"), l2=512 << 10, l3=32 << 20, cores=2)
 NEAR = replace(FAR, cpu="znver3")
 
 
-def product(rows: int, columns: int, steps: int, batch: int = 1) -> Definition:
+def product(rows: Size, columns: int, steps: int, batch: int = 1) -> Definition:
     """y[b, i, j] = add[k](x[b, i, k] * w[b, k, j]), without b for one."""
     b, i, j, k = (Var(name, n) for name, n in zip("bijk", (batch, rows, columns, steps), strict=True))
     x, w, y = dense("x", batch, rows, steps), dense("w", batch, steps, columns), dense("y", batch, rows, columns)
@@ -122,6 +122,16 @@ def test_large_windows_keep_in_registers_what_neighbours_read() -> None:
     narrow, wide = chosen(work, FAR), chosen(work, replace(FAR, registers=32, lanes_bytes=64))
     assert (narrow.size("w").size, wide.size("w").size) == (7, 14)
     assert narrow.size("kw").size == wide.size("kw").size == 7
+
+
+def test_rows_that_may_be_few_are_balanced() -> None:
+    """Where weights come from far, a tile of one row takes about as long as one of six."""
+    m = Var("m", typical=1000)
+    wide = replace(NEAR, registers=32, lanes_bytes=64)
+    far, near = chosen(product(m, 768, 768), wide), chosen(product(m, 32, 64), wide)
+    assert (far.prefetch, near.prefetch) == ("w", None)
+    assert min(far.size("i").size, near.size("i").size) > 6
+    assert (far.size("i").tail, near.size("i").tail) == (Tail.BALANCE, Tail.CUT)
 
 
 def test_threads_share_an_axis_with_enough_rows() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 
@@ -103,3 +106,23 @@ def test_an_index_that_changes_between_reads() -> None:
     data, out = np.array([1, -1, 5, 7, 9], np.float32), aligned(np.zeros((3, 4), np.float32))
     compiled(kernel)(aligned(data), aligned(np.array([1, 0, 3])), out)
     assert out.tolist() == [[1, 5, -1, 9], [-1, 7, 1, 9], [5, 5, 7, 9]]
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_a_step_that_run_time_says_is_one_or_none(lanes: int) -> None:
+    """y[k] = x[s * k]: with s = 0 nothing behind the one element is read, for the page behind it may not be."""
+    s, k, x, y = Var("s", 2), Var("k", 24), dense("x", 24), dense("y", 24)
+    schedule = Schedule(order=("k",), tile=(Tile("k", lanes, Tail.CUT),), lanes=("k", lanes))
+    call = compiled(apply("g", Definition(y, (k,), x[s * k] + 1.0), schedule, (x, y), (s,)))
+    data, out = np.arange(24, dtype=np.float32), aligned(np.zeros(24, np.float32))
+    call(aligned(data), out, 1)
+    assert out.tolist() == (data + 1).tolist()
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    last = np.frombuffer(pages, np.float32)[mmap.PAGESIZE // 4 - 1 : mmap.PAGESIZE // 4]
+    last[...] = 6
+    libc = ctypes.CDLL(None, use_errno=True)
+    behind = ctypes.c_void_p(last.ctypes.data + 4)
+    assert libc.mprotect(behind, mmap.PAGESIZE, 0) == 0
+    call(last, out, 0)
+    assert libc.mprotect(behind, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+    assert out.tolist() == [7.0] * 24

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from codegen.define import Definition, Group
-from codegen.index import Affine, normal
+from codegen.llvm.emit import emit
 from codegen.loops import (
     Alloc,
     Expr,
     For,
+    Let,
     LoopKind,
     Prefetch,
     Reduce,
@@ -31,7 +32,7 @@ from codegen.pack import pack_array
 from codegen.printer import definition_text, kernel_text, schedule_text
 from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from runtime.abi import DType
-from tests.codegen.running import aligned, compiled, evaluated
+from tests.codegen.running import aligned, compiled, evaluated, number
 
 
 def matmul(m: Size, k: int, n: int) -> Definition:
@@ -88,6 +89,15 @@ def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None
     for lines in fetched.values():
         assert set(range(panel // width)) <= lines, "every line is fetched"
         assert len(lines) <= panel // width + m, "and little more"
+
+
+@pytest.mark.parametrize("m", [1, 3, 5, 21, 130])
+def test_it_is_fetched_as_a_whole_whatever_run_time_says_about_the_rows(m: int) -> None:
+    rows, k = Var("m"), 64
+    plan = replace(PLAN, order=("j", "i"), parallel="j", prefetch="b")
+    kernel = apply("matmul", matmul(rows, k, 48), plan, params(rows, k, 48), (rows,))  # type: ignore[arg-type]
+    lines = {(panels, at // 16) for panels, _, at in addresses(kernel.body, {rows: m})}
+    assert {(panels, line) for panels in range(3) for line in range(k)} <= lines
 
 
 def test_sums_wait_in_the_output_between_blocks() -> None:
@@ -182,19 +192,15 @@ def addresses(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[in
                 panel = next(n for v, n in env.items() if v.name.startswith("j."))
                 yield panel, number(block, env), number(at, env)
             case For(var, body, LoopKind.SERIAL | LoopKind.PARALLEL):
-                assert isinstance(var.extent, int)
-                for n in range(var.extent):
+                assert var.extent is not None
+                for n in range(var.extent if isinstance(var.extent, int) else number(var.extent, env)):
                     yield from addresses(body, {**env, var: n})
             case Alloc(_, body):
                 yield from addresses(body, env)
+            case Let(var, value, body):
+                yield from addresses(body, {**env, var: number(value, env)})
             case _:
                 pass
-
-
-def number(e: Expr, env: dict[Var, int]) -> int:
-    found = normal(e, {v: Affine({}, n) for v, n in env.items()})
-    assert found.is_const
-    return found.const
 
 
 def test_definition_and_schedule_print() -> None:
@@ -223,6 +229,7 @@ def test_definition_and_schedule_print() -> None:
         ({"blocks": (("k", 2),), "lanes": ("k", 8)}, "c: blocks of a sum need lanes along the output, got 'k'"),
         ({"pitch": (("e", 16),)}, "c: pitch belong to a group, got 1"),
         ({"members": (Schedule(),)}, "c: members belong to a group, got 1"),
+        ({"tile": (Tile("i", 3, Tail.SHORT),)}, "c: tiles with a short one belong to a group, got 'i'"),
         ({"order": ("j", "i"), "parallel": "i"}, "k: the parallel loop must be outermost, got 'i' inside another loop"),
     ],
 )
@@ -266,6 +273,30 @@ def test_group_axes_fuse() -> None:
     call(aligned(data), out, begin=5)
     call(aligned(data), out, end=5)
     np.testing.assert_array_equal(out, 2 * (data - data.max(2, keepdims=True)))
+
+
+def test_the_last_block_of_a_group_is_as_long_as_what_is_left() -> None:
+    """Rows in blocks of 4 and temporaries as wide as they are, all of which only run time knows."""
+    m, n = Var("m"), Var("n")
+    i, j, k = Var("i", m), Var("j", n), Var("k", n)
+    x, y = dense("x", m, n), dense("y", m, n)
+    s, t = (dense(name, i, n, space=Space.ARENA) for name in "st")
+    group = Group("chain", (i,), (s, t), (
+        Definition(s, (i, j), x[i, j] * 2.0),
+        Definition(t, (i, j), s[i, j] + 1.0),
+        Definition(y, (i, j), Reduce("add", (k,), s[i, k]) + t[i, j]),
+    ))  # fmt: skip
+    lanes = Schedule(lanes=("j", 4))
+    plan = Schedule(tile=(Tile("i", 4, Tail.SHORT),), parallel="i", members=(lanes,) * 3)
+    kernel = apply("k", group, plan, (x, y), (m, n))
+    call = compiled(kernel)
+    for rows, columns in ((0, 3), (1, 1), (3, 0), (4, 5), (6, 33), (9, 2)):
+        assert evaluated(units(kernel), kernel, [rows, columns]) == -(-rows // 4)
+        data = np.random.default_rng(rows).integers(-9, 9, (rows, columns)).astype("f4")
+        out = aligned(np.zeros_like(data))
+        call(aligned(data), out, rows, columns)
+        np.testing.assert_array_equal(out, 2 * data.sum(1, keepdims=True) + 2 * data + 1)
+    assert evaluated(emit(kernel).scratch_bytes, kernel, [9, 20]) == 2 * 4 * 20 * 4
 
 
 def test_works_are_numbered_through() -> None:

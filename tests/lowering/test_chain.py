@@ -7,8 +7,8 @@ import pytest
 
 from aot.driver import in_memory, stages
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
-from aot.ir.types import Array
+from aot.ir.graph import Graph, OutPort
+from aot.ir.types import Array, Dim
 from aot.options import CompileOptions
 from codegen.define import Definition, Group
 from codegen.loops import Reduce, Var, dense
@@ -16,6 +16,7 @@ from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
 from tests.cases import Tolerance
+from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import Make, compiled, ints, weights
 from tests.passes.check import graph_of
 
@@ -55,6 +56,57 @@ def test_attention_is_one_kernel(make: Make) -> None:
 def test_a_batch_that_run_time_knows() -> None:
     made = compiled(attention, *[("n=3", *HEADS[1:])] * 3, target=V3)
     assert "group chain" in made.groups
+
+
+@pytest.mark.parametrize("target", [V3, "native"])
+def test_a_length_that_run_time_knows(target: str) -> None:
+    """Scores of a block of rows are in scratch memory, however long they are; each size gives the same bits."""
+
+    def graph(n: Dim) -> Graph:
+        made = Graph("attention")
+        b = Builder(made)
+        q, k, v = (parameter(made, name, 2, 3, n, 16) for name in "qkv")
+        result(made, attention(b, q, k, v))
+        return made
+
+    made = stages(graph(Var("n")), CompileOptions(level=None, target=target))
+    assert "group chain" in made.groups
+    one, two = (in_memory(made.built, threads) for threads in (1, 2))
+    for n in (0, 1, 5, 24, 25, 300):
+        given: list[Array] = [np.random.default_rng(k).normal(size=(2, 3, n, 16)).astype(np.float32) for k in range(3)]
+        check(one, graph(n), given)
+        assert np.asarray(one(given)[0]).tobytes() == np.asarray(two(given)[0]).tobytes()
+    assert made.built.manifest["scratch"] not in (0, None)
+
+
+def test_a_mask_that_may_be_one_number_for_all() -> None:
+    """Its length is a size of its own: 1, or that of the keys."""
+    made = Graph("masked")
+    b = Builder(made)
+    q, k, v = (parameter(made, name, 1, 2, Var(n), 16) for name, n in zip("qkv", "nmm", strict=True))
+    mask = parameter(made, "mask", 1, 1, 1, Var("o"))
+    scores = b.Add(b.MatMul(q, k, transpose_b=True), mask)
+    result(made, b.MatMul(b.Softmax(scores, axis=-1), v))
+    model = in_memory(stages(made, CompileOptions(level=None)).built, threads=1)
+    for n, m, o in ((7, 40, 40), (7, 40, 1), (30, 1, 1), (3, 17, 17)):
+        rng = np.random.default_rng(n)
+        given: list[Array] = [rng.normal(size=(1, 2, s, 16)).astype(np.float32) for s in (n, m, m)]
+        check(model, made, [*given, rng.normal(size=(1, 1, 1, o)).astype(np.float32)])
+
+
+def test_a_length_that_an_inference_computes() -> None:
+    """Scratch memory is reserved before it."""
+    made = Graph("chosen")
+    b = Builder(made)
+    x = parameter(made, "x", Var("n"), 16)
+    places = b.Reshape(b.NonZero(b.Greater(b.ReduceSum(x, ints(b, 1)), b.const(0.0, DType.F32))), ints(b, -1))
+    rows = b.Gather(x, places, b.const(0, DType.I64))
+    result(made, attention(b, rows, rows, rows))
+    done = stages(made, CompileOptions(level=None))
+    assert "group chain" not in done.groups
+    model = in_memory(done.built, threads=1)
+    for n in (5, 60):
+        check(model, made, [np.random.default_rng(n).normal(size=(n, 16)).astype(np.float32)])
 
 
 @pytest.mark.parametrize("batch", [1, 2])
