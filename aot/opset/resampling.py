@@ -226,6 +226,8 @@ class WeightedResize(Resampling, ComputeOp):
         return [(first, 1.0 - share), (prim("min", first + 1, simplify(place.n - 1)), share)]
 
     def _cubic(self, place: Place, i: Expr, wide: DType) -> Taps:
+        if place.r == 1:
+            return self._linear(place, i, wide)
         numerator = i * place.p + place.q
         first, a = numerator // place.r, self.cube_coeff
         t = cast(numerator - first * place.r, wide) / cast(place.r, wide)

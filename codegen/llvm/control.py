@@ -46,7 +46,9 @@ class _Driver:
 
     def __init__(self, program: Program) -> None:
         self.at = 0
+        self.passed = set[str]()  # labels
         self.lines = [
+            "%turn.at = getelementptr %job, ptr %job, i64 0, i32 8",
             "%request = load ptr, ptr %job, align 8",
             "%plan.at = getelementptr %job, ptr %job, i64 0, i32 1",
             "%plan = load ptr, ptr %plan.at, align 8",
@@ -73,9 +75,16 @@ class _Driver:
         ]
 
     def label(self, entry: Label) -> None:
+        self.passed.add(entry.name)
         self.lines += [f'br label %"to {entry.name}"', f'"to {entry.name}":']
 
     def jump(self, entry: Jump, n: int) -> None:
+        if entry.to in self.passed:  # the next iteration goes through large weights the other way
+            self.lines += [
+                f"%turn{n} = load i64, ptr %turn.at, align 8",
+                f"%turned{n} = add i64 %turn{n}, 1",
+                f"store i64 %turned{n}, ptr %turn.at, align 8",
+            ]
         self.lines += [
             f"%when{n} = call i1 @when_{n}(ptr %symbols)",
             f'br i1 %when{n}, label %"to {entry.to}", label %on{n}',

@@ -1,7 +1,8 @@
 ; Runs the calls of one model for one request.
 ;
 ;   arena of a request:  buffers | turn | plan, if sizes vary | scratch of each thread | counters of a segment's calls
-;   turn                 odd in every other inference: which way to go through large weights; any first content will do
+;   turn                 odd in every other inference, and iteration of a loop: which way to go through large weights;
+;                        any first content will do
 ;   plan                 for each call: units, and how many pieces are worth a chunk
 ;
 ; Two counters a call, each a line: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw
@@ -66,7 +67,8 @@ done:
 
 ; Calls whose weights are too large for the nearest cache, but are read once, go through them to and fro: where one
 ; ends, the next one over the same weights begins, and finds there what has stayed. @swings says for each call whether
-; it does so (2), and how many such calls went over the same weights before (1: an odd number); a turn is an inference.
+; it does so (2), and how many such calls went over the same weights before (1: an odd number); a turn is an inference or
+; an iteration of a loop.
 define internal i1 @goes_back(ptr %job, i64 %i) nounwind {
   %swing.at = getelementptr i8, ptr @swings, i64 %i
   %swing.byte = load i8, ptr %swing.at, align 1

@@ -69,4 +69,6 @@ CASES = [
     Case(WeightedResize((2, 3), Coordinates.PYTORCH_HALF_PIXEL, (2, 1, 1, 7)), [RUN_TIME]),
     Case(WeightedResize((2, 3), Coordinates.ALIGN_CORNERS, mode=Mode.CUBIC), [RUN_TIME, UP]),
     Case(WeightedResize((2, 3), Coordinates.ALIGN_CORNERS), [DATA, at(1, 13)]),
+    *(Case(Interpolate_11(Mode.CUBIC), [data, at(2, 3, 9, 4)]) for data in (DATA, RUN_TIME)),  # two axes stay
+    Case(Interpolate_11(Mode.CUBIC, coordinate_transformation_mode=Coordinates.ASYMMETRIC), [DATA, at(3, 7), AXES]),
 ]

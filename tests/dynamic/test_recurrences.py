@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.opset.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
 from aot.options import CompileOptions
+from codegen.llvm.control import control_functions
+from codegen.llvm.plan import swings
 from codegen.loops import Var
 from runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result, weights
@@ -61,6 +64,13 @@ def test_few_rows_have_kernels_of_their_own_over_the_same_weights() -> None:
     asked = stages(recurrent("lstm", "forward", lengths=False), CompileOptions(level=None, target="x86-64-v3"))
     assert "if select(n<=2,1,0)" in asked.groups
     assert asked.program.constant_bytes < 1.1 * 4 * HIDDEN * HIDDEN * 4
+
+
+def test_each_iteration_goes_the_other_way_through_large_weights() -> None:
+    program = stages(recurrent("lstm", "forward", lengths=False), CompileOptions(level=None)).program
+    assert 2 in swings(program)
+    turns = re.findall(r"store i64 %turned\d+, ptr %turn.at", "\n".join(control_functions(program, "lstm")))
+    assert len(turns) == 1, "where the loop jumps back"
 
 
 def test_lengths_that_are_the_time_cost_nothing() -> None:
