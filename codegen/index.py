@@ -14,7 +14,7 @@ from functools import lru_cache, reduce
 from math import gcd, inf
 
 from codegen.expressions import variables
-from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, prim
+from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 
@@ -222,31 +222,48 @@ def _quotient(a: Affine, b: Affine) -> Affine:
 
 
 def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
-    """(i * n + j) // n = i where j is a variable below n."""
-    atom = Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
-    if len(b.terms) != 1 or b.const or a.const:
-        return atom
-    ((size, scale),) = b.terms.items()
+    """(8 n i + n j + k) // 8 n = i + j // 8 where 0 <= k < n."""
+    ((size, scale),) = b.terms.items() if len(b.terms) == 1 else ((Const(0), 0),)
+    if scale <= 0 or b.const:
+        return Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
     divisors = factors(size)
-    whole, rest = Affine({}), Affine({})
+    whole, coarse, fine = Affine({}), Affine({}), Affine({}, a.const)
     for x, c in a.terms.items():
         mine = list(factors(x))
-        if c % scale == 0 and all(mine.count(f) >= divisors.count(f) for f in divisors):
-            for f in divisors:
-                mine.remove(f)
-            left: Expr = Const(1)
-            for f in mine:
-                left = _times(left, f)
-            whole = whole.plus(Affine({left: c // scale}) if mine else Affine({}, c // scale))
+        if not all(mine.count(f) >= divisors.count(f) for f in divisors):
+            fine = fine.plus(Affine({x: c}))
+            continue
+        for f in divisors:
+            mine.remove(f)
+        left = Affine({reduce(_times, mine): 1}) if mine else Affine({}, 1)
+        if c % scale:
+            coarse = coarse.plus(left, c)
         else:
-            rest = rest.plus(Affine({x: c}))
-    if not rest.terms:
-        return whole
-    match list(rest.terms.items()):
-        case [(Var(_, extent, low), 1)] if low >= 0 and extent == size and scale == 1:
-            return whole
-        case _:
-            return atom
+            whole = whole.plus(left, c // scale)
+    if _lies_below(fine, size):
+        return whole.plus(_quotient(coarse, Affine({}, scale)))
+    rest = _product(coarse, Affine({size: 1})).plus(fine)
+    return whole.plus(Affine({Prim("floordiv", (rest.expr(), b.expr()), DType.I64): 1}))
+
+
+def _lies_below(a: Affine, size: Expr) -> bool:
+    """Is 0 <= a < size? Its variables are taken to be as large as they may, but for those that the size is made of."""
+    if not a.terms:
+        return a.const == 0
+    fixed = set(factors(size))
+    most = Affine({}, a.const)
+    for x, c in a.terms.items():
+        product = Affine({}, c)
+        for f in factors(x):
+            if not isinstance(f, Var) or f.low < 0 or c < 0 or (f not in fixed and f.extent is None):
+                return False
+            if f in fixed:
+                product = _product(product, Affine({f: 1}))
+            else:
+                assert f.extent is not None
+                product = _product(product, normal(as_expr(f.extent, DType.I64), {}).plus(Affine({}, -1)))
+        most = most.plus(product)
+    return a.const >= 0 and bounds(Affine({size: 1}, -1).plus(most, -1))[0] >= 0
 
 
 _BINARY: dict[str, Callable[[Affine, Affine], Affine]] = {

@@ -18,12 +18,13 @@ from aot.lowering.order import Makers, sort
 from aot.lowering.split import divided
 from aot.lowering.steps import Step, Steps
 from aot.lowering.tails import without_tails
-from codegen.access import offset, volume
+from codegen.access import coefficient, offset, volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
-from codegen.index import bounds, normal
-from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var, dense
+from codegen.index import Affine, bounds, normal
+from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, dense
 from codegen.program import Region
+from runtime.abi import DType
 
 ROW_BYTES = 1 << 17  # of all temporaries of one row
 LANES = 8  # rows side by side that are worth it
@@ -156,25 +157,39 @@ def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
     What is no constant must move with every output axis, and one load with all axes.
     """
     reduction = d.reduction
-    if reduction is None or not all(map(reads_once, loads(reduction.body))):
+    if reduction is None or not all(reads_once(x, (*d.axes, *reduction.axes)) for x in loads(reduction.body)):
         return False
     moving = [variables(*x.index) for x in loads(reduction.body) if x.buffer.name not in constants]
     return all(v >= set(d.axes) for v in moving) and any(v >= {*d.axes, *reduction.axes} for v in moving)
 
 
-def reads_once(x: Load) -> bool:
+def reads_once(x: Load, axes: Iterable[Var]) -> bool:
     """Does no element belong to two points? So it is with plain indices, and where a dense buffer is read reshaped."""
     if all(isinstance(i, Var | Const) for i in x.index):
         return True
-    terms = offset(x.buffer, x.index).terms
+    at = offset(x.buffer, x.index)
+    terms = at.terms
     if not all(isinstance(i, Var) and isinstance(i.extent, int) and i.low == 0 for i in terms):
-        return False
+        return _runs_through(at, axes)
     reach = 0
     for axis, step in sorted(terms.items(), key=lambda item: item[1]):
         assert isinstance(axis, Var) and isinstance(axis.extent, int)
         if step <= reach:
             return False
         reach += step * (axis.extent - 1)
+    return True
+
+
+def _runs_through(at: Affine, axes: Iterable[Var]) -> bool:
+    """Do these axes run through memory element by element, with strides that run time tells?"""
+    steps = {a: coefficient(at, a) for a in axes if a in variables(*at.terms)}
+    reach = Affine({}, 1)
+    while steps:
+        axis = next((a for a, step in steps.items() if step is not None and step.key == reach.key), None)
+        if axis is None or axis.low:
+            return False
+        reach = normal(reach.expr() * as_expr(axis.extent or 1, DType.I64), {})
+        del steps[axis]
     return True
 
 

@@ -176,7 +176,7 @@ def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
     value = steps.values.get(x.buffer.name)
     if value is None or value.region is Region.CONSTANT or len(loads(d.reduction.body)) < 2:
         return False
-    return variables(*x.index) >= {*d.axes, *d.reduction.axes} and reads_once(x)
+    return variables(*x.index) >= {*d.axes, *d.reduction.axes} and reads_once(x, all_axes(d))
 
 
 def _stays(d: Definition, steps: Steps) -> bool:

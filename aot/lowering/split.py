@@ -22,13 +22,19 @@ FEW = 8  # channels that do not fill a vector
 
 
 def split(steps: Steps) -> None:
-    """Rewrite every reduction that has such axes."""
+    """Rewrite every reduction that has such axes, and copies that repeat a number of elements that run time tells."""
     for step in steps.steps:
         d = step.definition
-        if d is not None and d.reduction is not None and not d.where:
-            made = _split(d)
+        if d is not None and not d.where:
+            made = _split(d) if d.reduction is not None else _repeated(d)
             if made is not None:
                 step.works = (made,)
+
+
+def _repeated(d: Definition) -> Definition | None:
+    """y[i, j] = x[i, j % n] with j in 4 n: a row of n elements, four times."""
+    made = divided(d, loads(d.value))
+    return made if made is not None and any(not isinstance(_step(loads(d.value), a), int) for a in d.axes) else None
 
 
 def _split(d: Definition) -> Definition | None:
@@ -39,7 +45,7 @@ def _split(d: Definition) -> Definition | None:
     kept = [a for a in d.axes if a in made.axes]
     parts = [a for a in made.axes if a not in kept]
     quotients, rests = parts[: len(parts) // 2], parts[len(parts) // 2 :]
-    if not _plain(made, quotients):
+    if not all(isinstance(a.extent, int) for a in rests) or not _plain(made, quotients):
         return None
     return _merged(made, [a for a in kept if _is_channel(made, a, rests)], rests)
 
@@ -51,9 +57,9 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
     rests: list[Var] = []
     for a in d.axes:
         step = _step(sites, a)
-        if step:
+        if step != 0:
             quotients.append(Var(a.name, _part(a, step)))
-            rests.append(Var(f"{a.name}{step}", step))
+            rests.append(Var(f"{a.name}{step if isinstance(step, int) else '.rest'}", step))
             change[a] = quotients[-1] * step + rests[-1]
     if not change:
         return None
@@ -63,29 +69,31 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
     return Definition(d.out, (*kept, *quotients, *rests), value, index)
 
 
-def _step(sites: Sequence[Load], a: Var) -> int:
-    """What `a` is divided by wherever these read with it; 0 if that is not one number."""
+def _step(sites: Sequence[Load], a: Var) -> Size:
+    """What `a` is divided by wherever these read with it; 0 if that is not one size."""
     found = {
-        int(q.args[1].value)
+        q.args[1]
         for x in sites
         for i in x.index
         for q in walk(normal(i, {}).expr())
         if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
-        and isinstance(q.args[1], Const)
     }  # fmt: skip
-    step = found.pop() if len(found) == 1 else 0
-    return step if step > 1 and _part(a, step) is not None else 0
+    step: Expr = found.pop() if len(found) == 1 else Const(0)
+    if isinstance(step, Const):
+        return int(step.value) if step.value > 1 and _part(a, int(step.value)) is not None else 0
+    return step if isinstance(step, Var) and _part(a, step) is not None else 0
 
 
-def _part(a: Var, step: int) -> Size | None:
+def _part(a: Var, step: Size) -> Size | None:
     """The extent over `step`; None if that is no whole number."""
     if a.extent is None:
         return None
     size = normal(as_expr(a.extent, DType.I64), {})
-    if size.const % step or any(c % step for c in size.terms.values()):
+    part = normal(size.expr() // step, {})
+    if normal(part.expr() * step, {}).key != size.key:
         return None
-    part = normal(size.expr() // step, {}).expr()
-    return int(part.value) if isinstance(part, Const) else part
+    found = part.expr()
+    return int(found.value) if isinstance(found, Const) else found
 
 
 def _plain(d: Definition, quotients: list[Var]) -> bool:

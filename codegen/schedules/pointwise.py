@@ -74,7 +74,7 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
     if varies(inner) or not 1 < count < lanes or tile > MOST_TILE * lanes or not order:
         return 0
     outer = order[-1]
-    if varies((outer,)) or known(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
+    if known(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
         return 0
     if stored.steps.get(outer) != count:
         return 0

@@ -48,6 +48,32 @@ def test_divisors_of_run_time(n: int) -> None:
     assert out.tolist() == [(k - 11) // n + 32 for k in range(24)]
 
 
+def test_quotients_by_run_time_sizes_are_taken_apart() -> None:
+    """(c h w + y w + x) // (8 h w) = c // 8, and what is left over; as Python has it for all h and w."""
+    h, w = Var("h", 5, 1), Var("w", 4, 1)
+    c, y, x = Var("c", 24), Var("y", h), Var("x", w)
+    row, whole = y * w + x, c * h * w + y * w + x
+    assert normal(whole // (h * w), {}) == normal(c, {})
+    assert normal(whole // (h * w * 8), {}) == normal(c // 8, {})
+    assert normal((c * w + row) // w, {}) == normal(c + y, {})
+    some = (c * h * w * 8 + y * h + 3) // (h * w * 8)
+    assert normal(some, {}) == normal(c + (y * h + 3) // (h * w * 8), {})
+    values = ({h: a, w: b, c: n, y: a - 1, x: b - 1} for a in range(1, 5) for b in range(1, 4) for n in range(24))
+    for env in values:
+        a, b, n = env[h], env[w], env[c]
+        numbers: dict[Var, Affine] = {v: Affine({}, k) for v, k in env.items()}
+        found = normal(normal(some, {}).expr(), numbers)
+        assert found.const == (n * a * b * 8 + (a - 1) * a + 3) // (a * b * 8)
+
+
+def test_what_may_be_as_large_as_the_size_stays_a_quotient() -> None:
+    h, w = Var("h"), Var("w")
+    x, wide = Var("x", w), Var("y", w + 1)
+    assert normal((x * 2 + Var("c", 8) * w) // w, {}).terms.keys() > {Var("c", 8)}
+    for e in (wide // w, (x + 1) // w, x * h // w, (x - 1) // w):
+        assert not normal(e, {}).is_const
+
+
 def test_a_long_sum_is_not_deep() -> None:
     total = Affine({Var(f"n{k}"): k + 1 for k in range(200)}, 1)
     spelled = total.expr()

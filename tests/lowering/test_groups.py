@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+from aot.driver import in_memory, stages
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.graph import Graph, OutPort
+from aot.ir.types import Dim
+from aot.options import CompileOptions
 from codegen.define import Group
+from codegen.loops import Var
+from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import calls, compiled, ints, weights
 
 SHAPE = (3, 4, 37)
@@ -120,6 +126,21 @@ def test_rows_may_be_parts_of_an_axis(groups: int) -> None:
         return b.GroupNormalization(x, weights(b, 6), weights(b, 6, seed=1), num_groups=groups)
 
     assert calls(compiled(make, (2, 6, 4, 5))) == 1
+
+
+def test_groups_of_channels_of_pictures_of_any_size() -> None:
+    def graph(h: Dim, w: Dim) -> Graph:
+        made = Graph("norm")
+        b = Builder(made)
+        x = parameter(made, "x", 2, 12, h, w)
+        result(made, b.GroupNormalization(x, weights(b, 12), weights(b, 12, seed=1), num_groups=3))
+        return made
+
+    made = stages(graph(Var("h", None, 1), Var("w", None, 1)), CompileOptions(level=None))
+    assert calls(made) == 1
+    model = in_memory(made.built, threads=1)
+    for h, w in ((1, 1), (4, 5), (17, 3), (64, 70)):
+        check(model, graph(h, w), [np.random.default_rng(h).normal(size=(2, 12, h, w)).astype(np.float32)])
 
 
 def test_attention_is_two_products_and_a_softmax() -> None:

@@ -1,18 +1,23 @@
-"""Operations of real networks that must not fall to single elements: every reduction has lanes."""
+"""Operations of real networks that must not fall to single elements: reductions have lanes, and so have copies."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from aot.driver import Compilation
+from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.graph import Graph, OutPort
+from aot.ir.types import Dim
 from aot.opset.padding import PadMode
+from aot.options import CompileOptions
 from codegen.define import Definition
+from codegen.loops import Var
 from codegen.schedule import Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
+from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import Make, calls, compiled, conv, ints, weights
 
 TARGET = Target.parse("x86-64-v3")
@@ -81,6 +86,39 @@ def test_reductions_have_lanes(make: Make) -> None:
     found = plans(made)
     assert found
     assert all(p.lanes is not None for p in found)
+
+
+def test_repeated_rows_of_run_time_lengths_are_copied_in_vectors() -> None:
+    """Three times a row, and each of two planes twice: no quotient by the length is left."""
+
+    def graph(n: Dim, m: Dim) -> Graph:
+        made = Graph("tile")
+        b = Builder(made)
+        result(made, b.Tile(parameter(made, "x", n, m), ints(b, 2, 3)))
+        return made
+
+    made = stages(graph(Var("n", None, 1), Var("m", None, 1)), CompileOptions(level=None))
+    assert "// m" not in made.groups
+    assert "// n" not in made.groups
+    model = in_memory(made.built, threads=1)
+    for n, m in ((1, 1), (3, 40), (5, 17)):
+        check(model, graph(n, m), [np.random.default_rng(n).normal(size=(n, m)).astype(np.float32)])
+
+
+def test_pictures_of_any_width_are_made_of_interleaved_channels() -> None:
+    """Lanes run through pixels and their three channels, so that what they read is shuffled."""
+
+    def graph(w: Dim) -> Graph:
+        made = Graph("tinted")
+        b = Builder(made)
+        result(made, b.Sin(b.Multiply(parameter(made, "x", 6, w, 1), weights(b, 1, 1, 3))))
+        return made
+
+    made = stages(graph(Var("w", None, 1)), CompileOptions(level=None))
+    assert "lanes[v:" in made.groups
+    model = in_memory(made.built, threads=1)
+    for w in (1, 5, 16, 64, 71):
+        check(model, graph(w), [np.random.default_rng(w).normal(size=(6, w, 1)).astype(np.float32)])
 
 
 def test_a_shuffle_of_channels_is_in_memory_where_it_is_read_again_and_again() -> None:
