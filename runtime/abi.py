@@ -123,7 +123,7 @@ SEAL_BYTES = 32
 #   variables                 [{"name", "dtype", "shape", "flag", "data"}]: where each is in the state, in bytes. At
 #                             flag lies an i64, not 0 once it is set. Where a dimension varies (-1), data is null:
 #                             the place and the dimensions that vary follow the flag, as i64
-#   weights, scratch          bytes; scratch is for each thread
+#   weights, scratch          bytes; scratch is for each thread, a dimension where sizes vary
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen

@@ -82,7 +82,7 @@ def _larger(a: Size, b: Size) -> Size:
 
 
 def _most(buffer: Buffer, size: Size, sizes: frozenset[Var]) -> Size:
-    if isinstance(size, Expr) and variables(size) <= sizes:
+    if isinstance(size, Expr) and (used := variables(size)) and used <= sizes:
         return size
     high = size if isinstance(size, int) else bounds(normal(size, {}))[1]
     if high == inf:
