@@ -23,7 +23,6 @@ from codegen.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule, ScheduleError
 from runtime.abi import DType
 
-
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
 

@@ -33,8 +33,9 @@ def split(steps: Steps) -> None:
 
 def _repeated(d: Definition) -> Definition | None:
     """y[i, j] = x[i, j % n] with j in 4 n: a row of n elements, four times."""
-    made = divided(d, loads(d.value))
-    return made if made is not None and any(not isinstance(_step(loads(d.value), a), int) for a in d.axes) else None
+    sites = loads(d.value)
+    varying = (a for a in d.axes if not isinstance(a.extent, int))
+    return divided(d, sites) if any(not isinstance(_step(sites, a), int) for a in varying) else None
 
 
 def _split(d: Definition) -> Definition | None:

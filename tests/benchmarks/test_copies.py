@@ -15,8 +15,9 @@ import aot
 from benchmarks.folder import Folder, largest_error
 from tests.benchmarks.test_benchmarks import ROOT
 
-ov: Any = pytest.importorskip("openvino")
-ops: Any = pytest.importorskip("openvino.opset13")
+WITHOUT = "the extra `bench` is not installed"
+ov: Any = pytest.importorskip("openvino", reason=WITHOUT)
+ops: Any = pytest.importorskip("openvino.opset13", reason=WITHOUT)
 
 
 @pytest.fixture

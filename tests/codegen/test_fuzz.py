@@ -19,7 +19,7 @@ from tests.codegen.running import aligned, compiled, runs_dots
 
 NUMPY = {DType.F32: "f4", DType.F64: "f8", DType.I32: "i4", DType.I64: "i8", DType.I8: "i1", DType.U8: "u1"}
 
-TAILS = (Tail.BALANCE, Tail.CUT, Tail.PEEL)
+TAILS = (Tail.BALANCE, Tail.CUT, Tail.PEEL)  # of a definition; a short one is for groups
 
 
 def tiles(r: random.Random, axes: tuple[str, ...], most: int = 6) -> tuple[Tile, ...]:
