@@ -115,6 +115,8 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         _pack(name, p, operands)
     if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
         raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
+    if s.stream is not None and (s.prefetch is None or s.stream < 0):
+        raise ScheduleError(f"{name}: stream is a number of units of what prefetch names, got {s.stream}")
     reduction = definition.reduction
     sums = [a.name for a in reduction.axes] if reduction is not None else []
     for n in s.skip:

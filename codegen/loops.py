@@ -264,6 +264,8 @@ class Prefetch(Node):
 
     buffer: Buffer
     index: tuple[Expr, ...]
+    ahead: int = 0  # it is the line so many elements behind that one
+    least: int = 0  # but only in calls that run so many iterations of the parallel loops or more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -360,11 +362,9 @@ def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
     match fn, args:
         case "add", (Const(0), e) | (e, Const(0)):
             return e
-        case "sub", (e, Const(0)):
-            return e
         case "mul", (Const(1), e) | (e, Const(1)):
             return e
-        case "floordiv", (e, Const(1)):
+        case ("sub", (e, Const(0))) | ("floordiv", (e, Const(1))):
             return e
         case "mul", (Const(0), _) | (_, Const(0)):
             return Const(0, like)

@@ -121,8 +121,10 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
                     yield from _lines(otherwise, depth + 1)
             case Store(buffer, index, value, accumulate):
                 yield f"{pad}{buffer.name}[{_list(index)}] {ASSIGN[accumulate]} {expr_text(value)}"
-            case Prefetch(buffer, index):
-                yield f"{pad}prefetch {buffer.name}[{_list(index)}]"
+            case Prefetch(buffer, index, ahead, least):
+                further = f" + {ahead}" if ahead else ""
+                calls = f" in calls of {least} or more" if least else ""
+                yield f"{pad}prefetch {buffer.name}[{_list(index)}]{further}{calls}"
 
 
 def schedule_text(s: Schedule, depth: int = 0) -> str:
@@ -140,6 +142,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"partials={s.partials}" if s.partials != 1 else "",
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",
         f"prefetch={s.prefetch}" if s.prefetch else "",
+        f"stream={s.stream}" if s.stream is not None else "",
         f"dots={s.dots}" if s.dots else "",
         "early" if s.early else "",
         f"parallel={s.parallel}" if s.parallel else "",

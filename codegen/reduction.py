@@ -23,6 +23,9 @@ from codegen.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.schedule import Schedule, ScheduleError
 from runtime.abi import DType
 
+LINE = 64  # bytes
+AHEAD = 2048  # bytes from what is used to what is fetched of a panel that is read once
+
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
 
@@ -124,13 +127,15 @@ def _ahead(
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
     if read is None or place is None or points.vector is None:
         return ()
+    if schedule.stream is not None:
+        return _further(read, schedule.stream, points, inner)
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in rows}
     steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
-    line = 64 // read.buffer.dtype.stored_bytes
+    line = LINE // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
     each = (height * share + steps - 1) // steps  # elements for each step of this tile
     at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
@@ -141,6 +146,16 @@ def _ahead(
         return tuple(Prefetch(read.buffer, (*index, at + line * n)) for n in range(lines))
     n = Var("f", lines)
     return (For(n, (Prefetch(read.buffer, (*index, at + n * line)),)),)
+
+
+def _further(read: Load, least: int, points: Points, inner: Spans) -> Stmts:
+    """Fetches of the lines that lie AHEAD of those in use in the packed operand."""
+    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
+    known |= {axis: rewrite(value, known) for axis, value in points.lets}
+    index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
+    lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // LINE)
+    assert isinstance(lines, int)
+    return tuple(Prefetch(read.buffer, (*index, Const(n * LINE // size)), AHEAD // size, least) for n in range(lines))
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
@@ -179,7 +194,7 @@ def _early(definition: Definition, reduction: Reduce, points: Points, spans: Spa
         dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
         if not dense_lane or moving.isdisjoint(variables(*index)):
             continue
-        line = 64 // buffer.dtype.stored_bytes
+        line = LINE // buffer.dtype.stored_bytes
         across = -(-points.extent(lane) // line)
         count = across * points.extent(rows[0])
         each = -(-count * step // steps)

@@ -64,6 +64,7 @@ class Schedule:
     partials: int = 1  # vectors of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next one is fetched
+    stream: int | None = None  # not the next one but what follows in it, by calls that run so many units of it or more
     dots: str | None = None  # reduction axis whose terms, products of small integers, are taken a word at a time
     early: bool = False  # while a tile is summed, what its end reads and writes is fetched
     parallel: str | None = None

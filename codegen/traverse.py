@@ -156,7 +156,7 @@ def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buf
         case Store(buffer, index, value, accumulate):
             return Store(place(buffer), tuple(rewrite(i, change) for i in index), rewrite(value, change), accumulate)
         case Prefetch(buffer, index):
-            return Prefetch(place(buffer), tuple(rewrite(i, change) for i in index))
+            return replace(stmt, buffer=place(buffer), index=tuple(rewrite(i, change) for i in index))
         case For():
             return replace(stmt, body=inside(stmt.body))
         case While(condition, body):

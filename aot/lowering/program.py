@@ -11,7 +11,7 @@ from aot.lowering.flow import Flow
 from aot.lowering.memory import Plan, plan
 from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, sizes_of
 from aot.lowering.weights import Constants, Weights
-from codegen.access import traffic, volume
+from codegen.access import buffer_bytes, traffic, volume
 from codegen.access import work as operations
 from codegen.define import Definition, Group
 from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var
@@ -54,6 +54,8 @@ class ProgramBuilder:
         self.text: list[str] = []
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
+        fixed = (v.buffer for v in steps.values.values() if v.region is Region.CONSTANT)
+        self.weights_bytes = sum(buffer_bytes(b) for b in fixed)
 
     def build(self, progress: Progress | None = None) -> Program:
         arena = plan(self.steps)
@@ -151,6 +153,7 @@ class ProgramBuilder:
         several = len(works) > 1
         schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
         schedules += () if given is None else (_renamed(given, roles),)
+        schedules = tuple(map(self._fetching, schedules))
         works, schedules, packs = separated(works, schedules, constants, fixed)
         params = _params(works)
         sizes = _sizes(works, self.steps.known())
@@ -171,6 +174,12 @@ class ProgramBuilder:
         found = self.pick(work, self.target, constants)
         border = together and isinstance(work, Definition) and isinstance(work.value, Const)
         return replace(found, parallel=None) if border else found
+
+    def _fetching(self, s: Schedule) -> Schedule:
+        """What follows in weights is fetched where all of them stay in L3; from memory they come slower so."""
+        if s.stream is None or self.weights_bytes <= self.target.l3 // 2:
+            return s
+        return replace(s, prefetch=None, stream=None)
 
     def _describe(self, name: str, step: Step, works: tuple[Work, ...], schedules: tuple[Schedule, ...]) -> None:
         self.text.append(f"call {len(self.calls) - 1} {name}: {' + '.join(step.layers)}")

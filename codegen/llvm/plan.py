@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from codegen.llvm.shapes import as_expr, function_text, static, symbol_code
 from codegen.loops import Const, If, Prefetch, Size, Stmt, Store, prim
 from codegen.program import Call, Program, Region
@@ -60,16 +62,20 @@ def _pieces(call: Call) -> Size:
 def swings(program: Program) -> list[int]:
     """For each call 2 if it goes through large weights to and fro, 3 if it is every other one over them, else 0.
 
-    Kernels that fetch what comes next are no part of it: they know one way.
+    Kernels that fetch the next panel are no part of it: they know one way. Nor are those to whom it matters how many
+    units a call has, for the way back is a call for each, unless they run again and again.
     """
     sizes: dict[Size, int] = {block.offset: block.nbytes for block in program.constants}
-    ahead = {k.name for k in program.kernels if _fetches(k.body)}
+    one_way = {k.name for k in program.kernels if _fetches(k.body, lambda p: not p.ahead)}
+    counting = {k.name for k in program.kernels if _fetches(k.body, lambda p: p.least > 0)}
     before: dict[Size, int] = {}
+    weights = [[p.offset for p in call.args if p.region is Region.CONSTANT] for call in program.calls]
+    largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
     found: list[int] = []
-    for call in program.calls:
-        weights = [p.offset for p in call.args if p.region is Region.CONSTANT]
-        largest = max(weights, key=lambda offset: sizes.get(offset, 0), default=None)
-        if largest is None or call.kernel in ahead or sizes.get(largest, 0) < SWINGING:
+    for call, largest in zip(program.calls, largest_of, strict=True):
+        once = largest_of.count(largest) == 1 and not program.control
+        no = call.kernel in one_way or (call.kernel in counting and once)
+        if largest is None or no or sizes.get(largest, 0) < SWINGING:
             found.append(0)
             continue
         found.append(2 + before.get(largest, 0) % 2)
@@ -77,10 +83,17 @@ def swings(program: Program) -> list[int]:
     return found
 
 
-def _fetches(stmts: tuple[Stmt, ...]) -> bool:
+def _fetches(stmts: tuple[Stmt, ...], so: Callable[[Prefetch], bool]) -> bool:
     for s in stmts:
-        if isinstance(s, Store):
-            continue
-        if isinstance(s, Prefetch) or _fetches(s.body) or (isinstance(s, If) and _fetches(s.otherwise)):
+        match s:
+            case Store():
+                found = False
+            case Prefetch():
+                found = so(s)
+            case If(_, body, otherwise):
+                found = _fetches((*body, *otherwise), so)
+            case _:
+                found = _fetches(s.body, so)
+        if found:
             return True
     return False

@@ -309,7 +309,14 @@ class Statements(Blocks):
     # ---- memory
 
     def prefetch(self, stmt: Prefetch) -> None:
-        self.f.prefetch(self.at.pointer(self.at.access(stmt.buffer, stmt.index)))
+        f, pointer = self.f, self.at.pointer(self.at.access(stmt.buffer, stmt.index))
+        if stmt.ahead:
+            distance = integer(stmt.ahead * stmt.buffer.dtype.stored_bytes)
+            if stmt.least:
+                run = f.binary("sub", Value("i64", "%end"), Value("i64", "%begin"))
+                distance = f.select(f.compare("icmp sge", run, integer(stmt.least)), distance, integer(0))
+            pointer = f.gep("i8", pointer, distance)
+        f.prefetch(pointer)
 
     def store(self, stmt: Store) -> None:
         self.memo = {}

@@ -29,6 +29,7 @@ from codegen.target import Target
 HIGHEST = 14  # rows of a register tile: more would only spend loads
 SINGLE = 2 * HIGHEST  # rows below which a panel is used about as long as memory takes to bring the next one
 FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
+SINGLES = 4  # rows up to which a panel is read so fast that only what follows in it can be fetched in time
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
 TERMS = {4: 16, 2: 2}  # of a sum of small integers that are written out; of i16 a word: their sums would be reordered
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
@@ -96,6 +97,8 @@ def _matrix(
         blocks = _halves(down[0], _count(form, down[0], fuse), prod(map(extent, form.rows)), target)
     if row_loops and not (outside or loops or shared):
         blocks = _slices(d, form, sums[:-1], width * vectors, target)
+    alone = outside and not (loops or blocks or row_loops or dots or shared)
+    stream = _stream(d, form, width * vectors, target) if alone and len(plans) == 1 else None
     return Schedule(
         fuse=tuple(fuse),
         blocks=blocks,
@@ -104,11 +107,26 @@ def _matrix(
         skip=tuple(b.axis.name for b in skipped),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if fetched and len(plans) == 1 and not dots else None,
+        prefetch=plans[0].operand if stream is not None or (fetched and len(plans) == 1 and not dots) else None,
+        stream=stream,
         dots=sums[-1] if dots else None,
         early=early,
         parallel=None if shared else order[0],
     )
+
+
+def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None:
+    """Panels of a call that reads more of the weights than its core keeps from one inference to the next.
+
+    None where a row or a few do not take them from L3. From memory they come as fast without.
+    """
+    if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > SINGLES:
+        return None
+    panel = prod(map(extent, form.sums)) * width * _panel_bytes(d, form)
+    total, kept = panel * _tiles(extent(form.lane), width), target.l2 * 7 // 8
+    if not max(kept, panel) < total <= target.l3:
+        return None
+    return 0 if total > target.cores * target.l2 else kept // panel + 1
 
 
 def _terms_together(d: Definition, target: Target) -> int:

@@ -97,6 +97,21 @@ def test_panels_are_read_once_in_each_product_of_a_batch() -> None:
     assert plan.prefetch == "w"
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "steps", "units"),
+    [(1, 512, 784, 3), (1, 512, 512, 4), (4, 512, 784, 5), (1, 1024, 1024, 0), (1, 256, 512, None), (6, 512, 784, None),
+     (1, 4096, 4096, None)],
+)  # fmt: skip
+def test_weights_that_few_rows_read_from_l3_are_fetched_as_they_are_read(
+    rows: int, columns: int, steps: int, units: int | None
+) -> None:
+    """By calls that read more than stays in a core's cache of 1 MB; in any case where all cores' do not hold them."""
+    target = replace(Target.parse("x86-64-v4"), cpu="znver4", l2=1 << 20, l3=32 << 20, cores=2)
+    plan = chosen(product(rows, columns, steps), target)
+    assert plan.stream == units
+    assert (plan.prefetch == "w") == (units is not None)
+
+
 def test_rows_are_outermost_where_all_weights_stay_in_the_cache() -> None:
     plan = chosen(product(3136, 64, 64), FAR)
     assert plan.order.index("i") < plan.order.index("j")

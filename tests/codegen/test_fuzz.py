@@ -122,6 +122,7 @@ def test_products(seed: int) -> None:
                         tile=tuple(t for t in plan.tile if t.axis not in "pq"), partials=plan.partials)  # fmt: skip
     elif r.random() < 0.4:
         plan = replace(plan, pack=(Pack("b", (1, 0), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
+        plan = replace(plan, stream=r.choice((None, 0, 2)) if plan.prefetch else None)
     if not symbols:
         plan = replace(plan, blocks=blocks(r, work, plan), early=r.random() < 0.3)
     data = {

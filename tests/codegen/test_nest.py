@@ -30,6 +30,7 @@ from codegen.loops import (
 from codegen.nest import apply, units
 from codegen.pack import pack_array
 from codegen.printer import definition_text, kernel_text, schedule_text
+from codegen.reduction import AHEAD
 from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled, evaluated, number
@@ -89,6 +90,21 @@ def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None
     for lines in fetched.values():
         assert set(range(panel // width)) <= lines, "every line is fetched"
         assert len(lines) <= panel // width + m, "and little more"
+
+
+def test_what_follows_in_a_panel_is_fetched_by_calls_of_enough_units() -> None:
+    plan = replace(PLAN, tile=(Tile("i", 4), Tile("j", 32, Tail.CUT)), order=("j", "i"), parallel="j", prefetch="b")
+    plan = replace(plan, pack=(Pack("b", (1, 0), 1, 32),), stream=3)
+    kernel = apply("matmul", matmul(2, 7, 128), plan, params(2, 7, 128))  # type: ignore[arg-type]
+    assert [x.strip() for x in kernel_text(kernel).splitlines() if "prefetch" in x] == [
+        f"prefetch b[j.o * 32 // 32, k, {line}] + {AHEAD // 4} in calls of 3 or more" for line in (0, 16)
+    ]
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((2, 7), (7, 128)))
+    for begin, end in ((0, 4), (1, 2)):
+        c = aligned(np.zeros((2, 128), np.float32))
+        compiled(kernel)(aligned(a), aligned(pack_array(b, plan.pack[0])), c, begin=begin, end=end)
+        np.testing.assert_array_equal(c[:, begin * 32 : end * 32], np.maximum(a @ b, 0)[:, begin * 32 : end * 32])
 
 
 @pytest.mark.parametrize("m", [1, 3, 5, 21, 130])
@@ -224,6 +240,7 @@ def test_definition_and_schedule_print() -> None:
         ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
         ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions with 1, got (0, 2)"),
         ({"prefetch": "a"}, "c: prefetch names a packed operand, got 'a'"),
+        ({"stream": 2}, "c: stream is a number of units of what prefetch names, got 2"),
         ({"blocks": (("x", 4),)}, "c: blocks names no axis: 'x' (axes: i, j, k)"),
         ({"blocks": (("j", 0),)}, "c: block sizes are positive, got 0"),
         ({"blocks": (("k", 2),), "lanes": ("k", 8)}, "c: blocks of a sum need lanes along the output, got 'k'"),
