@@ -370,7 +370,7 @@ def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
             return Const(0, like)
         case "mod", (_, Const(1)):
             return Const(0, like)
-        case ("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max"), (Const(a), Const(b)) if (
+        case (("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max"), (Const(a), Const(b))) if (
             like is DType.I64 and (b or fn not in ("floordiv", "mod"))
         ):
             return Const(_INTEGER[fn](int(a), int(b)))
