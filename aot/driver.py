@@ -39,6 +39,7 @@ from aot.lowering.regions import lower_region
 from aot.lowering.split import split
 from aot.lowering.steps import Steps
 from aot.lowering.weights import Weights
+from aot.lowering.windows import separate_windows
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
 from aot.passes.front.input_shapes import InputShapes
@@ -193,6 +194,7 @@ class Compilation:
             if not self.options.small_weights:
                 use_winograd(block, self.target)
             lay_out(block)
+            separate_windows(block)
             spread(block, self.target)
             reuse(block)
         compress(steps, always=self.options.small_weights)

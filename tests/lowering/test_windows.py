@@ -1,0 +1,97 @@
+"""Windows of maxima and sums that are taken apart into columns and rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import Compilation, compile_model, in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from aot.opset.pooling import AvgPool, DilatedMaxPool, MaxPool
+from aot.options import CompileOptions
+from codegen.define import Group
+from codegen.loops import Var
+from runtime.abi import DType
+from tests.dynamic.networks import check, parameter, result
+from tests.lowering.check import compiled, conv, weights
+from tests.passes.check import graph_of
+
+
+def apart(made: Compilation) -> int:
+    """How many windows are."""
+    works = [w for step in made.steps.steps for w in step.works]
+    return sum(isinstance(w, Group) and w.name == "window" for w in works)
+
+
+def square(size: int, pad: int, stride: int = 1) -> dict[str, tuple[int, int]]:
+    return {
+        "strides": (stride, stride), "pads_begin": (pad, pad), "pads_end": (pad, pad), "kernel": (size, size),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (MaxPool(**square(5, 2)), 1),
+        (MaxPool(**square(3, 1)), 1),
+        (MaxPool(**square(3, 1, 2)), 0),
+        (MaxPool(**square(2, 0)), 0),
+        (MaxPool(**square(9, 4, 2)), 1),
+        (AvgPool(**square(5, 2), exclude_pad=True), 1),
+        (AvgPool(**square(3, 1), exclude_pad=True), 0),
+        (AvgPool(**square(7, 3), exclude_pad=False), 1),
+        (DilatedMaxPool(**square(4, 3), dilations=(2, 3)), 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("channels", [32, 5])
+def test_windows_are_taken_apart_where_that_is_less_work(
+    op: MaxPool | AvgPool | DilatedMaxPool, expected: int, channels: int
+) -> None:
+    made = compiled(lambda b, x: b(op, conv(b, x, channels)), (2, 3, 21, 18))
+    assert apart(made) == expected
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.I32, DType.I8])
+def test_without_channels_in_lanes(dtype: DType) -> None:
+    """Rows are lanes; three taps each way do not pay."""
+    made = compiled(lambda b, x: b(MaxPool(**square(5, 0)), x), (2, 3, 21, 40), dtype=dtype)
+    assert apart(made) == 1
+    assert apart(compiled(lambda b, x: b(MaxPool(**square(3, 0)), x), (2, 3, 21, 40), dtype=dtype)) == 0
+
+
+def test_three_dimensions_and_one() -> None:
+    cube = {n: (v,) * 3 for n, v in (("strides", 1), ("pads_begin", 1), ("pads_end", 1), ("kernel", 3))}
+    assert apart(compiled(lambda b, x: b(MaxPool(**cube), x), (1, 2, 5, 6, 20))) == 1
+    line = {n: (v,) for n, v in (("strides", 1), ("pads_begin", 2), ("pads_end", 2), ("kernel", 5))}
+    assert apart(compiled(lambda b, x: b(MaxPool(**line), x), (1, 2, 20))) == 0
+
+
+def test_what_follows_is_computed_in_it() -> None:
+    made = compiled(lambda b, x: b.Relu(b(MaxPool(**square(5, 2)), conv(b, x, 32))), (1, 3, 12, 12))
+    assert apart(made) == 1 and len(made.steps.steps) == 3
+
+
+def test_not_a_number_is_found_and_no_other_window_sees_it() -> None:
+    graph = graph_of(lambda b, x: b(MaxPool(**square(5, 2)), x), (1, 1, 30, 40))
+    x = np.random.default_rng(0).standard_normal((1, 1, 30, 40), np.float32)
+    x[0, 0, 9, 11] = np.nan
+    found = np.isnan(compile_model(graph)(x)[0][0, 0])
+    expected = np.zeros((30, 40), bool)
+    expected[7:12, 9:14] = True
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_batch_and_rows_that_vary() -> None:
+    graph = Graph("windows")
+    build = Builder(graph)
+    x = parameter(graph, "x", Var("n"), 3, Var("h"), 24)
+    around = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    y = build.Convolution(x, weights(build, 32, 3, 3, 3), **around)
+    result(graph, build(MaxPool(**square(5, 2)), y))
+    made = stages(graph, CompileOptions(level=None))
+    assert apart(made) == 1
+    model = in_memory(made.built, threads=2)
+    for n, h in ((1, 9), (3, 2), (2, 30)):
+        check(model, graph, [np.random.default_rng(h).standard_normal((n, 3, h, 24), np.float32)])
