@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_PIECE = 1 << 20
+_PIECE = 8 << 20  # the system holds what is written at once in large pages
 
 
 @contextmanager

@@ -10,7 +10,7 @@ header, which becomes that of the weights.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +20,9 @@ from runtime.errors import PlatformError
 SHT_NOTE = 7
 _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical, size in file, in memory, align
 _LOAD, _NOTE, _READ = 1, 4, 4
+LARGE_PAGE = 2 << 20
+GAP = 1 << 20  # bytes that may be left out in the file
+PIECE = 8 << 20
 _NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
 
 
@@ -37,8 +40,8 @@ def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryv
         header: tuple[int, ...] = HEADER.unpack(stream.read(HEADER.size))
         segments = _table(stream, header[5], header[10], _SEGMENT)
         rows = _table(stream, header[6], header[12], SECTION)
-        at = aligned(path.stat().st_size, align)
         row = rows[_find(stream, rows, rows[header[13]], section)]
+        at, align = _place(path.stat().st_size, row[3], row[5], align)
         _split(segments, row, at, align)
         row[1:3], row[4] = (PROGBITS, SHF_ALLOC), at
         loads = sorted((s for s in segments if s[0] == _LOAD), key=lambda s: s[3])
@@ -48,13 +51,37 @@ def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryv
         stream.seek(header[6])
         stream.write(b"".join(SECTION.pack(*r) for r in rows))
         stream.seek(at)
-        for part in parts:
-            stream.write(part)
+        for piece in pieces(at, parts):
+            stream.write(piece)
+
+
+def _place(end: int, address: int, size: int, align: int) -> tuple[int, int]:
+    """Where the contents come in the file, and the alignment of their segment.
+
+    With that of a large page, at an offset like the address, the system may map a file that it holds in large pages so.
+    """
+    like = end + (address - end) % LARGE_PAGE
+    return (like, LARGE_PAGE) if size >= LARGE_PAGE and like - end <= GAP else (aligned(end, align), align)
 
 
 def _table(stream: BinaryIO, at: int, count: int, form: struct.Struct) -> list[list[int]]:
     stream.seek(at)
     return [list(row) for row in form.iter_unpack(stream.read(count * form.size))]
+
+
+def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray]:
+    """The same bytes in pieces of large pages: the system holds what is written at once in pages as large."""
+    held = bytearray()
+    for part in parts:
+        view = memoryview(part).cast("B")
+        while len(view):
+            room = PIECE - (at + len(held)) % PIECE
+            held += view[:room]
+            view = view[room:]
+            if (at + len(held)) % PIECE == 0:
+                yield held
+                at, held = at + len(held), bytearray()
+    yield held
 
 
 def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], wanted: str) -> int:
