@@ -20,7 +20,7 @@ from runtime.abi import DType
 WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
 BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
-POINTS = (4, 6)  # products in one direction
+POINTS = (4, 5, 6)  # products in one direction
 LEAST = 16  # channels
 SHORTEST = 4  # outputs in one direction
 

@@ -4,7 +4,8 @@
 
 Each transform is two matrices, so that the even and odd parts are shared by being definitions themselves:
 v = Combine (Split d). A zero in a matrix is structural: the term does not exist. The points of 6 products are 0, +-3/4,
-+-3/2 and infinity: exact in binary, and twice the error of a plain convolution where 0, +-1, +-2 have four times.
++-3/2 and infinity, exact in binary, and twice the error of a plain convolution where 0, +-1, +-2 have four times; 5
+products do without -3/2, and 4 have 0, +-1 and infinity.
 """
 
 from __future__ import annotations
@@ -29,13 +30,27 @@ class Transform:
 
 @lru_cache
 def into(points: int) -> Transform:
-    """B of 4 or 6 products."""
+    """B of 4 to 6 products: of each point, what is left of the product of all (x - point) without its own."""
     if points == 4:
         return Transform(_identity(4), (
             (1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0),
         ))  # fmt: skip
     a, b = NEAR, FAR
     p, q = a * a, b * b
+    if points == 5:
+        split = (
+            (p * b, -p, -b, 1.0, 0.0),
+            (0.0, 0.0, -b, 1.0, 0.0), (0.0, -b, 1.0, 0.0, 0.0),
+            (0.0, -p, 0.0, 1.0, 0.0),
+            (0.0, p * b, -p, -b, 1.0),
+        )  # fmt: skip
+        combine = (
+            (1.0, 0.0, 0.0, 0.0, 0.0),
+            (0.0, 1.0, a, 0.0, 0.0), (0.0, 1.0, -a, 0.0, 0.0),
+            (0.0, 0.0, 0.0, 1.0, 0.0),
+            (0.0, 0.0, 0.0, 0.0, 1.0),
+        )  # fmt: skip
+        return Transform(split, combine)
     split = (
         (p * q, 0.0, -(p + q), 0.0, 1.0, 0.0),
         (0.0, 0.0, -q, 0.0, 1.0, 0.0), (0.0, -q, 0.0, 1.0, 0.0, 0.0),
@@ -53,9 +68,18 @@ def into(points: int) -> Transform:
 
 @lru_cache
 def back(points: int, m: int) -> Transform:
-    """A of 4 or 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
+    """A of 4 to 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
     if points == 4:
         return Transform(_identity(4), ((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0)))
+    if points == 5:
+        split = (
+            (1.0, 0.0, 0.0, 0.0, 0.0),
+            (0.0, 1.0, 1.0, 0.0, 0.0), (0.0, 1.0, -1.0, 0.0, 0.0),
+            (0.0, 0.0, 0.0, 1.0, 0.0),
+            (0.0, 0.0, 0.0, 0.0, 1.0),
+        )  # fmt: skip
+        near = [(NEAR**i, 0.0) if i % 2 == 0 else (0.0, NEAR**i) for i in range(m)]
+        return Transform(split, tuple((float(i == 0), *near[i], FAR**i, float(i == m - 1)) for i in range(m)))
     split = (
         (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         (0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (0.0, 1.0, -1.0, 0.0, 0.0, 0.0),

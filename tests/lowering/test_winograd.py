@@ -22,8 +22,8 @@ from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
 
 # Relative to the standard deviation of the output; a plain f32 convolution has 4.3e-7 and 3.3e-6 with 64 channels.
-RMS = {4: 5e-7, 6: 1.5e-6}
-MOST = {4: 4e-6, 6: 1.2e-5}
+RMS = {4: 5e-7, 5: 1.2e-6, 6: 1.5e-6}
+MOST = {4: 4e-6, 5: 1e-5, 6: 1.2e-5}
 
 
 def points_of(made: Compilation) -> int:
@@ -43,7 +43,7 @@ def exact(x: Array, w: Array) -> Array:
     return sum(np.einsum("nchw,oc->nohw", a, b) for a, b in zip(windows, taps, strict=True))
 
 
-@pytest.mark.parametrize(("points", "r"), [(4, 3), (6, 3), (6, 4), (6, 5)])
+@pytest.mark.parametrize(("points", "r"), [(4, 3), (5, 3), (5, 4), (6, 3), (6, 4), (6, 5)])
 def test_transforms_are_a_convolution(points: int, r: int) -> None:
     m = points + 1 - r
     rng = np.random.default_rng(0)
@@ -64,7 +64,8 @@ def same(b: Builder, x: OutPort, window: tuple[int, int], channels: int = 64) ->
 @pytest.mark.parametrize(
     ("window", "size", "points", "products"),
     [
-        ((3, 3), (28, 28), 6, 36), ((3, 3), (6, 6), 4, 16), ((5, 5), (28, 28), 6, 36), ((4, 4), (29, 29), 6, 36),
+        ((3, 3), (28, 28), 6, 36), ((3, 3), (6, 6), 4, 16), ((3, 3), (9, 9), 5, 25), ((5, 5), (28, 28), 6, 36),
+        ((4, 4), (29, 29), 6, 36),
         ((3, 5), (28, 28), 6, 36), ((1, 3), (16, 28), 6, 6), ((5, 1), (28, 16), 6, 6), ((3, 7), (28, 28), 6, 6),
     ],
 )  # fmt: skip
@@ -93,13 +94,13 @@ def test_one_direction(taps: int, length: int) -> None:
         pads = (taps // 2,)
         return b.Relu(b.Convolution(x, w, strides=(1,), dilations=(1,), pads_begin=pads, pads_end=pads))
 
-    assert points_of(compiled(make, (2, 32, length))) in ((6,) if length >= 27 else (0, 4, 6))
+    assert points_of(compiled(make, (2, 32, length))) in ((5, 6) if length >= 27 else (0, 4, 5, 6))
 
 
 @pytest.mark.parametrize("side", [(4, 4), (5, 7), (6, 13), (9, 8), (14, 14), (15, 17), (21, 4)])
 def test_ragged_sizes(side: tuple[int, int]) -> None:
     made = compiled(lambda b, x: b.Relu(conv(b, x, 24)), (1, 16, *side))
-    assert points_of(made) in (0, 16, 36)
+    assert points_of(made) in (0, 16, 25, 36)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 8])
@@ -124,7 +125,7 @@ def test_blocks_that_run_time_counts_are_shared(cores: int) -> None:
     ("taps", "steps", "size"),
     [
         ((3, 3), (2, 2), (28, 28)), ((3, 3), (2, 2), (27, 30)), ((3, 3), (4, 4), (40, 41)), ((3, 3), (1, 2), (20, 26)),
-        ((5, 5), (2, 1), (30, 21)), ((3, 3), (3, 2), (9, 50)),
+        ((5, 5), (2, 1), (30, 21)), ((3, 3), (3, 2), (9, 50)), ((3, 3), (2, 2), (18, 18)), ((3, 3), (2, 2), (17, 34)),
     ],
 )  # fmt: skip
 def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size: tuple[int, int]) -> None:
@@ -133,7 +134,7 @@ def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size
         pads = tuple((k - 1) * step // 2 for k, step in zip(taps, steps, strict=True))
         return b.Relu(b.Convolution(x, w, strides=(1, 1), dilations=steps, pads_begin=pads, pads_end=pads))
 
-    assert points_of(compiled(make, (2, 24, *size))) in (16, 36)
+    assert points_of(compiled(make, (2, 24, *size))) in (16, 25, 36)
 
 
 @pytest.mark.parametrize(("step", "length"), [(2, 100), (3, 64), (8, 257), (32, 500)])
