@@ -22,7 +22,6 @@ _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical,
 _LOAD, _NOTE, _READ = 1, 4, 4
 LARGE_PAGE = 2 << 20
 GAP = 1 << 20  # bytes that may be left out in the file
-PIECE = 8 << 20
 _NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
 
 
@@ -75,10 +74,10 @@ def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray]:
     for part in parts:
         view = memoryview(part).cast("B")
         while len(view):
-            room = PIECE - (at + len(held)) % PIECE
+            room = LARGE_PAGE - (at + len(held)) % LARGE_PAGE
             held += view[:room]
             view = view[room:]
-            if (at + len(held)) % PIECE == 0:
+            if (at + len(held)) % LARGE_PAGE == 0:
                 yield held
                 at, held = at + len(held), bytearray()
     yield held

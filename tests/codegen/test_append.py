@@ -11,7 +11,7 @@ import pytest
 from aot.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.llvm.append import LARGE_PAGE, PIECE, pieces
+from codegen.llvm.append import LARGE_PAGE, pieces
 from runtime import abi, load
 from tests.lowering.check import weights
 from tests.passes.check import graph_of
@@ -45,10 +45,10 @@ def test_many_weights_have_an_offset_like_their_address(tmp_path: Path, columns:
 
 @pytest.mark.parametrize("at", [0, 3 << 16])
 def test_what_is_written_at_once_ends_at_large_pages(at: int) -> None:
-    data = np.random.default_rng(0).integers(0, 256, PIECE * 2 + 100, np.uint8).tobytes()
-    parts = [data[:10], memoryview(data)[10:PIECE], b"", data[PIECE:]]
+    data = np.random.default_rng(0).integers(0, 256, LARGE_PAGE * 2 + 100, np.uint8).tobytes()
+    parts = [data[:10], memoryview(data)[10:LARGE_PAGE], b"", data[LARGE_PAGE:]]
     made = [bytes(p) for p in pieces(at, parts)]
     assert b"".join(made) == data
     ends = np.cumsum([at, *map(len, made)])
     assert not any(int(end) % LARGE_PAGE for end in ends[1:-1])
-    assert max(map(len, made)) <= PIECE
+    assert max(map(len, made)) <= LARGE_PAGE
