@@ -14,6 +14,9 @@ from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
 from runtime.abi import DType
 
 
+OWN = "'"  # ends the names of buffers and axes that are a work's own: no value of a model has such a name
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""

@@ -23,7 +23,7 @@ from aot.lowering.state import BYTES, State, Variables, store
 from aot.lowering.steps import Cycle, Step, Steps, Value, indices
 from aot.opset.control_flow import known_truth
 from codegen.access import volume
-from codegen.define import Definition, Group, identity
+from codegen.define import OWN, Definition, Group, identity
 from codegen.expressions import loads, rewrite, variables
 from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, dense, prim
 from codegen.program import Region, Rule
@@ -31,7 +31,6 @@ from codegen.traverse import Work, local, move_loads, reads, rewrite_work, write
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
 
-OWN = "'"
 LASTING = (Region.OUTPUT, Region.STATE)  # what is there after an inference
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from aot.lowering.group import ROW_BYTES, parts
 from aot.lowering.steps import Steps
 from codegen.access import COST, known, volume
-from codegen.define import Definition, Group
+from codegen.define import OWN, Definition, Group
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import Affine, bounds, closed, normal
 from codegen.loops import Expr, Load, Prim, Space, Var, cast, dense
@@ -96,7 +96,7 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
     kept: dict[Expr, Expr] = {}
     for e in shared.all():
         dtype = DType.I32 if e.dtype is DType.I64 and _small(e) else e.dtype
-        temp = dense(f"{d.out.name}.{len(made)}", r, lane.extent, space=Space.STACK, dtype=dtype)
+        temp = dense(f"{d.out.name}.{len(made)}{OWN}", r, lane.extent, space=Space.STACK, dtype=dtype)
         made.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
         kept[e] = cast(temp[r, lane], e.dtype)
     if sum(lane.extent * m.out.dtype.compute.bytes for m in made) > ROW_BYTES:

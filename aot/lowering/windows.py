@@ -14,10 +14,11 @@ from aot.lowering.fuse import simplified
 from aot.lowering.group import parts
 from aot.lowering.steps import Steps
 from codegen.access import coefficient, offset, volume
-from codegen.define import Definition, Group
+from codegen.define import OWN, Definition, Group
 from codegen.expressions import rewrite, variables
 from codegen.index import Affine, normal
 from codegen.loops import Expr, Load, Reduce, Size, Space, Var, dense
+from codegen.schedules.pointwise import fresh
 from codegen.traverse import Work
 
 LINE = 64  # bytes of the axes inside of a row that are made at a time: the rows of a window stay in the nearest cache
@@ -86,12 +87,12 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
         around.append(blocks)
         change[c] = blocks * block + kept[0]
     shared = (*around, *down)
-    p = Var("p", volume(_size(a) for a in shared))
+    p = Var(fresh("p", d), volume(_size(a) for a in shared))
     flat = parts(shared, (p,))
     change = {a: rewrite(e, flat) for a, e in change.items()} | flat
-    v = Var("v", row.reach)
+    v = Var(fresh("v", d), row.reach)
     along = (v, *sorted(kept, key=lambda a: -_step(x, a)))
-    t = dense("t", p, *map(_extent, along), space=Space.ARENA, dtype=r.dtype)
+    t = dense(f"t{OWN}", p, *map(_extent, along), space=Space.ARENA, dtype=r.dtype)
     index = [rewrite(i, change) for i in x.index]
     index[row.dim] = v + row.index.const
     sums = Reduce(r.fn, tuple(s.tap for s in columns), Load(x.buffer, tuple(index)))

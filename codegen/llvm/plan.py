@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from codegen.llvm.shapes import as_expr, function_text, static, symbol_code
@@ -71,9 +72,10 @@ def swings(program: Program) -> list[int]:
     before: dict[Size, int] = {}
     weights = [[p.offset for p in call.args if p.region is Region.CONSTANT] for call in program.calls]
     largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
+    times = Counter(largest_of)
     found: list[int] = []
     for call, largest in zip(program.calls, largest_of, strict=True):
-        once = largest_of.count(largest) == 1 and not program.control
+        once = times[largest] == 1 and not program.control
         no = call.kernel in one_way or (call.kernel in counting and once)
         if largest is None or no or sizes.get(largest, 0) < SWINGING:
             found.append(0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.access import known, varies, volume
-from codegen.define import Definition, Group
+from codegen.define import OWN, Definition, Group
 from codegen.expressions import rewrite, variables
 from codegen.index import normal
 from codegen.loops import Buffer, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
@@ -65,8 +65,8 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
     terms = [known(a.extent or 1) for a in sums]
     u = dense(f"{form.w.buffer.name}.winograd{n}", count, *terms, outs)
-    v = dense("v", count, *tiles.shape, *terms, space=Space.ARENA)
-    mm = dense("m", count, *tiles.shape, outs, space=Space.ARENA)
+    v = dense(f"v{OWN}", count, *tiles.shape, *terms, space=Space.ARENA)
+    mm = dense(f"m{OWN}", count, *tiles.shape, outs, space=Space.ARENA)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
     guarded = _inside(form, spans)
@@ -226,7 +226,7 @@ def _transform(
     split, combine = _table("split", first.split), _table("combine", first.combine)
     i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
     if len(transforms) == 1:
-        c = dense("c", n, lane, space=Space.REGISTERS)
+        c = dense(f"c{OWN}", n, lane, space=Space.REGISTERS)
         return Group(name, axes, (c,), (
             Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane)),
             write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane])),
@@ -234,9 +234,9 @@ def _transform(
     across = transforms[1]
     splits, combines = _table("splits", across.split), _table("combines", across.combine)
     o = Var("o", len(across.combine))
-    a = dense("a", i, n, lane, space=Space.REGISTERS)
-    b = dense("b", n, len(across.combine), lane, space=Space.REGISTERS)
-    c = dense("c", n, o, lane, space=Space.REGISTERS)
+    a = dense(f"a{OWN}", i, n, lane, space=Space.REGISTERS)
+    b = dense(f"b{OWN}", n, len(across.combine), lane, space=Space.REGISTERS)
+    c = dense(f"c{OWN}", n, o, lane, space=Space.REGISTERS)
     rows = Group("rows", (i,), (a,), (
         Definition(a, (*axes, i, q), Reduce("add", (j,), splits[q, j] * read((i, j))), (i, q, lane)),
         Definition(b, (*axes, i, o), Reduce("add", (q,), combines[o, q] * a[i, q, lane]), (i, o, lane)),
@@ -249,7 +249,8 @@ def _transform(
 
 
 def _table(name: str, matrix: Matrix) -> Buffer:
-    return dense(name, len(matrix), len(matrix[0]), space=Space.TABLE, values=tuple(v for row in matrix for v in row))
+    values = tuple(v for row in matrix for v in row)
+    return dense(f"{name}{OWN}", len(matrix), len(matrix[0]), space=Space.TABLE, values=values)
 
 
 def _plan(
@@ -266,7 +267,7 @@ def _plan(
     edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(sides)] if ragged)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
-        pitch=(("v", 16), ("m", 16)),
+        pitch=((f"v{OWN}", 16), (f"m{OWN}", 16)),
         parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
             _written_out(forward.axes[-1], n, (n,) * len(sides), (), target),

@@ -7,7 +7,7 @@ import pytest
 
 from aot.driver import Compilation, compile_model, in_memory, stages
 from aot.ir.build import Builder
-from aot.ir.graph import Graph
+from aot.ir.graph import Graph, OutPort
 from aot.opset.pooling import AvgPool, DilatedMaxPool, MaxPool
 from aot.options import CompileOptions
 from codegen.define import Group
@@ -95,3 +95,17 @@ def test_a_batch_and_rows_that_vary() -> None:
     model = in_memory(made.built, threads=2)
     for n, h in ((1, 9), (3, 2), (2, 30)):
         check(model, graph, [np.random.default_rng(h).standard_normal((n, 3, h, 24), np.float32)])
+
+
+@pytest.mark.parametrize("name", ["t", "v", "m", "a", "b", "c", "p", "split", "combines", "x0", "t0"])
+def test_values_may_have_the_names_of_what_groups_keep_to_themselves(name: str) -> None:
+    """Read by a pooling and by a convolution that becomes Winograd's, and written by one."""
+
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, OutPort]:
+        around = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+        y = b.Convolution(conv(b, x, 32), weights(b, 32, 32, 3, 3), name=name, **around)
+        return b(MaxPool(**square(5, 0)), y), conv(b, y, 32)
+
+    made = compiled(make, (1, 32, 20, 24))
+    assert apart(made) == 1
+    assert sum(".winograd" in n for n in made.steps.values) > 0
