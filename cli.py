@@ -74,6 +74,7 @@ Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
+PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Operations and passes of your own; their code runs")
@@ -136,6 +137,7 @@ def compile(
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     small_weights: SmallWeights = False,
+    plain_products: PlainProducts = False,
     seed: Seed = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
@@ -153,7 +155,7 @@ def compile(
             values=values_of(value), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
             save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
             stop_after_rewrite=stop_after_rewrite, external_weights=weights is Weights.EXTERNAL,
-            small_weights=small_weights, tune=tune,
+            small_weights=small_weights, plain_products=plain_products, tune=tune,
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
@@ -278,6 +280,7 @@ def dump(
     specialise: Specialise = None,
     extensions: Extensions = None,
     small_weights: SmallWeights = False,
+    plain_products: PlainProducts = False,
     seed: Seed = None,
     stop_after_rewrite: Rewrites = None,
     debug: Debug = False,
@@ -288,7 +291,7 @@ def dump(
     options = CompileOptions(
         target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
         specialise=specialise_of(specialise), extensions=extensions, seed=seed, small_weights=small_weights,
-        stop_after_rewrite=stop_after_rewrite,
+        plain_products=plain_products, stop_after_rewrite=stop_after_rewrite,
     )
     typer.echo(stages(model, options).text(stage.value, kernel))
 

@@ -38,6 +38,7 @@ from aot.lowering.recurrence import spread
 from aot.lowering.regions import lower_region
 from aot.lowering.split import split
 from aot.lowering.steps import Steps
+from aot.lowering.strassen import use_strassen
 from aot.lowering.weights import Weights
 from aot.lowering.windows import separate_windows
 from aot.lowering.winograd import use_winograd
@@ -191,9 +192,12 @@ class Compilation:
             hoist(block)
             use_dots(block, self.target)  # of what was split
             chain(block, self.target)
-            if not self.options.small_weights:
+            fewer = not (self.options.small_weights or self.options.plain_products)
+            if fewer:
                 use_winograd(block, self.target)
             lay_out(block)
+            if fewer:
+                use_strassen(block, self.target)
             separate_windows(block)
             spread(block, self.target)
             reuse(block)
@@ -300,7 +304,8 @@ class Compilation:
         self._save("40-code.ll", self.llvm)
         asked: dict[str, object] = {
             "target": self.options.target, "layouts": [list(pair) for pair in self.options.layouts],
-            "small_weights": self.options.small_weights, "tuned": len(self.tuning.used),
+            "small_weights": self.options.small_weights, "plain_products": self.options.plain_products,
+            "tuned": len(self.tuning.used),
         }
         external = self.options.external_weights
         return build(

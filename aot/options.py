@@ -28,7 +28,9 @@ class CompileOptions:
     which are refused without one; `level`: None leaves LLVM's passes out, which run over
     drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
     `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that bytes
-    or f16 hold lie so even where conversions cost time; `tune`: seconds to measure schedules for on this machine;
+    or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
+    Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `tune`: seconds to
+    measure schedules for on this machine;
     `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
     `extensions`: a folder of operations and passes of the user's, whose code runs (see `aot.extensions`).
@@ -44,6 +46,7 @@ class CompileOptions:
     level: int | None = 1
     external_weights: bool = False
     small_weights: bool = False
+    plain_products: bool = False
     tune: float | None = None
     tune_file: Path | None = None
     extensions: Path | None = None

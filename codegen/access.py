@@ -142,6 +142,16 @@ def volume(extents: Iterable[Size]) -> Size:
     return total
 
 
+def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
+    """Each axis as a part of the flat one."""
+    found: dict[Expr, Expr] = {}
+    rest: Expr = flat
+    for a in reversed(axes[1:]):
+        assert a.extent is not None
+        found[a], rest = rest % a.extent, rest // a.extent
+    return {**found, axes[0]: rest}
+
+
 def known(size: Size) -> int:
     """A size for estimates: what is known only at run time counts as typical, within its range."""
     match size:

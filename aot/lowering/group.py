@@ -18,7 +18,7 @@ from aot.lowering.order import Makers, sort
 from aot.lowering.split import divided
 from aot.lowering.steps import Step, Steps
 from aot.lowering.tails import without_tails
-from codegen.access import coefficient, offset, volume
+from codegen.access import coefficient, offset, unravel, volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import Affine, bounds, normal
@@ -311,26 +311,13 @@ def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, 
     d = step.definition
     assert d is not None
     rows = cluster.rows[id(step)]
-    change = parts(rows, r)
+    change = unravel(rows, *r) if r else {}
     value = simplified(_to_temps(rewrite(d.value, change), cluster, r, temps))
     axes = (*r, *(a for a in d.axes if a not in rows))
     if d.out.name in temps:
         inner = tuple(i for k, i in enumerate(d.target) if k not in cluster.dims[d.out.name] and d.out.shape[k] != 1)
         return Definition(temps[d.out.name], axes, value, (*r, *inner))
     return Definition(d.out, axes, value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))
-
-
-def parts(rows: tuple[Var, ...], r: tuple[Var, ...]) -> dict[Expr, Expr]:
-    """Each row axis as a part of the flattened one."""
-    change: dict[Expr, Expr] = {}
-    if r:
-        rest: Expr = r[0]
-        for axis in reversed(rows[1:]):
-            assert axis.extent is not None
-            change[axis] = rest % axis.extent
-            rest = rest // axis.extent
-        change[rows[0]] = rest
-    return change
 
 
 def _to_temps(value: Expr, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]) -> Expr:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aot.lowering.group import ROW_BYTES, parts
+from aot.lowering.group import ROW_BYTES
 from aot.lowering.steps import Steps
-from codegen.access import COST, known, volume
+from codegen.access import COST, known, unravel, volume
 from codegen.define import OWN, Definition, Group
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import Affine, bounds, closed, normal
@@ -90,7 +90,7 @@ def _hoisted(d: Definition) -> Group | None:
 
 def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -> Group | None:
     r = Var("r", volume(a.extent for a in rest if a.extent is not None))
-    change, lane = parts(rest, (r,)), shared.lane
+    change, lane = unravel(rest, r), shared.lane
     assert isinstance(lane.extent, int)
     made: list[Definition] = []
     kept: dict[Expr, Expr] = {}

@@ -38,7 +38,7 @@ def narrow(steps: Steps, target: Target, always: bool = False) -> None:
     for name, value in steps.values.items():
         few = uses.get(name, 0) <= FEW
         kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few}
-        dtype = _smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
+        dtype = smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
         if dtype is not None:
             made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
     if not made:
@@ -56,7 +56,7 @@ def moving(steps: Steps) -> set[str]:
     return {name for r in repeats if r is not None for name, elements in r.shifts.items() if elements}
 
 
-def _smallest(value: Value, kinds: list[DType]) -> DType | None:
+def smallest(value: Value, kinds: list[DType]) -> DType | None:
     """The first that holds all values of an f32 constant; None if none of them does."""
     data = value.data
     if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:

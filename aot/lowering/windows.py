@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from aot.lowering.fuse import simplified
-from aot.lowering.group import parts
 from aot.lowering.steps import Steps
-from codegen.access import coefficient, offset, volume
+from codegen.access import coefficient, offset, unravel, volume
 from codegen.define import OWN, Definition, Group
 from codegen.expressions import rewrite, variables
 from codegen.index import Affine, normal
@@ -88,7 +87,7 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
         change[c] = blocks * block + kept[0]
     shared = (*around, *down)
     p = Var(fresh("p", d), volume(_size(a) for a in shared))
-    flat = parts(shared, (p,))
+    flat = unravel(shared, p)
     change = {a: rewrite(e, flat) for a, e in change.items()} | flat
     v = Var(fresh("v", d), row.reach)
     along = (v, *sorted(kept, key=lambda a: -_step(x, a)))

@@ -26,6 +26,7 @@ TARGETS = {"x86-64-v3": ("vfmadd", r"\(%rsp"), "x86-64-v4": ("vfmadd", r"\(%rsp"
 NETWORKS: dict[str, tuple[Callable[[Builder, OutPort], OutPort], tuple[int, ...]]] = {
     "matmul": (lambda b, x: b.MatMul(x, weights(b, 128, 192)), (96, 128)),
     "3x3 by 2": (lambda b, x: conv(b, x, 96, stride=2), (1, 64, 28, 28)),
+    "strassen": (lambda b, x: b.MatMul(x, weights(b, 512, 512)), (128, 512)),
     "winograd": (lambda b, x: conv(b, x, 64), (1, 64, 28, 28)),
 }
 DENSE = 0.4  # of all instructions are multiply-adds; in transforms, which are written out, fewer
