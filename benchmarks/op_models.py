@@ -42,22 +42,24 @@ class Case:
         arrays = [i.array for i in self.inputs if isinstance(i, Given)]
         return {f"in{k}": array for k, array in enumerate(arrays)}
 
-    def write(self, path: Path) -> None:
-        """`path`.xml, and `.bin` beside it."""
+    def write(self, path: Path, vary: bool = False) -> None:
+        """`path`.xml, and `.bin` beside it; `vary`: of f32 inputs, all sizes but that of axis 1 of 3 or more."""
         at, weights, layers, edges = 0, b"", list[str](), list[str]()
         last = len(self.inputs)
         for k, given in enumerate(self.inputs):
             array = given.array if isinstance(given, Given) else given
             kind = TYPES[array.dtype.name]
-            shape = ",".join(map(str, array.shape))
+            free = isinstance(given, Given) and vary and kind == "f32"
+            shape = [-1 if free and (array.ndim < 3 or axis != 1) else n for axis, n in enumerate(array.shape)]
             if isinstance(given, Given):
-                head = f'name="in{at}" type="Parameter" version="opset1"><data shape="{shape}" element_type="{kind}"/>'
+                data = f'shape="{_text(shape)}" element_type="{kind}"'
+                head = f'name="in{at}" type="Parameter" version="opset1"><data {data}/>'
                 at += 1
             else:
-                data = f'shape="{shape}" element_type="{kind}" offset="{len(weights)}" size="{array.nbytes}"'
+                data = f'shape="{_text(shape)}" element_type="{kind}" offset="{len(weights)}" size="{array.nbytes}"'
                 weights += array.tobytes() + bytes(-array.nbytes % 64)
                 head = f'name="c{k}" type="Const" version="opset1"><data {data}/>'
-            layers.append(f'<layer id="{k}" {head}<output>{_port(0, array)}</output></layer>')
+            layers.append(f'<layer id="{k}" {head}<output>{_port(0, kind, shape)}</output></layer>')
             edges.append(f'<edge from-layer="{k}" from-port="0" to-layer="{last}" to-port="{k}"/>')
         layers.append(self._operation(last))
         for k in range(self.outputs):
@@ -71,15 +73,15 @@ class Case:
     def _operation(self, id: int) -> str:
         data = " ".join(f'{name}="{_text(value)}"' for name, value in self.attributes.items())
         arrays = [i.array if isinstance(i, Given) else i for i in self.inputs]
-        inputs = "".join(_port(k, array) for k, array in enumerate(arrays))
+        inputs = "".join(_port(k, TYPES[a.dtype.name], a.shape) for k, a in enumerate(arrays))
         outputs = "".join(f'<port id="{id + k}" precision="FP32"/>' for k in range(self.outputs))
         head = f'<layer id="{id}" name="op" type="{self.type}" version="opset{self.opset}"><data {data}/>'
         return f"{head}<input>{inputs}</input><output>{outputs}</output></layer>"
 
 
-def _port(id: int, array: Array) -> str:
-    dims = "".join(f"<dim>{n}</dim>" for n in array.shape)
-    return f'<port id="{id}" precision="{PRECISIONS[TYPES[array.dtype.name]]}">{dims}</port>'
+def _port(id: int, kind: str, shape: Sequence[int]) -> str:
+    dims = "".join(f"<dim>{n}</dim>" for n in shape)
+    return f'<port id="{id}" precision="{PRECISIONS[kind]}">{dims}</port>'
 
 
 def _text(value: Attribute) -> str:

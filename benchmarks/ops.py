@@ -1,4 +1,4 @@
-"""`python -m benchmarks.ops [--filter RE] [--rounds N] [--table FILE]`: each operation against OpenVINO, 1 thread.
+"""Each operation against OpenVINO, 1 thread: `python -m benchmarks.ops [--filter RE] [--vary] [--rounds N] ..`.
 
 Two processes, one for each runtime, on one core, take turns; the figure is the least processor time of an inference.
 """
@@ -85,11 +85,11 @@ def _times(run: Any, seconds: float) -> Iterator[float]:
             break
 
 
-def compare(case: Case, workers: Sequence[Worker], rounds: int, scratch: Path) -> dict[str, Any]:
+def compare(case: Case, workers: Sequence[Worker], rounds: int, scratch: Path, vary: bool) -> dict[str, Any]:
     """Least times in milliseconds, or what failed."""
     from aot.driver import stages  # noqa: PLC0415  (workers do without the compiler)
 
-    case.write(scratch / "model")
+    case.write(scratch / "model", vary)
     np.savez(scratch / "inputs.npz", **case.given)  # type: ignore[arg-type]
     try:
         stages(scratch / "model.xml").built.write_shared(scratch / "model.so")
@@ -127,6 +127,7 @@ def row(name: str, found: dict[str, Any]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ops", description=__doc__)
     parser.add_argument("--filter", default="", help="regular expression, searched in `Type-opset note`")
+    parser.add_argument("--vary", action="store_true", help="f32 inputs of sizes that run time tells, but axis 1")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--table", type=Path, help="write the table there too")
     parser.add_argument("--serve", choices=("ours", "openvino"), help=argparse.SUPPRESS)
@@ -141,7 +142,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for case in cases():
             if re.search(args.filter, case.name):
-                lines.append(row(case.name, compare(case, workers, args.rounds, Path(folder))))
+                lines.append(row(case.name, compare(case, workers, args.rounds, Path(folder), args.vary)))
                 print(lines[-1], flush=True)
     for worker in workers:
         worker.close()

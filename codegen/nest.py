@@ -272,7 +272,7 @@ def _blocks(
     parallel = schedule.parallel
     if not cut and parallel is not None:
         parallel = around[0] if len(sizes) == len(around) == 1 else None
-    tiles = tuple(Tile(n, size, Tail.CUT) for n, size in sizes.items())
+    tiles = tuple(Tile(n, size, Tail.SHORT) for n, size in sizes.items())
     outer = Schedule(order=tuple(sizes), tile=tiles, parallel=parallel)
     inner = replace(schedule, parallel=None) if cut else schedule
     axes = tuple(a for a in (*outputs, *sums) if a.name in sizes)

@@ -234,7 +234,8 @@ class _Sweep:
         """(first index, number of steps, vector length of a step)"""
         wide, rest = self.extent // self.width, self.extent % self.width
         near, last = self.extent - rest, rest % self.lanes
-        return (0, wide, self.width), (near, rest // self.lanes, self.lanes), (self.extent - last, last, 1)
+        steps = rest // self.lanes if self.width > self.lanes else 0
+        return (0, wide, self.width), (near, steps, self.lanes), (self.extent - last, last, 1)
 
 
 def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:

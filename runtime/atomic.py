@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_PIECE = 8 << 20  # the system holds what is written at once in large pages
+_PIECE = 2 << 20  # one large page
 
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
     """A new, empty file beside `path` that takes its name in the end; after an exception it is gone.
 
-    A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`.
+    A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`. FileNotFoundError names a
+    folder that is not there.
     """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
     made = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     mode = 0o777 if path.suffix == ".so" else 0o666
     os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))

@@ -278,6 +278,8 @@ class Definer:
         found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
         for b in sorted(found, key=lambda b: b.name):
+            if b.name in fresh:
+                raise InternalError(f"{op.type}: two buffers are called {b.name!r}")
             made = replace(b, name=self.unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
             fresh[b.name] = made
             self.steps.values[made.name] = Value(made, Region.ARENA)

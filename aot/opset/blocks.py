@@ -8,14 +8,11 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.build import Builder
-from aot.ir.graph import OutPort
 from aot.ir.op import (
-    ComputeOp, Condition, DecomposedOp, Element, Input, Operand, Piece, ViewOp, at_least, axis_of, op,
+    ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, at_least, axis_of, op,
 )  # fmt: skip
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.bucketing import unravel
-from aot.opset.decomposition import numbers
 from aot.opset.index_maps import whole
 from codegen.loops import Const, Expr, prim
 from runtime.errors import ShapeError
@@ -326,7 +323,7 @@ class ShuffleChannels(ViewOp):
 
 
 @op("opset2")
-class ReorgYolo(DecomposedOp):
+class ReorgYolo(ViewOp):
     """[N, C, H, W] to [N, C s^2, H/s, W/s] in Darknet's order.
 
     The output is the flat copy of an array [C, H, W] whose element (c, h, w) is pixel (c % c', h s + c // c' // s,
@@ -346,15 +343,18 @@ class ReorgYolo(DecomposedOp):
         s = self.stride[0]
         return dividing((x.shape[1], s * s), *((n, s) for n in x.shape[2:]))
 
-    def decompose(self, build: Builder, x: OutPort) -> OutPort:
-        """[N, C', H, s, W, s], turned to [N, s, s, C', H, W]."""
-        sizes, s = build.ShapeOf(x), numbers(build, self.stride[:1])
-        square = numbers(build, (self.stride[0] ** 2,))
-        n, c, h, w = (build.Gather(sizes, numbers(build, (k,)), 0) for k in range(4))
-        blocks = build.Concat(n, build.Divide(c, square), h, s, w, s)
-        small = (build.Divide(h, s), build.Divide(w, s))
-        turned = build.Transpose(build.Reshape(x, blocks), numbers(build, (0, 3, 5, 1, 2, 4)))
-        return build.Reshape(turned, build.Concat(n, build.Multiply(c, square), *small))
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
+        """In memory [N, s, s, C', H, W] of [N, C', H, s, W, s]: a row of the output is every s-th element of a row."""
+        s, low = self.stride[0], outs[0].shape[2]
+        channels, height = x.shape[1] // (s * s), x.shape[2]
+
+        def index(n: Expr, c: Expr, h: Expr, w: Expr) -> tuple[Expr, ...]:
+            plane, part = c // (s * s), c % (s * s) * low + h  # its rows are the s parts of each of H rows
+            down, right, deep = plane // channels // s, plane // channels % s, plane % channels
+            row = (part // s * s + down) * s + part % s
+            return n, deep * (s * s) + row // height, row % height, w * s + right
+
+        return (whole(outs[0], index),)
 
     def reference(self, x: Array) -> Array:
         s, (n, c, h, w) = self.stride[0], x.shape

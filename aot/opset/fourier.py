@@ -4,7 +4,7 @@
 
 A stage makes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits that
 are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
-A length that only run time knows is factorised there: the same stages as loops.
+Lengths that only run time knows: `aot.opset.varying_fourier`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from aot.ir.types import Array, Dim, Shape
 from aot.opset.blocks import ravel
 from aot.opset.bucketing import volume
 from aot.opset.butterflies import levels
+from aot.opset.varying_fourier import stages, turns
 from codegen.define import Definition
-from codegen.loops import Buffer, Const, Expr, Space, Stmt, Var, cast, dense, prim, select
-from codegen.script import Scripted, array, lanes, loops, parallel, unrolled, var
+from codegen.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, prim, select
+from codegen.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)  # tried in this order
@@ -89,26 +90,29 @@ class Transforms:
         n = x.shape[axis]
         if isinstance(n, int) and n == 1:
             return x
-        planes, before, after = self._planes(x, axis), x.shape[:axis], x.shape[axis + 1 : -1]
+        before, after = x.shape[:axis], x.shape[axis + 1 : -1]
+        shape = (volume(before), 2, n, volume(after))
         if not isinstance(n, int):
-            found = self._factorised(planes, n, inverse)
+            work = self._planes(x, axis, self.buffer(2, *shape), (Const(0),))
+            found = self._factorised(work, shape, n, inverse)
         elif factors := radices(n):
+            planes = self._planes(x, axis, self.buffer(*shape))
             found = self._mixed(planes, factors, inverse, 1 / n if inverse else 1.0)
         else:
-            found = self._chirped(planes, n, inverse)
+            found = self._chirped(self._planes(x, axis, self.buffer(*shape)), n, inverse)
         return Signal(x.shape, lambda i: found[ravel(i[:axis], before), i[-1], i[axis], ravel(i[axis + 1 : -1], after)])
 
-    def _planes(self, x: Signal, axis: int) -> Buffer:
-        before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 : -1]
+    def _planes(self, x: Signal, axis: int, out: Buffer, which: Index = ()) -> Buffer:
+        before, after = x.shape[:axis], x.shape[axis + 1 : -1]
         axes, index = indices(x.shape)
-        at = (ravel(index[:axis], before), index[-1], index[axis], ravel(index[axis + 1 : -1], after))
-        return self.define(self.buffer(volume(before), 2, n, volume(after)), x.at(index), axes, at)
+        at = (*which, ravel(index[:axis], before), index[-1], index[axis], ravel(index[axis + 1 : -1], after))
+        return self.define(out, x.at(index), axes, at)
 
-    def _factorised(self, x: Buffer, n: Expr, inverse: bool) -> Buffer:
-        turns, work = dense("turns", n, 2, space=Space.ARENA, dtype=self.dtype), self.buffer(2, *x.shape)
-        self.works.append(_turns(turns, n, 2 * np.pi * (1 if inverse else -1)))
-        out = self.buffer(*x.shape)
-        self.works.append(_stages(out, x, work, turns, inverse))
+    def _factorised(self, work: Buffer, shape: Shape, n: Expr, inverse: bool) -> Buffer:
+        table = dense(f"turns{len(self.works)}", n, 2, space=Space.ARENA, dtype=self.dtype)
+        self.works.append(turns(table, n, 2 * np.pi * (1 if inverse else -1)))
+        out = self.buffer(*shape)
+        self.works.append(stages(out, work, table, inverse))
         return out
 
     def _mixed(self, x: Buffer, factors: tuple[int, ...], inverse: bool, scale: float) -> Buffer:
@@ -225,54 +229,3 @@ def _rotated(z: tuple[Expr, Expr], table: Buffer | None, at: tuple[int, Expr], p
         return z[part] if scale == 1.0 else z[part] * scale
     cosine, sine = table[0, k, b], table[1, k, b]
     return z[0] * cosine - z[1] * sine if part == 0 else z[0] * sine + z[1] * cosine
-
-
-@loops
-def _turns(table: Scripted, n: Scripted, circle: float) -> None:
-    """exp(i circle k / n)"""
-    for k in parallel(n):
-        angle = cast(k, DType.F64) * circle / cast(n, DType.F64)
-        table[k, 0] = cast(prim("cos", angle), table.dtype)
-        table[k, 1] = cast(prim("sin", angle), table.dtype)
-
-
-@loops
-def _stages(out: Scripted, x: Scripted, work: Scripted, turns: Scripted, inverse: bool) -> None:
-    """work[side] holds [done, rest] along the axis; a stage turns it into [done * r, rest / r] on the other side."""
-    rows, _, n, columns = x.shape
-    for item in parallel(rows * columns):
-        o = item // columns
-        e = item % columns
-        for t in range(n):
-            for c in unrolled(2):
-                work[0, o, c, t, e] = x[o, c, t, e]
-        side = var(0, DType.I64)
-        done = var(1, DType.I64)
-        rest = var(n, DType.I64)
-        r = var(2, DType.I64)
-        while rest > 1:
-            while rest % r != 0:
-                r += 1
-            m = rest // r
-            for k in range(r):
-                for s in range(done):
-                    for b in range(m):
-                        real = var(0.0, x.dtype)
-                        imaginary = var(0.0, x.dtype)
-                        for a in range(r):
-                            t = a * m + b
-                            turn = k * t * done % n
-                            u = work[side, o, 0, s * rest + t, e]
-                            v = work[side, o, 1, s * rest + t, e]
-                            real += u * turns[turn, 0] - v * turns[turn, 1]
-                            imaginary += u * turns[turn, 1] + v * turns[turn, 0]
-                        place = (k * done + s) * m + b
-                        work[1 - side, o, 0, place, e] = real
-                        work[1 - side, o, 1, place, e] = imaginary
-            done = done * r
-            rest = m
-            side = 1 - side
-        scale = 1.0 / cast(n, x.dtype) if inverse else 1.0
-        for t in range(n):
-            for c in unrolled(2):
-                out[o, c, t, e] = work[side, o, c, t, e] * scale

@@ -14,7 +14,7 @@ from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.bucketing import unravel, volume
 from aot.opset.decomposition import numbers
 from aot.opset.slicing import Prefix
-from codegen.loops import Buffer, Expr, Space, dense
+from codegen.loops import Buffer, Expr, Space, cast, dense
 from codegen.script import Scripted, loops, var
 from runtime.abi import DType
 
@@ -60,13 +60,18 @@ class NonZeroWithin(LoopOp):
 
 @loops
 def _collect(out: Scripted, count: Scripted, x: Scripted, shape: Scripted) -> None:
+    """Each place is written; the next one goes over it if the element is 0, which costs less than a branch."""
+    last = len(shape) - 1
     total = var(0, DType.I64)
-    for i in range(volume(shape)):
-        at = unravel(i, shape)
-        if x[at] != 0:
-            for d, place in enumerate(at):
-                out[d, total] = place
-            total += 1
+    for o in range(volume(shape[:last])):
+        start = var(total, DType.I64)
+        row = unravel(o, shape[:last])
+        for i in range(shape[last]):
+            out[last, total] = i
+            total += cast(x[(*row, i)] != 0, DType.I64)
+        for d, place in enumerate(row):
+            for k in range(start, total):
+                out[d, k] = place
     count[()] = total
 
 

@@ -72,7 +72,8 @@ class Selection(LoopOp):
         along = axis_of(self.axis, x.rank, "TopK")
         count, larger, by_index = outs[0].shape[along], self.mode is Mode.MAX, self.sort is Order.INDEX
         few = isinstance(count, int) and count <= FEW
-        beside = few and count and along < x.rank - 1 and isinstance(x.shape[-1], int) and x.shape[-1] >= BESIDE
+        last = x.shape[-1] if along < x.rank - 1 else 1
+        beside = few and count and (not isinstance(last, int) or last >= BESIDE)
         choose = _beside if beside else _few if few else _many
         return (choose(outs[0], outs[1], x.buffer, x.shape, along, count, larger, by_index),)
 
@@ -141,34 +142,51 @@ def _few(
 ) -> None:
     others = shape[:along] + shape[along + 1 :]
     for o in parallel(volume(others)):
-        best = _Best(values, places, unravel(o, others), along, larger)
-        count = var(0, DType.I64)
-        for j in range(shape[along] if k else 0):
-            item = x[best.at(j)]
-            if count < k or best.better(item, values[best.at(k - 1)]):
-                count = min(count + 1, k)
-                hole = var(count - 1, DType.I64)
-                while hole > 0 and best.better(item, values[best.at(hole - 1)]):
-                    values[best.at(hole)] = values[best.at(hole - 1)]
-                    places[best.at(hole)] = places[best.at(hole - 1)]
-                    hole -= 1
-                values[best.at(hole)] = item
-                places[best.at(hole)] = j
-        if by_index:
-            _order(best, k)
+        _list(_Best(values, places, unravel(o, others), along, larger), x, shape[along], k, by_index)
+
+
+@loops
+def _list(best: Scripted, x: Buffer, extent: Scripted, k: int, by_index: bool) -> None:
+    count = var(0, DType.I64)
+    for j in range(extent if k else 0):
+        item = x[best.at(j)]
+        if count < k or best.better(item, best.values[best.at(k - 1)]):
+            count = min(count + 1, k)
+            hole = var(count - 1, DType.I64)
+            while hole > 0 and best.better(item, best.values[best.at(hole - 1)]):
+                best.values[best.at(hole)] = best.values[best.at(hole - 1)]
+                best.places[best.at(hole)] = best.places[best.at(hole - 1)]
+                hole -= 1
+            best.values[best.at(hole)] = item
+            best.places[best.at(hole)] = j
+    if by_index:
+        _order(best, k)
 
 
 @loops
 def _beside(
     values: Scripted, places: Scripted, x: Buffer, shape: Scripted, along: int, k: int, larger: bool, by_index: bool
 ) -> None:
-    others, width = (*shape[:along], *shape[along + 1 : -1]), min(shape[-1], LANES)
+    others, length = (*shape[:along], *shape[along + 1 : -1]), shape[-1]
     for o in parallel(volume(others)):
-        best = _Best(values, places, unravel(o, others), along, larger)
-        for c in range(shape[-1] // width):
-            _side(best, x, (c * width, width), shape[along], k, by_index)
-        if shape[-1] % width:
-            _side(best, x, (shape[-1] - shape[-1] % width, shape[-1] % width), shape[along], k, by_index)
+        row = unravel(o, others)
+        pieces, alone = _pieces(length)
+        for first, count, width in pieces:
+            for c in range(count):
+                part = (first + c * width, width)
+                _side(_Best(values, places, row, along, larger), x, part, shape[along], k, by_index)
+        for v in range(alone):
+            best = _Best(values, places, (*row, length - alone + v), along, larger)
+            _list(best, x, shape[along], k, by_index)
+
+
+def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...], Scripted]:
+    """Rows beside each other as vectors: the first row, how many vectors, their width; and how many rows are left."""
+    if isinstance(length, int):
+        width = min(length, LANES)
+        return ((0, length // width, width), (length - length % width, min(length % width, 1), length % width)), 0
+    rest = length % LANES
+    return ((0, length // LANES, LANES), (length - rest, rest // BESIDE, BESIDE)), length % BESIDE
 
 
 @loops

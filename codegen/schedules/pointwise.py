@@ -9,8 +9,8 @@ from math import lcm, prod
 
 from codegen.access import Access, coefficient, known, reads, runs_on, store, varies
 from codegen.define import Definition
-from codegen.expressions import variables
-from codegen.loops import Expr, Var
+from codegen.expressions import rewrite, variables
+from codegen.loops import Const, Expr, Load, Var
 from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
 
@@ -29,7 +29,7 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     accesses = (store(d), *reads(d))
     axis = _lane_axis(axes, accesses, constants, lanes)
     order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
-    inner = _together(axis, order, accesses)
+    inner = _together(axis, order, accesses) if not varies(axes) or axis not in _computed_with(d) else [axis]
     across = _across(inner, order, accesses, constants)
     whole = _interleaved(inner, order, accesses[0], lanes) if across is None else 0
     if across is not None:
@@ -54,6 +54,11 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
         pack=packs(accesses, axis, constants, lanes) if len(inner) == 1 else (),
         parallel=None if shared else parallel,
     )
+
+
+def _computed_with(d: Definition) -> frozenset[Var]:
+    """Axes that tell more than where an element lies: fused ones would be taken apart for each lane."""
+    return variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
 def _together(axis: Var, order: list[Var], accesses: tuple[Access, ...]) -> list[Var]:

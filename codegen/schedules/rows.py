@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import isqrt, prod
 
 from codegen.access import known, reads, store, varies
 from codegen.define import Definition
 from codegen.loops import Space, Var
-from codegen.schedule import Schedule, Tile
+from codegen.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import lane_count, packable, packs
 from codegen.target import Target
 
@@ -32,24 +32,37 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     lanes = lane_count(d, target)
     while lanes > known(axis.extent if axis.extent is not None else 1):
         lanes //= 2
+    blocks: tuple[tuple[str, int], ...] = ()
     tile = _register_tile(d, outer, lanes, target)
     if tile:
         first = [a.name for a in outer if a.name not in (t.axis for t in tile)]
         order = (*first, *(t.axis for t in tile))
-        parallel = parallel if parallel is None else order[0]
+        if not first and not shared and tile[0].tail is Tail.CUT:
+            blocks = ((tile[1].axis, 64),)
+            parallel = tile[1].axis
+        else:
+            parallel = parallel if parallel is None else order[0]
     return Schedule(
-        order=order, tile=tile, lanes=(axis.name, lanes), partials=1 if tile else PARTIALS, parallel=parallel,
+        blocks=blocks,
+        order=order,
+        tile=tile,
+        lanes=(axis.name, lanes),
+        partials=1 if tile else PARTIALS,
+        parallel=parallel,
         pack=packs(reads(d, body=True), axis, constants, lanes),
-    )  # fmt: skip
+    )
 
 
 def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) -> tuple[Tile, ...]:
-    """Of a product with few outputs beside each other: all these for as many rows as there are registers for."""
+    """Of a product whose sums lie in rows of both operands: as many outputs as there are registers for.
+
+    With few outputs beside each other all these, else about as many from either operand.
+    """
     body = [x for x in reads(d, body=True) if x.buffer.space is not Space.TABLE]
-    if len(body) != 2 or varies(d.axes) or lanes < lane_count(d, target):
+    if len(body) != 2 or lanes < lane_count(d, target):
         return ()
     alone = {a: [x.load for x in body if x.moves(a)] for a in outer}
-    for w in body:
+    for w in body if not varies(d.axes) else ():
         few = [a for a in outer if alone[a] == [w.load]]
         rows = [a for a in outer if len(alone[a]) == 1 and alone[a] != [w.load]]
         count = prod(known(a.extent or 1) for a in few)
@@ -57,7 +70,12 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
             height = (target.registers - 1 - count) // count
             row = max(rows, key=lambda a: (known(a.extent or 1) >= height, -store(d).reach(a)))
             return Tile(row.name, height), *(Tile(a.name, known(a.extent or 1)) for a in few)
-    return ()
+    sides = [[a for a in outer if alone[a] == [x.load] and a.extent != 1] for x in body]
+    if not all(sides):
+        return ()
+    either = [max(side, key=lambda a: known(a.extent or 1)).name for side in sides]
+    size = isqrt(target.registers) - 1
+    return tuple(Tile(name, size, Tail.CUT) for name in either)
 
 
 def _most_first(axes: list[Var], enough: int) -> list[Var]:

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import aot
 from benchmarks.folder import Folder, largest_error, placed
+from benchmarks.op_models import Case, Given
 from benchmarks.report import geometric_mean, markdown, spread
 from benchmarks.rounds import ratios
 
@@ -103,3 +105,15 @@ def test_plot(tmp_path: Path) -> None:
     row: dict[str, object] = {"model": "m", "threads": 1, "ratio": 1.5, "ratio_p10": 1.4, "ratio_p90": 1.6}
     draw([row], tmp_path / "ratios.svg")
     assert (tmp_path / "ratios.svg").read_text().startswith("<?xml")
+
+
+def test_sizes_of_an_operation_may_vary(tmp_path: Path) -> None:
+    given = np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+    case = Case("Add", 1, [Given(given), np.ones(4, np.float32)])
+    shapes: list[object] = []
+    for vary in (False, True):
+        case.write(tmp_path / "model", vary)
+        model = aot.compile_model(tmp_path / "model.xml")
+        shapes.append([str(n) for n in model.inputs[0].shape])
+        np.testing.assert_array_equal(model(given)[0], given + 1)
+    assert shapes == [["2", "3", "4"], ["in0.d0", "3", "in0.d2"]]

@@ -52,5 +52,7 @@ CASES = [
     Case(ShuffleChannels(1, 3), [(F32, (2, 12, 3))], EXACT),
     Case(ShuffleChannels(-2, 2), [(F32, ("n=2", "c=4", 3))], EXACT),
     Case(ReorgYolo((2,)), [(F32, (2, 8, 4, 6))], EXACT),
+    Case(ReorgYolo((2,)), [(U8, ("n=2", 8, "h=4", "w=36"))], EXACT),
+    Case(ReorgYolo((3,)), [(F32, (1, 18, "h=6", "w=9"))], EXACT),
     Case(ReorgYolo((1,)), [(F32, (1, 2, 3, 2))], EXACT),
 ]

@@ -38,5 +38,10 @@ CASES = [
     Case(MatMul(), [(I64, (2, 3, 4)), (I64, (4, 5))], EXACT),
     Case(MatMul(transpose_b=True), [(U8, (3, 40)), (U8, (9, 40))], EXACT, high=40),
     Case(MatMul(), [(F32, ("n=5", 4)), (F32, (4, 6))], LOOSE),
+    *(
+        Case(MatMul(transpose_b=True), [(t, (f"n={n}", f"k={k}")), (t, (f"m={m}", f"k={k}"))], LOOSE)
+        for t in (F32, F64)
+        for n, k, m in ((1, 5, 1), (1, 33, 62), (7, 16, 3), (13, 37, 64))
+    ),
     Case(MatMul(transpose_b=True), [(F32, (2, "n=5", "k=3")), (F32, (2, "m=4", "k=3"))], LOOSE),
 ]

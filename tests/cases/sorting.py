@@ -24,6 +24,11 @@ CASES = [
         for dtype in (F32, F16, U8, I64)
         for axis, shape in ((1, (2, 9, 21)), (0, (3, 4, 7)), (1, ("n=2", "m=15", 16)))
     ),
+    *(  # as many of them as run time tells
+        Case(TopK(len(rows), Mode.MAX, sort), [(F32, (*rows, 9, f"m={m}")), SHORT], EXACT, outputs=2)
+        for sort in (Order.VALUE, Order.INDEX)
+        for rows, m in ((("n=2",), 1), (("n=2",), 3), (("n=2",), 16), (("n=2",), 23), ((), 39))
+    ),
     Case(TopK(1, Mode.MAX, Order.VALUE), [(I64, (2, 9, 5)), SHORT], EXACT, low=0, high=2, outputs=2),  # many are equal
     Case(TopK(-1, Mode.MAX, Order.VALUE, I64, stable=True), [(I32, (3, 40)), LONG], EXACT, outputs=2),
     Case(TopK(0, Mode.MIN, Order.VALUE), [(U8, (30, 2)), LONG], EXACT, outputs=2),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from codegen.define import Definition
-from codegen.loops import Reduce, Size, Var, as_expr, dense
+from codegen.loops import Reduce, Size, Var, as_expr, dense, prim
 from codegen.schedule import Schedule, Tail
 from codegen.schedules.choose import choose
 from codegen.schedules.rows import rows
@@ -164,3 +164,24 @@ def test_lanes_that_are_read_by_themselves_are_few() -> None:
     plan = chosen(Definition(y, (n, h, w), value), FAR)
     assert plan.lanes == ("w", 16)
     assert plan.size("h").size * 27 * 16 <= 1024
+
+
+def test_rows_of_both_operands_are_read_by_tiles_of_outputs() -> None:
+    """y[i, j] = add[k](a[i, k] * b[j, k]) at run-time sizes: none of the outer axes would do for lanes."""
+    i, j, k = (Var(name, Var(f"s{name}")) for name in "ijk")
+    a, b, y = dense("a", Var("si"), Var("sk")), dense("b", Var("sj"), Var("sk")), dense("y", Var("si"), Var("sj"))
+    d = Definition(y, (i, j), Reduce("add", (k,), a[i, k] * b[j, k]))
+    for target, size in ((FAR, 3), (replace(FAR, registers=32, lanes_bytes=64), 4)):
+        plan = rows(d, target, frozenset(), frozenset())
+        assert plan.lanes is not None and plan.lanes[0] == "k"
+        assert (plan.size("i").size, plan.size("j").size) == (size, size)
+        assert plan.parallel == plan.blocks[0][0]
+
+
+def test_rows_with_padding_stay_apart_where_run_time_tells_their_length() -> None:
+    h, w = Var("h", Var("sh")), Var("w", Var("sw"))
+    x, y = dense("x", Var("sh"), Var("sw")), dense("y", Var("sh"), Var("sw"))
+    copied = Definition(y, (h, w), x[h, w] * 2.0)
+    padded = Definition(y, (h, w), prim("within", w - 1, as_expr(Var("sw"), DType.I64), x[h, w - 1], 0.0))
+    assert [len(parts) for _, parts in chosen(copied, FAR).fuse] == [2]
+    assert (chosen(padded, FAR).fuse, chosen(padded, FAR).lanes) == ((), ("w", 8))

@@ -154,6 +154,8 @@ def test_export_and_import(chain_so: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copy.so").read_bytes() == chain_so.read_bytes()
     stream.seek(0)
     np.testing.assert_array_equal(runtime.import_model(stream)(X)[0], X * 32)
+    with pytest.raises(FileNotFoundError, match=r"no such folder: '.*/missing'"):
+        model.export_model(tmp_path / "missing" / "copy.so")
 
 
 def test_manifest(chain_so: Path) -> None:
