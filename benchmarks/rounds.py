@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,10 @@ class Worker:
 
 
 def start(engine: str, path: Path, folder: Folder, threads: int, cores: list[int], scratch: Path) -> Worker:
-    """A worker after its first inference; WorkerError if it got not that far."""
+    """A worker after its first inference; WorkerError if it got not that far. Its files are in memory before."""
+    for file in (path, path.with_suffix(".bin")):
+        with suppress(FileNotFoundError):
+            file.read_bytes()
     log, results = scratch / f"{engine}.log", scratch / f"{engine}.npz"
     with log.open("w") as errors:
         spawned = time.clock_gettime(time.CLOCK_MONOTONIC)
