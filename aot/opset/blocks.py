@@ -8,9 +8,7 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import (
-    ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, at_least, axis_of, op,
-)  # fmt: skip
+from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, at_least, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.bucketing import unravel
 from aot.opset.index_maps import whole

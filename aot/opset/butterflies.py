@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import cos, pi, sin, sqrt
 
 from codegen.loops import Expr
+from codegen.script import Scripted, loops
 
 Pair = tuple[Expr, Expr]
 Apply = Callable[[list[Pair]], list[Pair]]
@@ -35,6 +36,17 @@ def levels(r: int, sign: int) -> list[Level]:
         *(Level(_columns(level.apply, p, q, sign if level is outer[-1] else 0)) for level in outer),
         *(Level(_rows(level.apply, p, q, level is inner[-1])) for level in inner),
     ]
+
+
+@loops
+def transformed(one: Scripted, two: Scripted, v: Expr, r: int, sign: int) -> None:
+    """The transform of column `v` of `one` [r, 2, columns]: there after an even number of levels, else in `two`."""
+    read, write = one, two
+    for level in levels(r, sign):
+        for k, pair in enumerate(level.apply([(read[a, 0, v], read[a, 1, v]) for a in tuple(range(r))])):
+            write[k, 0, v] = pair[0]
+            write[k, 1, v] = pair[1]
+        read, write = write, read
 
 
 def _columns(apply: Apply, p: int, q: int, sign: int) -> Apply:

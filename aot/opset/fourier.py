@@ -17,7 +17,7 @@ import numpy as np
 from aot.ir.types import Array, Dim, Shape
 from aot.opset.blocks import ravel
 from aot.opset.bucketing import volume
-from aot.opset.butterflies import levels
+from aot.opset.butterflies import levels, transformed
 from aot.opset.varying_fourier import stages, turns
 from codegen.define import Definition
 from codegen.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, prim, select
@@ -209,12 +209,8 @@ def _butterflies(
         for a in tuple(range(r)):
             for p in (0, 1):
                 one[a, p, v] = x[o, p, (m * a + b) * done + q // columns, q % columns]
-        read, write = one, two
-        for level in levels(r, sign):
-            for k, pair in enumerate(level.apply([(read[a, 0, v], read[a, 1, v]) for a in tuple(range(r))])):
-                write[k, 0, v] = pair[0]
-                write[k, 1, v] = pair[1]
-            read, write = write, read
+        transformed(one, two, v, r, sign)
+        read = one if len(levels(r, sign)) % 2 == 0 else two
         for k in tuple(range(r)):
             for p in (0, 1):
                 out[o, p, (b * r + k) * done + q // columns, q % columns] = _rotated(

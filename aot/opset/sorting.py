@@ -183,8 +183,8 @@ def _beside(
 def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...], Scripted]:
     """Rows beside each other as vectors: the first row, how many vectors, their width; and how many rows are left."""
     if isinstance(length, int):
-        width = min(length, LANES)
-        return ((0, length // width, width), (length - length % width, min(length % width, 1), length % width)), 0
+        width, left = min(length, LANES), length % min(length, LANES)
+        return ((0, length // width, width), *(((length - left, 1, left),) if left else ())), 0
     rest = length % LANES
     return ((0, length // LANES, LANES), (length - rest, rest // BESIDE, BESIDE)), length % BESIDE
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aot.opset.butterflies import levels
+from aot.opset.butterflies import levels, transformed
 from codegen.loops import Buffer, Const, Expr, cast, prim
 from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
@@ -30,7 +30,7 @@ def turns(table: Scripted, n: Scripted, circle: float) -> None:
 
 @dataclass(frozen=True)
 class _Line:
-    """A row, and a column of it or several side by side, of work [2, rows, 2, n, columns], and which half is read."""
+    """What a stage reads of work [2, rows, 2, n, columns]: half `side`, a row, a column or several side by side."""
 
     work: Buffer
     table: Buffer
@@ -62,9 +62,8 @@ def stages(out: Scripted, work: Scripted, table: Scripted, inverse: bool) -> Non
 
 
 @loops
-def _transform(
-    out: Scripted, work: Scripted, table: Scripted, place: Scripted, width: int, inverse: bool
-) -> None:
+def _transform(out: Scripted, work: Scripted, table: Scripted, place: Scripted, width: int, inverse: bool) -> None:
+    """Columns `place[1]` and so on of row `place[0]`. Each stage reads one half of `work` and writes the other."""
     n, sign = out.shape[2], 1 if inverse else -1
     side = var(0, DType.I64)
     done = var(1, DType.I64)
@@ -147,12 +146,8 @@ def _butterflies(line: Scripted, kind: tuple[int, int], at: Scripted, way: tuple
         for a in tuple(range(r)):
             for p in (0, 1):
                 one[a, p, v] = line.work[line.read(p, (line.m * a + b) * line.done + s, e)]
-        read, write = one, two
-        for level in levels(r, sign):
-            for k, pair in enumerate(level.apply([(read[a, 0, v], read[a, 1, v]) for a in tuple(range(r))])):
-                write[k, 0, v] = pair[0]
-                write[k, 1, v] = pair[1]
-            read, write = write, read
+        transformed(one, two, v, r, sign)
+        read = one if len(levels(r, sign)) % 2 == 0 else two
         for k in tuple(range(r)):
             for p in (0, 1):
                 line.work[line.written(p, (b * r + k) * line.done + s, e)] = _rotated(

@@ -16,6 +16,7 @@ from codegen.target import Target
 
 PARTIALS = 4
 FEW = 6  # outputs beside each other
+NEAR = 64  # rows of an operand that stay in a cache while all of the other one's pass by
 ENOUGH = 4  # rows for each core, that all have as much to do
 
 
@@ -37,9 +38,9 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     if tile:
         first = [a.name for a in outer if a.name not in (t.axis for t in tile)]
         order = (*first, *(t.axis for t in tile))
-        if not first and not shared and tile[0].tail is Tail.CUT:
-            blocks = ((tile[1].axis, 64),)
+        if tile[0].tail is Tail.CUT and not first and not shared:
             parallel = tile[1].axis
+            blocks = ((parallel, NEAR),)
         else:
             parallel = parallel if parallel is None else order[0]
     return Schedule(
