@@ -29,7 +29,7 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     accesses = (store(d), *reads(d))
     axis = _lane_axis(axes, accesses, constants, lanes)
     order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
-    inner = _together(axis, order, accesses) if not varies(axes) or axis not in _computed_with(d) else [axis]
+    inner = _together(axis, order, accesses, _computed_with(d) if varies(axes) else frozenset())
     across = _across(inner, order, accesses, constants)
     whole = _interleaved(inner, order, accesses[0], lanes) if across is None else 0
     if across is not None:
@@ -57,14 +57,16 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
 
 
 def _computed_with(d: Definition) -> frozenset[Var]:
-    """Axes that tell more than where an element lies: fused ones would be taken apart for each lane."""
+    """Axes that tell more than where an element lies, as padding asks: fused ones are taken apart for each lane."""
     return variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
-def _together(axis: Var, order: list[Var], accesses: tuple[Access, ...]) -> list[Var]:
-    """`axis` and what goes on where it ends, taken out of `order`: one axis."""
+def _together(
+    axis: Var, order: list[Var], accesses: tuple[Access, ...], alone: frozenset[Var] = frozenset()
+) -> list[Var]:
+    """`axis` and what goes on where it ends, taken out of `order`: one axis. None of it is `alone`."""
     found = [axis]
-    while order and _contiguous(order[-1], found, accesses):
+    while order and alone.isdisjoint((axis, order[-1])) and _contiguous(order[-1], found, accesses):
         found.insert(0, order.pop())
     return found
 

@@ -38,7 +38,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     if tile:
         first = [a.name for a in outer if a.name not in (t.axis for t in tile)]
         order = (*first, *(t.axis for t in tile))
-        if tile[0].tail is Tail.CUT and not first and not shared:
+        if tile[0].tail is Tail.CUT and not first and not shared:  # many outputs either way
             parallel = tile[1].axis
             blocks = ((parallel, NEAR),)
         else:
@@ -57,7 +57,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
 def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) -> tuple[Tile, ...]:
     """Of a product whose sums lie in rows of both operands: as many outputs as there are registers for.
 
-    With few outputs beside each other all these, else about as many from either operand.
+    With few outputs beside each other all these, else as many from either operand, that with fewer rows first.
     """
     body = [x for x in reads(d, body=True) if x.buffer.space is not Space.TABLE]
     if len(body) != 2 or lanes < lane_count(d, target):
@@ -74,9 +74,13 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     sides = [[a for a in outer if alone[a] == [x.load] and a.extent != 1] for x in body]
     if not all(sides):
         return ()
-    either = [max(side, key=lambda a: known(a.extent or 1)).name for side in sides]
+    either = sorted((max(side, key=_count) for side in sides), key=_count)
     size = isqrt(target.registers) - 1
-    return tuple(Tile(name, size, Tail.CUT) for name in either)
+    return tuple(Tile(a.name, size, Tail.CUT) for a in either)
+
+
+def _count(a: Var) -> int:
+    return known(a.extent or 1)
 
 
 def _most_first(axes: list[Var], enough: int) -> list[Var]:

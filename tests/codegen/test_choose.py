@@ -178,10 +178,20 @@ def test_rows_of_both_operands_are_read_by_tiles_of_outputs() -> None:
         assert plan.parallel == plan.blocks[0][0]
 
 
+@pytest.mark.parametrize(("rows_of_a", "rows_of_b", "parallel"), [(4096, 16, "i"), (16, 4096, "j")])
+def test_threads_share_the_operand_with_more_rows(rows_of_a: int, rows_of_b: int, parallel: str) -> None:
+    i, j, k = Var("i", rows_of_a), Var("j", rows_of_b), Var("k", 64)
+    a, b, y = dense("a", rows_of_a, 64), dense("b", rows_of_b, 64), dense("y", rows_of_a, rows_of_b)
+    plan = rows(Definition(y, (i, j), Reduce("add", (k,), a[i, k] * b[j, k])), FAR, frozenset(), frozenset())
+    assert (plan.parallel, plan.blocks[0][0]) == (parallel, parallel)
+
+
 def test_rows_with_padding_stay_apart_where_run_time_tells_their_length() -> None:
     h, w = Var("h", Var("sh")), Var("w", Var("sw"))
     x, y = dense("x", Var("sh"), Var("sw")), dense("y", Var("sh"), Var("sw"))
     copied = Definition(y, (h, w), x[h, w] * 2.0)
     padded = Definition(y, (h, w), prim("within", w - 1, as_expr(Var("sw"), DType.I64), x[h, w - 1], 0.0))
     assert [len(parts) for _, parts in chosen(copied, FAR).fuse] == [2]
-    assert (chosen(padded, FAR).fuse, chosen(padded, FAR).lanes) == ((), ("w", 8))
+    above = Definition(y, (h, w), prim("within", h - 1, as_expr(Var("sh"), DType.I64), x[h - 1, w], 0.0))
+    for d in (padded, above):
+        assert (chosen(d, FAR).fuse, chosen(d, FAR).lanes) == ((), ("w", 8))
