@@ -69,6 +69,11 @@ class Target:
         return self.cpu.startswith("znver")
 
     @property
+    def fetches_from_l3(self) -> bool:
+        """Are lines of a sequence from L3 there sooner if they are asked for? On Zen 5 so; on Zen 4 a quarter later."""
+        return self.cpu == "znver5"
+
+    @property
     def converts_half_aside(self) -> bool:
         """Is f16 converted by units that multiply-adds leave free? So it is in AMD's Zen; Intel's share them."""
         return self.converts_half and self.cpu.startswith("znver")
@@ -89,6 +94,11 @@ class Target:
         if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
             return 4
         return 2 if self.machine == "x86_64" else 0
+
+    @property
+    def fuses(self) -> bool:
+        """Are there multiply-adds that round once?"""
+        return "fma" in self.features or self.machine == "aarch64"
 
     @property
     def masks(self) -> bool:

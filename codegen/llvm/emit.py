@@ -35,6 +35,7 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
     function = Function(kernel.name, params)
     function.sizes = kernel.sizes
+    function.fused = target is not None and target.fuses
     body = function.append("start")
     function.branch(body)
     addresses = Addresses(function, sizes, pointers)

@@ -97,21 +97,47 @@ def _div(f: Function, t: DType, a: Value, b: Value) -> Value:
 
 
 def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
-    """With the sign of the dividend; a rest after whole steps of `b`, so exact while the quotient is."""
+    """With the sign of the dividend; a rest after whole steps of `b`, so exact while the quotient is.
+
+    That is, for f32, below 2^53, or 2^29 without fused multiply-adds.
+    """
     if not t.is_float:
         return f.binary("srem" if t.is_signed else "urem", a, _safe(f, t, b)[0])
-    if t is DType.F32:  # quotients of f32 are then far from where steps are lost
-        wide = _rem(f, DType.F64, f.cast("fpext", a, "double"), f.cast("fpext", b, "double"))
-        return f.cast("fptrunc", wide, "float")
+    if t is not DType.F32:
+        return _far_rest(f, a, b)
+    # Quotients of less than 2^24 are exact; without fused multiply-adds, their products with `b` need f64.
     q = f.intrinsic("trunc", f.binary("fdiv", a, b))
-    rest = f.intrinsic("fmuladd", f.op(q.type, f"fneg {q}"), b, a)
-    # Rounding of the quotient may have gone one step too far.
-    wrong = f.compare("fcmp olt", f.binary("fmul", rest, a), number(0.0, a.type))
-    step = f.intrinsic("copysign", f.intrinsic("fabs", b), a)
-    rest = f.select(wrong, f.binary("fadd", rest, step), rest)
+    small = f.compare("fcmp olt", f.intrinsic("fabs", q), number(2.0**24, q.type))
+    finite = f.compare("fcmp olt", f.intrinsic("fabs", b), number(float("inf"), b.type))
+    wide_a, wide_b = (f.cast("fpext", x, "double") for x in (a, b))
+
+    def near() -> Value:
+        if f.fused:
+            return _stepped(f, a, b, _rest(f, a, b, q))
+        return _stepped(f, a, b, f.cast("fptrunc", _rest(f, wide_a, wide_b, f.cast("fpext", q, "double")), "float"))
+
+    exact = f.all(f.binary("and", small, finite))
+    return f.either(exact, near, lambda: f.cast("fptrunc", _far_rest(f, wide_a, wide_b), "float"))
+
+
+def _far_rest(f: Function, a: Value, b: Value) -> Value:
+    """Where numbers may be infinite, too."""
+    rest = _stepped(f, a, b, _rest(f, a, b, f.intrinsic("trunc", f.binary("fdiv", a, b))))
     infinite = f.compare("fcmp oeq", f.intrinsic("fabs", b), number(float("inf"), b.type))
     finite = f.compare("fcmp olt", f.intrinsic("fabs", a), number(float("inf"), b.type))
     return f.select(f.binary("and", infinite, finite), a, rest)
+
+
+def _rest(f: Function, a: Value, b: Value, q: Value) -> Value:
+    return f.intrinsic("fmuladd", f.op(q.type, f"fneg {q}"), b, a)
+
+
+def _stepped(f: Function, a: Value, b: Value, rest: Value) -> Value:
+    """Rounding of the quotient may have gone one step too far."""
+    sign = f.intrinsic("copysign", number(1.0, a.type), a)
+    wrong = f.compare("fcmp olt", f.binary("fmul", rest, sign), number(0.0, a.type))
+    step = f.intrinsic("copysign", b, a)
+    return f.select(wrong, f.binary("fadd", rest, step), rest)
 
 
 def _floordiv(f: Function, t: DType, a: Value, b: Value) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import copysign
@@ -108,6 +109,7 @@ class Function:
         self.globals: list[str] = []  # constant tables
         self.scratch_bytes: Size = 0  # over `sizes`
         self.sizes: tuple[Var, ...] = ()
+        self.fused = False  # do multiply-adds round once?
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:
@@ -196,6 +198,26 @@ class Function:
 
     def branch_if(self, c: Value, yes: Block, no: Block) -> None:
         self.block.end = f"  br {c}, label %{yes.label}, label %{no.label}"
+
+    def all(self, truths: Value) -> Value:
+        """Is it true in every lane?"""
+        if truths.type[0] != "<":
+            return truths
+        return self.call(f"llvm.vector.reduce.and.{suffix(truths.type)}", "i1", truths)
+
+    def either(self, c: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+        """What one of the two emits, and does: the other one takes no time."""
+        ways, after = [self.append("yes"), self.append("no")], self.append("after")
+        self.branch_if(c, *ways)
+        made: list[tuple[Value, Block]] = []
+        for self.block, emit in zip(ways, (yes, no), strict=True):
+            made.append((emit(), self.block))
+            self.branch(after)
+        self.block = after
+        (first, one), (second, other) = made
+        value, number = self.phi(after, first.type, first, one)
+        self.close(after, number, second, other)
+        return value
 
     def text(self) -> str:
         """The definition alone; a module adds `globals` and `declarations`."""

@@ -120,6 +120,8 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
 
     None where a row or a few do not take them from L3. From memory they come as fast without.
     """
+    if not target.fetches_from_l3:
+        return None
     if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > SINGLES:
         return None
     panel = prod(map(extent, form.sums)) * width * _panel_bytes(d, form)

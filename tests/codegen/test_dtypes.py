@@ -222,3 +222,22 @@ def test_reversed_and_strided() -> None:
     out, data = aligned(np.zeros(2 * n, "f4")), np.arange(n, dtype="f4")
     compiled(apply("k", work, Schedule(lanes=("i", 8)), (x, y)))(aligned(data), out)
     np.testing.assert_array_equal(out[::2], data[::-1])
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("target", ["native", "x86-64-v2", "x86-64-v3"])
+def test_remainders(lanes: int, target: str) -> None:
+    """Exact below quotients of 2^52, or 2^29 without fused multiply-adds; near multiples the rounded one is too far."""
+    rng = np.random.default_rng(5)
+    b = np.ldexp(rng.uniform(-1, 1, 4000), rng.integers(-140, 60, 4000)).astype("f4")
+    steps = np.floor(np.ldexp(rng.uniform(1, 2, 4000), rng.integers(0, 24, 4000)))
+    near = (b * steps).astype("f4")
+    limit = 29 if target == "x86-64-v2" else 52
+    far = np.ldexp(rng.uniform(-1, 1, 4000), rng.integers(-4, limit, 4000)).astype("f4") * b
+    few = np.array([1e-45, -1e-38, 3e38, 1e-40], "f4"), np.array([np.inf, 3e-39, 2e38, 3e-42], "f4")
+    x = np.concatenate([near, np.nextafter(near, np.float32(0)), np.nextafter(near, -near), far, few[0]])
+    y = np.concatenate([b, b, b, b, few[1]])
+    keep = (y != 0) & np.isfinite(x)
+    x, y = x[keep], y[keep]
+    got = run(lambda a, b: prim("rem", a, b), DType.F32, (DType.F32, x), (DType.F32, y), lanes=lanes, target=target)
+    np.testing.assert_array_equal(got, np.fmod(x, y))

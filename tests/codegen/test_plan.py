@@ -11,6 +11,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.options import CompileOptions
 from codegen.llvm.plan import swings
 from codegen.printer import kernel_text
+from codegen.target import Target
 from tests.lowering.check import weights
 from tests.passes.check import graph_of
 
@@ -36,8 +37,9 @@ def test_large_weights_that_are_read_once_swing() -> None:
     assert swings(stages(dense_layers(64)).program) == [0, 0, 0], "panels that are fetched ahead know one way"
 
 
-def test_weights_whose_units_are_counted_swing_only_if_they_are_read_again() -> None:
+def test_weights_whose_units_are_counted_swing_only_if_they_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """480 KB: nearly what the nearest cache of this target keeps."""
+    monkeypatch.setattr(Target, "fetches_from_l3", True)
     target = CompileOptions(target="x86-64-v3")
 
     def once(b: Builder, x: OutPort) -> OutPort:
@@ -51,8 +53,9 @@ def test_weights_whose_units_are_counted_swing_only_if_they_are_read_again() -> 
     assert {2, 3} <= set(swings(stages(graph_of(twice, (1, 512)), target).program))
 
 
-def test_what_follows_is_fetched_only_where_l3_keeps_all_weights() -> None:
+def test_what_follows_is_fetched_only_where_l3_keeps_all_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """4 MB of it: one layer of 480 KB alone, or with another one of 8 MB."""
+    monkeypatch.setattr(Target, "fetches_from_l3", True)
     target = CompileOptions(target="x86-64-v3")
 
     def more(b: Builder, x: OutPort) -> OutPort:
