@@ -42,6 +42,8 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
     largest = np.abs(rows).max(1, initial=0).astype(np.float64)
     if not np.isfinite(largest).all():
         return None
+    if not _possible(rows, largest, most):
+        return None
     factors = np.where(largest == 0, 1.0, 0.0)
     for count in range(1, most + 1):
         left = np.flatnonzero(factors == 0)
@@ -49,6 +51,13 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
         left = left[_are_whole(rows[left], largest[left] / count)]
         factors[left] = largest[left] / count
     return factors.astype(np.float32) if (factors >= SMALLEST).all() else None
+
+
+def _possible(rows: NDArray[np.float32], largest: NDArray[np.float64], most: int) -> bool:
+    """Is there a factor for some numbers of the first row? That is soon seen of weights that are nothing such."""
+    if not len(rows) or largest[0] == 0:
+        return True
+    return bool(_are_whole(rows[:1, :SAMPLE], largest[0] / np.arange(1, most + 1)).any())
 
 
 def _are_whole(rows: NDArray[np.float32], steps: NDArray[np.float64]) -> NDArray[np.bool_]:

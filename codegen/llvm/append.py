@@ -68,18 +68,19 @@ def _table(stream: BinaryIO, at: int, count: int, form: struct.Struct) -> list[l
     return [list(row) for row in form.iter_unpack(stream.read(count * form.size))]
 
 
-def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray]:
+def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray | memoryview]:
     """The same bytes in pieces of large pages: the system holds what is written at once in pages as large."""
     held = bytearray()
     for part in parts:
         view = memoryview(part).cast("B")
         while len(view):
             room = LARGE_PAGE - (at + len(held)) % LARGE_PAGE
-            held += view[:room]
-            view = view[room:]
-            if (at + len(held)) % LARGE_PAGE == 0:
-                yield held
-                at, held = at + len(held), bytearray()
+            here, view = view[:room], view[room:]
+            if held or len(here) < room:
+                held += here
+            if len(here) == room:
+                yield held or here
+                at, held = at + len(held or here), bytearray()
     yield held
 
 

@@ -32,6 +32,7 @@ FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
 SINGLES = 4  # rows up to which a panel is read so fast that only what follows in it can be fetched in time
 STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
 TERMS = {4: 16, 2: 2}  # of a sum of small integers that are written out; of i16 a word: their sums would be reordered
+SHARED = 256 << 10  # bytes of weights that cores share panel by panel, where there is one tile of rows
 LONG = 48  # steps of the sum in which the lines of a tile can be fetched
 BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
 SKIPPED = 0.08  # of the terms of a sum: from there on it pays to ask, for each tile, which lie in a halo
@@ -63,7 +64,8 @@ def _matrix(
     skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= SKIPPED]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
     depth = 0 if row_loops else prod(map(extent, form.sums)) * _panel_bytes(d, form)
-    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target, depth)
+    cores = 1 if shared or form.outer else target.cores
+    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target, depth, cores)
     loops = loops_of(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
@@ -191,10 +193,12 @@ def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> in
     return prod(extent(a) for a in form.rows if a.name in together)
 
 
-def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0) -> tuple[int, int]:
+def tile_of(
+    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1
+) -> tuple[int, int]:
     """Rows and vectors of the register tile that cost least for these extents.
 
-    `depth`: bytes of a column of the panel, where these rows alone use it.
+    `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels.
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
     of all tiles but the first, come on top.
@@ -212,6 +216,9 @@ def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0)
             cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
             if rows <= SINGLE and depth * vectors * width > target.l1 * 3 // 4:
                 cost += (_tiles(rows, height) - 1) * -(-columns // width)
+            if height >= rows and depth * columns >= SHARED and vectors > 1:
+                panels = _tiles(columns, vectors * width)
+                cost *= _tiles(panels, cores) * cores / panels
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
             if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
                 best = (cost, -height * vectors, height, vectors)

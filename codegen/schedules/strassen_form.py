@@ -103,10 +103,14 @@ def pays(form: Form, target: Target) -> bool:
 
 
 def in_basis(weights: NDArray[np.generic], sum_at: int, column_at: int) -> NDArray[np.float32]:
-    """[4, sum / 2, column / 2]: sums of quarters, computed in f64; `sum_at`, `column_at`: dimensions of the weights."""
-    w = np.moveaxis(weights, (sum_at, column_at), (0, 1)).reshape(weights.shape[sum_at], weights.shape[column_at])
+    """[4, sum / 2, column / 2]: sums of quarters, rounded once; `sum_at`, `column_at`: dimensions of the weights."""
+    flat = np.moveaxis(weights, (sum_at, column_at), (0, 1)).reshape(weights.shape[sum_at], weights.shape[column_at])
+    w = flat.astype(np.float32, copy=False)
     quarters = [part for half in np.split(w, 2) for part in np.split(half, 2, axis=1)]
     made = np.empty((len(BASIS), *quarters[0].shape), np.float32)
     for j, row in enumerate(BASIS):
-        made[j] = sum(c * q.astype(np.float64) for c, q in zip(row, quarters, strict=True) if c)
+        (_, first), *others = sorted(((c, q) for c, q in zip(row, quarters, strict=True) if c), key=lambda p: -p[0])
+        made[j] = first
+        for c, q in others:  # one at most
+            made[j] += q if c > 0 else -q
     return made

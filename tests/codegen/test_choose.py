@@ -45,6 +45,18 @@ def test_each_core_has_its_rows_where_they_are_many() -> None:
     assert chosen(product(64, 768, 768), NEAR).blocks == ()
 
 
+@pytest.mark.parametrize(
+    ("columns", "steps", "cores", "panel"),
+    [(96, 12288, 2, 48), (128, 9216, 2, 64), (128, 9216, 1, 128), (384, 1024, 2, 96), (512, 784, 2, 128),
+     (128, 256, 2, 128)],
+)  # fmt: skip
+def test_cores_share_the_panels_of_one_row(columns: int, steps: int, cores: int, panel: int) -> None:
+    """As many for each, where weights of 256 KB or more are read; fewer are not worth it."""
+    target = replace(Target.parse("x86-64-v4"), cores=cores)
+    assert chosen(product(1, columns, steps), target).size("j").size == panel
+    assert chosen(product(1, columns, steps, batch=36), target).size("j").size == 128, "cores share the batch"
+
+
 def depthwise(channels: int, side: int, taps: int = 3) -> Definition:
     """y[h, w, c] = add[i, j](x[h + i, w + j, c] * w[i, j, c])"""
     h, w, c, i, j = (Var(name, n) for name, n in zip("hwcij", (side, side, channels, taps, taps), strict=True))
