@@ -22,18 +22,10 @@ from typing import Annotated, ParamSpec
 import numpy as np
 import typer
 
+import aot
 import runtime
-from aot import cache as compiled
-from aot import overview, signature, table
-from aot.check import check as check_model
-from aot.driver import Stage, compile_model, stages
-from aot.frontends import front_passes, read_model
-from aot.options import CompileOptions, dims_of, layouts_of, shapes_of, specialise_of, values_of
-from aot.progress import Watch
-from codegen.llvm.header import header_text
-from codegen.llvm.link import find_linker
-from codegen.llvm.peak import PeakLoops
-from codegen.target import Target as TargetMachine
+from aot import signature
+from aot.options import CompileOptions, Stage, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
 from runtime.describe import error_text, hint, manifest_text, size_text, summary
 from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
@@ -149,6 +141,10 @@ def compile(
     for path in (out, header, tune_file):
         if path is not None:
             check_output(path, model, model.with_suffix(".bin"))
+    from aot.progress import Watch
+    from codegen.llvm.header import header_text
+    from codegen.llvm.link import find_linker
+
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
@@ -159,7 +155,7 @@ def compile(
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
-        made = stages(model, options)
+        made = aot.stages(model, options)
         if stop_after is not None:
             typer.echo(made.text(stop_after.value))
             return
@@ -194,7 +190,7 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run a model once on arrays from files."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else compile_model(model, threads=threads)
+    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
     if output is not None:
         check_results_path(output, len(loaded.outputs))
     given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
@@ -229,9 +225,12 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else compile_model(model, threads=threads)
-    here = TargetMachine.parse("native")
-    roofline = PeakLoops(here).roofline(here, loaded.threads) if per_kernel else None
+    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
+    roofline = None
+    if per_kernel:
+        from codegen.llvm.peak import roofline_here
+
+        roofline = roofline_here(loaded.threads)
     given = read_inputs(inputs or [], [t.name for t in loaded.inputs]) or profile.example_inputs(loaded.inputs)
     found = profile.measure(loaded, given, seconds, roofline)
     if as_json:
@@ -257,10 +256,9 @@ def info(
         else:
             typer.echo(manifest_text(manifest, file))
         return
-    graph = read_model(file)
-    counts = overview.operations_of(graph)
-    for convert in front_passes():
-        convert(graph)
+    from aot import overview
+
+    graph, counts = overview.read(file)
     if as_json:
         echo_json(overview.facts(graph, counts))
         return
@@ -293,7 +291,7 @@ def dump(
         specialise=specialise_of(specialise), extensions=extensions, seed=seed, small_weights=small_weights,
         plain_products=plain_products, stop_after_rewrite=stop_after_rewrite,
     )
-    typer.echo(stages(model, options).text(stage.value, kernel))
+    typer.echo(aot.stages(model, options).text(stage.value, kernel))
 
 
 @command
@@ -305,6 +303,8 @@ def cache(
     debug: Debug = False,
 ) -> None:
     """Look after a folder of compiled models."""
+    from aot import cache as compiled
+
     if action is CacheAction.LS:
         typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")
     elif action is CacheAction.GC:
@@ -329,6 +329,8 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
+    from aot.check import check as check_model
+
     found = check_model(model, CompileOptions(
         shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), extensions=extensions, seed=seed,
     ))  # fmt: skip
@@ -360,6 +362,8 @@ def ops(
     debug: Debug = False,
 ) -> None:
     """List the operations that can be compiled: type, operation sets, form, element types, front ends, meaning."""
+    from aot import table
+
     rows = table.operations()
     if as_json:
         echo_json({"operations": [asdict(row) for row in rows]})

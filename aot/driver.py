@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -65,10 +64,6 @@ from runtime.errors import AotError, PassError, ShapeError, UnsupportedError, Us
 from runtime.library import Library
 from runtime.model import CompiledModel
 from runtime.profile import example_inputs
-
-
-class Stage(StrEnum):
-    IMPORTED, OPTIMIZED, GROUPS, LOOPS, LLVM, ASM = "imported", "optimized", "groups", "loops", "llvm", "asm"
 
 
 class Compilation:

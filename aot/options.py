@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +16,12 @@ from runtime.errors import UsageError
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
 Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
+
+
+class Stage(StrEnum):
+    """What a compilation can show on its way."""
+
+    IMPORTED, OPTIMIZED, GROUPS, LOOPS, LLVM, ASM = "imported", "optimized", "groups", "loops", "llvm", "asm"
 
 
 @dataclass(frozen=True, slots=True)

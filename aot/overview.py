@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
+from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
 from aot.lowering.program import result_name
 
@@ -29,9 +31,13 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
     }
 
 
-def operations_of(graph: Graph) -> Counter[str]:
-    """How many nodes there are of each type, bodies not counted."""
-    return Counter(node.type for node in graph.order())
+def read(file: Path) -> tuple[Graph, Counter[str]]:
+    """A file's graph, and how many nodes there are of each type that the file has, bodies not counted."""
+    graph = read_model(file)
+    counts = Counter(node.type for node in graph.order())
+    for convert in front_passes():
+        convert(graph)
+    return graph, counts
 
 
 def text(graph: Graph, operations: Counter[str]) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import aot as package
 import cli
 from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
@@ -43,6 +46,24 @@ def test_compile_prints_stages_size_and_time(tmp_path: Path) -> None:
 def test_compile_twice_gives_equal_bytes(library: Path, tmp_path: Path) -> None:
     aot("compile", MODEL, "-o", tmp_path / "again.so")
     assert (tmp_path / "again.so").read_bytes() == library.read_bytes()
+
+
+@pytest.mark.parametrize("arguments", [["run", "LIBRARY", SEVEN], ["info", "LIBRARY"], ["--help"]])
+def test_what_is_compiled_runs_without_the_compiler(library: Path, arguments: list[object]) -> None:
+    words = [str(library if a == "LIBRARY" else a) for a in arguments]
+    script = """import sys, cli
+try:
+    cli.app(sys.argv[1:])
+finally:
+    print("imported", sorted({"aot.driver", "aot.opset", "llvmlite", "lxml", "rich"} & set(sys.modules)))"""
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "imported []"
+
+
+def test_all_that_the_package_names_is_there() -> None:
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'compile_modell'"):
+        getattr(package, "compile_modell")  # noqa: B009
 
 
 def test_compile_json(tmp_path: Path) -> None:

@@ -99,6 +99,12 @@ class PeakLoops:
         list(self._pool.map(run, range(threads)))
 
 
+def roofline_here(threads: int) -> Roofline:
+    """Of the machine that this runs on."""
+    target = Target.parse("native")
+    return PeakLoops(target).roofline(target, threads)
+
+
 def _timed(run: Callable[[], object]) -> tuple[float, float]:
     begin = time.perf_counter()
     result = run()
