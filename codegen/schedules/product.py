@@ -216,8 +216,8 @@ def tile_of(
             cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
             if rows <= SINGLE and depth * vectors * width > target.l1 * 3 // 4:
                 cost += (_tiles(rows, height) - 1) * -(-columns // width)
-            if height >= rows and depth * columns >= SHARED and vectors > 1:
-                panels = _tiles(columns, vectors * width)
+            if height >= rows and depth * columns >= SHARED:
+                panels = _tiles(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
                 cost *= _tiles(panels, cores) * cores / panels
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
             if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
