@@ -54,7 +54,8 @@ def key_of(model: Path, options: CompileOptions) -> str:
     digest = hashlib.sha256(f"{VERSION} {_source_digest()}\n".encode())
     for name in names_of(options.target):
         target = Target.parse(name)
-        digest.update(f"{target.triple} {target.cpu} {target.features} {target.l1} {target.l2} {target.l3}\n".encode())
+        processor = f"{target.triple} {target.cpu} {target.llvm_features}"
+        digest.update(f"{processor} {target.l1} {target.l2} {target.l3}\n".encode())
     for field in fields(options):
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())

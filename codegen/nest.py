@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
 
 from codegen.access import volume
 from codegen.define import Definition, Group, Window
+from codegen.edges import Edge, is_edge, with_edges
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import bounds, normal
 from codegen.legality import check
@@ -76,7 +77,12 @@ def _kernel(
             if packed.setdefault(operand, plan) != plan:
                 raise ScheduleError(f"{name}: {operand} is packed in one way only, got {packed[operand]} and {plan}")
         bodies.append(_build(w, s, {}))
-    if any(map(has_parallel, bodies)):
+    shared = next((n for n in reversed(range(len(works))) if has_parallel(bodies[n])), None)
+    if shared is not None:
+        pairs = enumerate(zip(works, schedules, strict=True))
+        edges = {n: Edge(w, partial(_build, w, s)) for n, (w, s) in pairs if is_edge(w, s)}
+        bodies[shared] = with_edges(bodies[shared], tuple(edges.values()))
+        bodies = [b for n, b in enumerate(bodies) if n not in edges]
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = tuple(s for b in bodies for s in b)
     _check_parallel(name, body, True)
@@ -262,10 +268,21 @@ def _blocks(
 ) -> Stmts:
     """Loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the rest of the plan.
 
-    Blocks of one output axis around the parallel loop of another one are parallel, too.
+    Blocks of one output axis around the parallel loop of another one are parallel, too; and so are all loops of an
+    output axis that is cut into blocks around those of other ones.
     """
     if not schedule.blocks:
         return body({}, schedule)
+    (first, size), *rest = schedule.blocks
+    if rest and first == schedule.parallel and {n for n, _ in rest} <= {a.name for a in outputs}:
+        outer = Schedule(order=(first,), tile=(Tile(first, size),), parallel=first)
+        plan = replace(schedule, blocks=tuple(rest))
+        axes = tuple(a for a in outputs if a.name == first)
+
+        def inside(part: Spans) -> Stmts:
+            return _blocks(outputs, sums, plan, {**spans, **part}, lambda inner, p: body({**part, **inner}, p))
+
+        return _tiles(axes, outer, spans, inside)
     sizes = dict(schedule.blocks)
     cut = schedule.parallel in sizes
     around = [a.name for a in outputs if a.name in sizes and isinstance(a.extent, int)]

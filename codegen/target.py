@@ -9,6 +9,7 @@ from pathlib import Path
 from codegen.llvm.host import host
 from runtime.abi import DType
 from runtime.errors import UsageError
+from runtime.machine import missing_features
 
 _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
@@ -33,6 +34,7 @@ class Target:
     l2: int
     l3: int
     cores: int
+    without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
 
     @staticmethod
     def parse(name: str) -> Target:
@@ -81,7 +83,7 @@ class Target:
     @property
     def llvm_features(self) -> tuple[str, ...]:
         """As LLVM takes them."""
-        return tuple(f"+{f}" for f in self.features)
+        return (*(f"+{f}" for f in self.features), *(f"-{f}" for f in self.without))
 
     @property
     def converts_half(self) -> bool:
@@ -106,16 +108,26 @@ class Target:
         return "avx2" in self.features
 
 
-def _x86(cpu: str, features: tuple[str, ...], caches: tuple[int, int, int], cores: int) -> Target:
+def _x86(
+    cpu: str, features: tuple[str, ...], caches: tuple[int, int, int], cores: int, without: tuple[str, ...] = ()
+) -> Target:
     wide = 64 if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= set(features) else 32 if "avx2" in features else 16
-    return Target("x86_64-unknown-linux-gnu", cpu, features, wide, 32 if wide == 64 else 16, *caches, cores)
+    registers = 32 if wide == 64 else 16
+    return Target("x86_64-unknown-linux-gnu", cpu, features, wide, registers, *caches, cores, without)
 
 
 def _native(cores: int) -> Target:
-    triple, cpu, features = host()
+    """This machine; of its features those that the loader can look for, so that it takes what is compiled here.
+
+    A processor's name implies features that a virtual machine may hide, so what is not there is switched off.
+    """
+    triple, cpu, has = host()
+    hidden = missing_features(f for f, on in has.items() if on)
+    features = tuple(f for f, on in has.items() if on and f not in hidden)
+    without = tuple(f for f in has if f not in features)
     if triple.startswith("x86_64"):
-        return _x86(cpu, features, _caches(), cores)
-    return Target(triple, cpu, features, 16, 32, *_caches(), cores)
+        return _x86(cpu, features, _caches(), cores, without)
+    return Target(triple, cpu, features, 16, 32, *_caches(), cores, without)
 
 
 def _caches() -> tuple[int, int, int]:

@@ -7,9 +7,10 @@
 ;
 ; Two counters a call, each a line: `ticket` hands out chunks, `done` counts those that are finished. Even threads draw
 ; from the first half, odd ones from the second, then from the other: so each works on the same part of the data from
-; call to call. All go forwards, as kernels expect that fetch what comes next. All go through the calls of a segment in
-; order and leave a call when done = chunks. One that was descheduled before it drew a ticket delays nobody. Between
-; segments only the caller works; a model whose sizes its inputs say is one segment.
+; call to call. Short calls are cut into few chunks: who is ready first would take the last ones of the other half, whose
+; data lie in another core's cache. All go forwards, as kernels expect that fetch what comes next. All go through the
+; calls of a segment in order and leave a call when done = chunks. One that was descheduled before it drew a ticket
+; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
 ; request, plan, scratch, counters, threads, pool, segment, turn, scratch of a thread
@@ -145,7 +146,7 @@ entry:
   %counters = load ptr, ptr %counters.at, align 8
   %threads.at = getelementptr %job, ptr %job, i64 0, i32 4
   %threads = load i64, ptr %threads.at, align 8
-  %finest = mul i64 %threads, $chunks_per_thread
+  %worth.fine = mul i64 %threads, $pieces_of_fine_chunk
   %scratch.bytes.at = getelementptr %job, ptr %job, i64 0, i32 9
   %scratch.bytes = load i64, ptr %scratch.bytes.at, align 8
   %scratch.offset = mul i64 %index, %scratch.bytes
@@ -171,8 +172,12 @@ call:
   %units = load i64, ptr %units.at, align 8
   %pieces.at = getelementptr [2 x i64], ptr %plan, i64 %i, i64 1
   %pieces = load i64, ptr %pieces.at, align 8
-  %coarse = call i64 @llvm.smin.i64(i64 %pieces, i64 %finest)
-  %chunks = call i64 @llvm.smin.i64(i64 %coarse, i64 %units)
+  %fine = udiv i64 %pieces, %worth.fine
+  %enough = call i64 @llvm.smax.i64(i64 %fine, i64 $least_chunks_per_thread)
+  %each = call i64 @llvm.smin.i64(i64 %enough, i64 $most_chunks_per_thread)
+  %wanted = mul i64 %each, %threads
+  %worth = call i64 @llvm.smin.i64(i64 %pieces, i64 %wanted)
+  %chunks = call i64 @llvm.smin.i64(i64 %worth, i64 %units)
   %run.at = getelementptr ptr, ptr @calls, i64 %i
   %run = load ptr, ptr %run.at, align 8
   %place = sub i64 %i, %first

@@ -18,7 +18,7 @@ from codegen.expressions import rewrite
 from codegen.index import normal
 from codegen.llvm.control import control_functions
 from codegen.llvm.places import address
-from codegen.llvm.plan import CHUNKS_PER_THREAD, plan_bytes, plan_function, swings
+from codegen.llvm.plan import FINE_CHUNK, LEAST_CHUNKS, MOST_CHUNKS, plan_bytes, plan_function, swings
 from codegen.llvm.shapes import depends, function_text, made_of, size_functions, static, symbol_code
 from codegen.llvm.sizes import size_text
 from codegen.loops import Const, Expr, Size, Var, as_expr, prim
@@ -232,7 +232,7 @@ def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
     return _template("pace.ll").substitute() + _template("drivers.ll").substitute(
-        chunks_per_thread=CHUNKS_PER_THREAD,
+        most_chunks_per_thread=MOST_CHUNKS, least_chunks_per_thread=LEAST_CHUNKS, pieces_of_fine_chunk=FINE_CHUNK,
         pieces_worth_sharing=PIECES_WORTH_SHARING,
         plan_bytes=plan,
         profile_bytes=16 * len(program.calls),

@@ -13,7 +13,8 @@ from runtime import abi
 # Below these a chunk costs more to hand over than to run.
 CHUNK_WORK = 10_000
 CHUNK_TRAFFIC = 16 * 1024
-CHUNKS_PER_THREAD = 8
+MOST_CHUNKS, LEAST_CHUNKS = 8, 2  # for each thread: of a long call, and of a short one
+FINE_CHUNK = 128  # pieces that are worth a chunk of their own where each thread has some
 SWINGING = 256 * 1024  # bytes of weights that a call goes through to and fro
 
 Rows = list[tuple[Size, Size]]
@@ -53,7 +54,7 @@ def _pieces(call: Call) -> Size:
     """Into how many chunks the call is worth cutting, by its work and traffic; unknown work is worth any."""
     if isinstance(call.work, int) and isinstance(call.traffic, int):
         if not call.work and not call.traffic:
-            return abi.MAX_THREADS * CHUNKS_PER_THREAD
+            return abi.MAX_THREADS * MOST_CHUNKS
         return max(1, call.work // CHUNK_WORK, call.traffic // CHUNK_TRAFFIC)
     work = as_expr(call.work) // CHUNK_WORK
     traffic = as_expr(call.traffic) // CHUNK_TRAFFIC

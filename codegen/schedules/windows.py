@@ -24,6 +24,7 @@ ALONE = 16  # lanes, where each may have to be read by itself
 WRITTEN = 1024  # such reads that are written out
 WINDOW = 32  # points of a reduction that are written out
 LINE = 64  # bytes
+AROUND = 4  # rows of a block: of fewer, most of what their windows read has left the nearest cache with the last block
 
 
 def window(
@@ -51,9 +52,10 @@ def window(
         tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), PIXELS)))
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     channels = _channels(d, form, width, target, constants) if not shared else 0
+    beside = _beside(form, rows, target) if channels else ()
     return Schedule(
         fuse=tuple(fuse),
-        blocks=((form.lane.name, channels),) if channels else (),
+        blocks=(*beside, (form.lane.name, channels)) if channels else (),
         order=order,
         tile=tuple(tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
@@ -75,6 +77,15 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     line = max(width, LINE // d.out.dtype.stored_bytes)
     room = target.l1 // 2 if line * held <= target.l1 // 2 else target.l1
     return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
+
+
+def _beside(form: Form, rows: list[str], target: Target) -> tuple[tuple[str, int], ...]:
+    """Blocks of rows for the cores: each core's are what it made of the input, if that was shared by rows."""
+    if len(rows) < 2 or rows[0] != form.rows[0].name:
+        return ()
+    first, n = form.rows[0], extent(form.rows[0])
+    count = next((k for k in range(min(target.cores, n // AROUND), 1, -1) if n % k == 0), 1)
+    return ((first.name, n // count),) if count > 1 else ()
 
 
 def _between(x: Load, form: Form) -> int:

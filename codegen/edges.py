@@ -1,0 +1,85 @@
+"""The edges of a result: what lies around it in its memory is written by the unit that writes what lies beside it.
+
+    parallel h in 14:                          the halo of a picture, on its left
+      y[h, -1, c] = 0                          of rows that the parallel loop cuts into as many parts as it has turns
+      if h = 0: y[-1, w, c] = 0                above all rows: with the first of them
+      ...
+
+So the core that reads them next has them in its own cache, and they are no units for which others would have to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from codegen.access import known
+from codegen.define import Definition, Group
+from codegen.loops import Alloc, Const, Expr, For, If, Let, LoopKind, Size, Var, as_expr, prim
+from codegen.points import Span, Spans, Stmts
+from codegen.traverse import has_parallel
+from runtime.abi import DType
+
+if TYPE_CHECKING:
+    from codegen.schedule import Schedule
+
+Build = Callable[[Spans], Stmts]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A definition that is a constant, where other work writes the same memory; `build` makes the part in its spans."""
+
+    definition: Definition
+    build: Build
+
+
+def is_edge(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
+    """Is it a constant that threads do not share by itself?"""
+    return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
+
+
+def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
+    """`stmts`, whose first parallel loop writes the edges, too."""
+    if not edges:
+        return stmts
+    for n, s in enumerate(stmts):
+        match s:
+            case For(var, body, LoopKind.PARALLEL):
+                extent = var.extent
+                assert extent is not None
+                added = tuple(p for edge in edges for p in _part(edge, var, extent))
+                if has_parallel(body):
+                    added = (For(Var("once", 1), added, LoopKind.PARALLEL),)
+                made = For(var, (*added, *body), LoopKind.PARALLEL)
+            case Let(name, value, body) if has_parallel(body):
+                made = Let(name, value, with_edges(body, edges))
+            case Alloc(buffer, body) if has_parallel(body):
+                made = Alloc(buffer, with_edges(body, edges))
+            case _:
+                continue
+        return (*stmts[:n], made, *stmts[n + 1 :])
+    return stmts
+
+
+def _part(edge: Edge, unit: Var, units: Size) -> Stmts:
+    """What the parallel loop's turn `unit` of `units` writes of an edge."""
+    d = edge.definition
+    row = _outermost(d)
+    if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:
+        if isinstance(row.extent, int) and isinstance(units, int) and row.extent % units == 0:
+            step = row.extent // units
+            return edge.build({row: Span(unit * step, step)})
+        count, whole = as_expr(units, DType.I64), as_expr(row.extent, DType.I64)
+        start, end = unit * whole // count, (unit + 1) * whole // count
+        return edge.build({row: Span(start, end - start)})
+    before = isinstance(row, Const) and row.value < 0
+    turn: Expr = Const(0) if before else as_expr(units, DType.I64) - 1
+    return (If(prim("eq", unit, turn), edge.build({})),)
+
+
+def _outermost(d: Definition) -> Expr:
+    """Its index in the dimension, of more than one element, whose elements lie farthest from each other."""
+    moving = [(i, known(step)) for i, n, step in zip(d.target, d.out.shape, d.out.strides, strict=True) if known(n) > 1]
+    return max(moving, key=lambda pair: pair[1], default=(Const(0), 0))[0]

@@ -1,0 +1,87 @@
+"""What lies around a result is written by the units that write what lies beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from codegen.define import Definition
+from codegen.loops import Const, Kernel, Var, dense
+from codegen.nest import apply, units
+from codegen.printer import kernel_text
+from codegen.schedule import Schedule, Tail, Tile
+from runtime.abi import DType
+from tests.codegen.running import aligned, compiled
+
+SIDE, WIDE, AROUND = 6, 8, 16
+COLUMN = Schedule(order=("r", "e"))
+
+
+def framed(schedule: Schedule, left: Schedule = COLUMN) -> Kernel:
+    """y[h, w, c] = x[h, w, c] + 1 of a picture of 6 x 6 x 16 in the middle of one of 8 x 8 x 16; around it 0."""
+    x, whole = dense("x", SIDE, SIDE, AROUND), dense("y", WIDE, WIDE, AROUND)
+    y = replace(whole, shape=x.shape, start=(Const(-1), Const(-1), Const(0)))
+    h, w, c = Var("h", SIDE), Var("w", SIDE), Var("c", AROUND)
+    r, e, s = Var("r", SIDE), Var("e", AROUND), Var("s", WIDE)
+    row = Schedule(order=("s", "e"))
+    works = [
+        (Definition(y, (s, e), Const(0.0, DType.F32), (Const(-1), s - 1, e)), row),
+        (Definition(y, (s, e), Const(0.0, DType.F32), (Const(SIDE), s - 1, e)), row),
+        (Definition(y, (r, e), Const(0.0, DType.F32), (r, Const(-1), e)), left),
+        (Definition(y, (r, e), Const(0.0, DType.F32), (r, Const(SIDE), e)), left),
+        (Definition(y, (h, w, c), x[h, w, c] + 1.0), schedule),
+    ]
+    definitions, schedules = zip(*works, strict=True)
+    return apply("framed", definitions, schedules, (x, y))
+
+
+ROWS = Schedule(order=("h", "w", "c"), parallel="h")
+SHARED = {
+    "rows": ROWS,
+    "pairs of rows": replace(ROWS, tile=(Tile("h", 2),)),
+    "more rows than fit": replace(ROWS, tile=(Tile("h", 4, Tail.CUT),)),
+    "points": Schedule(fuse=(("p", ("h", "w")),), order=("p", "c"), tile=(Tile("p", 5, Tail.CUT),), parallel="p"),
+    "channels": Schedule(order=("c", "h", "w"), parallel="c"),
+    "blocks": replace(ROWS, blocks=(("h", 3), ("c", 8))),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_every_edge_is_written_once_whoever_shares(name: str) -> None:
+    kernel = framed(SHARED[name])
+    count = units(kernel)
+    assert isinstance(count, int)
+    x = aligned(np.arange(SIDE * SIDE * AROUND, dtype=np.float32).reshape(SIDE, SIDE, AROUND))
+    y = aligned(np.full((WIDE, WIDE, AROUND), -1, np.float32))
+    run, times = compiled(kernel), np.zeros(y.shape, int)
+    expected = np.pad(x + 1, ((1, 1), (1, 1), (0, 0)))
+    for unit in range(count):
+        before = np.full_like(y, -1)
+        y[...] = before
+        run(x, y, begin=unit, end=unit + 1)
+        written = y != before
+        assert np.array_equal(y[written], expected[written])
+        times += written
+    assert (times == 1).all()
+
+
+def test_a_row_brings_its_own_edges() -> None:
+    run = compiled(framed(ROWS))
+    x = aligned(np.ones((SIDE, SIDE, AROUND), np.float32))
+    y = aligned(np.full((WIDE, WIDE, AROUND), -1, np.float32))
+    run(x, y, begin=2, end=3)
+    assert set(np.argwhere(y != -1)[:, 0]) == {3}
+    assert (y[3, [0, -1]] == 0).all()
+
+
+def test_edges_are_no_units_of_their_own() -> None:
+    assert units(framed(ROWS)) == SIDE
+    assert units(framed(SHARED["blocks"])) == 2 * (1 + 2 * 3), "of blocks that others share they are one"
+    assert "once" not in kernel_text(framed(ROWS))
+
+
+def test_an_edge_that_is_shared_by_itself_stays_so() -> None:
+    kernel = framed(ROWS, left=replace(COLUMN, parallel="r"))
+    assert units(kernel) == 3 * SIDE
