@@ -33,7 +33,7 @@ def _machine(target: Target) -> llvm.TargetMachine:
     except RuntimeError as error:
         raise InternalError(f"target: unknown triple, got {target.triple}") from error
     return found.create_target_machine(
-        cpu=target.cpu, features=",".join(target.llvm_features), opt=3, reloc="pic", codemodel="default"
+        cpu=target.llvm_cpu, features=",".join(target.llvm_features), opt=3, reloc="pic", codemodel="default"
     )
 
 

@@ -110,6 +110,7 @@ class Function:
         self.scratch_bytes: Size = 0  # over `sizes`
         self.sizes: tuple[Var, ...] = ()
         self.fused = False  # do multiply-adds round once?
+        self.fetches_near = True
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:
@@ -160,9 +161,10 @@ class Function:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
     def prefetch(self, pointer: Value) -> None:
-        """Into the nearest cache: a hint that means the second one was slower by 1 to 2 % on a Zen 5."""
+        """Into the nearest cache or the second one, as `fetches_near` says."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 3, i32 1)")
+        locality = 3 if self.fetches_near else 2
+        self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 {locality}, i32 1)")
 
     def splat(self, a: Value, lanes: int) -> Value:
         if is_constant(a):

@@ -92,8 +92,8 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
 
 
 def pays(form: Form, target: Target) -> bool:
-    """Is it faster than plain products? By what was measured, on x86-64 only."""
-    if target.machine == "aarch64" or form.count < LEAST:
+    """Is it faster than plain products? By what was measured where an L3 is near: with one far away it is slower."""
+    if not target.near_l3 or form.count < LEAST:
         return False
     halves = form.count * extent(form.sum) * 7  # bytes: 7 of a quarter each
     if halves > target.l3 // 3:

@@ -12,7 +12,7 @@ from math import prod
 from codegen.access import reads, varies
 from codegen.define import Definition
 from codegen.index import normal
-from codegen.loops import Load, Var
+from codegen.loops import Var
 from codegen.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import packs
 from codegen.schedules.product_form import Form, extent, loops_of, parts, row_tile, width_of
@@ -52,10 +52,13 @@ def window(
         tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), PIXELS)))
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     channels = _channels(d, form, width, target, constants) if not shared else 0
-    beside = _beside(form, rows, target) if channels else ()
+    beside = _beside(d, form, rows, target, constants) if channels else 0
+    blocks = ((rows[0], beside),) if beside else ()
+    if channels:
+        blocks += ((form.lane.name, channels),)
     return Schedule(
         fuse=tuple(fuse),
-        blocks=(*beside, (form.lane.name, channels)) if channels else (),
+        blocks=blocks,
         order=order,
         tile=tuple(tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
@@ -69,8 +72,7 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     """How many channels' rows stay in the nearest cache until the last window has read them; 0 for all."""
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
-    read = [x.load for x in reads(d, body=True) if x.load is not None and x.load.buffer.name not in constants]
-    held = max((_between(x, form) * x.buffer.dtype.stored_bytes for x in read), default=0)
+    held = _bytes(d, {a: extent(a) for a in (*form.rows[-1:], *form.sums)}, constants)
     channels = extent(form.lane)
     if held * channels <= target.l1 // 2:
         return 0
@@ -79,22 +81,30 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
 
 
-def _beside(form: Form, rows: list[str], target: Target) -> tuple[tuple[str, int], ...]:
-    """Blocks of rows for the cores: each core's are what it made of the input, if that was shared by rows."""
+def _beside(d: Definition, form: Form, rows: list[str], target: Target, constants: frozenset[str]) -> int:
+    """Rows of a block, 0 for all: those that a core made of the input, if that was shared by rows.
+
+    What a block reads stays in the core's cache, for its channels pass by one after the other.
+    """
     if len(rows) < 2 or rows[0] != form.rows[0].name:
-        return ()
+        return 0
     first, n = form.rows[0], extent(form.rows[0])
-    count = next((k for k in range(min(target.cores, n // AROUND), 1, -1) if n % k == 0), 1)
-    return ((first.name, n // count),) if count > 1 else ()
+    whole = {a: extent(a) for a in (*form.rows, form.lane, *form.sums)}
+    counts = [k for k in range(1, n // AROUND + 1) if n % k == 0] or [1]
+    near = [k for k in counts if _bytes(d, {**whole, first: n // k}, constants) <= target.l2 // 2] or counts[-1:]
+    count = next((k for k in near if k % target.cores == 0), next((k for k in near if k >= target.cores), near[-1]))
+    return n // count if count > 1 else 0
 
 
-def _between(x: Load, form: Form) -> int:
-    """Elements that windows read between two points of the outer rows, for one channel."""
-    count, moving = 1, (*form.rows[-1:], *form.sums)
-    for i in x.index:
-        terms = normal(i, {}).terms
-        count *= 1 + sum(abs(terms.get(a, 0)) * (extent(a) - 1) for a in moving)
-    return count
+def _bytes(d: Definition, sizes: dict[Var, int], constants: frozenset[str]) -> int:
+    """Of what windows read while the axes in `sizes` pass by, of the input from which they read most."""
+    found = 0
+    for x in reads(d, body=True):
+        if x.load is not None and x.buffer.name not in constants:
+            terms = [normal(i, {}).terms for i in x.load.index]
+            spans = (1 + sum(abs(t.get(a, 0)) * (n - 1) for a, n in sizes.items()) for t in terms)
+            found = max(found, prod(spans) * x.buffer.dtype.stored_bytes)
+    return found
 
 
 def _pixels(n: int, most: int) -> int:

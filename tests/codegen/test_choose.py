@@ -71,20 +71,29 @@ def depthwise(channels: int, side: int, taps: int = 3) -> Definition:
 )
 def test_rows_of_a_block_of_channels_stay_in_the_nearest_cache(channels: int, side: int, block: int) -> None:
     """In whole lines of it, 16 channels; 32 KB of cache hold 3 rows of 114 for 16, and none of 322."""
-    plan = chosen(depthwise(channels, side), replace(FAR, cores=1))
+    plan = chosen(depthwise(channels, side), replace(FAR, cores=1, l2=8 << 20))
     assert plan.blocks == ((("c", block),) if block else ())
     assert plan.parallel == "h"
     assert chosen(depthwise(64, 320), FAR).blocks == ()
 
 
 @pytest.mark.parametrize(
-    ("side", "cores", "rows"), [(14, 2, 7), (28, 4, 7), (28, 16, 4), (56, 3, 28), (7, 2, 0), (14, 1, 0)]
+    ("side", "cores", "rows"), [(14, 2, 7), (28, 4, 7), (28, 16, 4), (56, 3, 14), (56, 2, 28), (7, 2, 0), (14, 1, 0)]
 )
 def test_a_core_has_the_same_rows_of_all_channels(side: int, cores: int, rows: int) -> None:
     """As many for each core, and four at least; channels are blocks inside of these."""
-    plan = chosen(depthwise(384, side), replace(FAR, cores=cores))
+    plan = chosen(depthwise(384, side), replace(FAR, cores=cores, l2=8 << 20))
     assert dict(plan.blocks).get("h", 0) == rows
     assert plan.blocks[-1][0] == "c"
+
+
+@pytest.mark.parametrize(
+    ("l2", "cores", "rows"), [(2 << 20, 1, 14), (2 << 20, 2, 14), (1 << 20, 1, 8), (8 << 20, 1, 0)]
+)
+def test_what_a_block_of_rows_reads_stays_in_the_second_cache(l2: int, cores: int, rows: int) -> None:
+    """In half of it: a row of 56 pixels and 2 of padding takes 58 x 4 x 192 bytes; 16 of them 696 KB."""
+    plan = chosen(depthwise(192, 56), replace(FAR, cores=cores, l2=l2))
+    assert dict(plan.blocks).get("h", 0) == rows
 
 
 def test_taps_of_a_panel_larger_than_the_cache_are_used_one_after_the_other() -> None:

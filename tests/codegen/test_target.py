@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 import codegen.target
+from codegen.define import Definition
+from codegen.llvm.emit import emit
 from codegen.llvm.host import host
 from codegen.llvm.optimize import assembly
+from codegen.loops import Reduce, Var, dense
+from codegen.nest import apply
+from codegen.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
 from runtime.machine import missing_features
 
@@ -53,3 +60,20 @@ def test_what_is_made_for_this_machine_runs_on_it() -> None:
     assert missing_features(target.isa_features) == []
     _, _, known = host()
     assert set(target.features) | set(target.without) == set(known)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "hint"), [("znver5", "prefetcht0"), ("sapphirerapids", "prefetcht1"), ("x86-64", "prefetcht1")]
+)
+def test_lines_are_fetched_into_the_cache_that_has_room_for_them(cpu: str, hint: str) -> None:
+    i, j, k = Var("i", 14), Var("j", 64), Var("k", 64)
+    x, w, y = dense("x", 14, 64), dense("w", 64, 64), dense("y", 14, 64)
+    plan = Schedule(
+        order=("j", "i", "k"), tile=(Tile("i", 14), Tile("j", 32, Tail.CUT)), lanes=("j", 16),
+        pack=(Pack("w", (1, 0), 1, 32),), prefetch="w",
+    )  # fmt: skip
+    kernel = apply("f", Definition(y, (i, j), Reduce("add", (k,), x[i, k] * w[k, j])), plan, (x, w, y))
+    target = replace(Target.parse("x86-64-v4"), cpu=cpu)
+    function = emit(kernel, target=target)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    assert set(re.findall(r"prefetch\w+", assembly(text, target))) == {hint}
