@@ -114,11 +114,17 @@ def _point(at: tuple[Var, ...], n: int) -> Expr:
 
 
 def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
-    """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores."""
+    """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
+
+    In two directions so many, too, where weights that do not stay there come from afar for each block.
+    """
     rows, beside = known(tiles.shared[-1].extent or 1), prod(known(a.extent or 1) for a in tiles.inside)
+    outs = known(form.oc.extent or 1)
+    held = 4 * count * (form.terms + outs)
     if len(tiles.sides) > 1:
-        return max(1, min(round(TILES / beside), rows))
-    held = 4 * count * (form.terms + known(form.oc.extent or 1))
+        passing = not target.near_l3 and 4 * count * form.terms * outs > target.l2
+        wanted = max(TILES / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
+        return max(1, min(round(wanted), rows))
     most = max(TILES, target.l2 // held) // beside
     blocks = -(-rows // max(1, most))
     if blocks > 1:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import codegen.target
 from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
@@ -18,6 +19,7 @@ from codegen.expressions import rewrite
 from codegen.index import normal
 from codegen.loops import Const
 from codegen.schedules.winograd_matrices import back, into, weight_matrix
+from codegen.target import Target
 from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
 
@@ -184,3 +186,22 @@ def test_a_step_in_depth_is_summed_plainly() -> None:
         return b.Convolution(x, w, strides=(2, 1, 1), dilations=(1, 1, 1), pads_begin=(1, 1, 1), pads_end=(1, 1, 1))
 
     assert points_of(compiled(make, (1, 16, 6, 12, 12))) == 0
+
+
+@pytest.mark.parametrize(
+    ("cpu", "l2", "channels", "rows"),
+    [("x86-64", 2 << 20, 512, 2), ("x86-64", 8 << 20, 512, 1), ("x86-64", 2 << 20, 64, 1), ("znver4", 2 << 20, 512, 1)],
+)
+def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
+    cpu: str, l2: int, channels: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """25 x 512 x 128 weights take 6.5 MB; 12 tiles of a row, 0.8 MB, of which two stay in 3/4 of 2 MB."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 128, channels, 3, 3)
+        return b.Convolution(x, w, strides=(1, 1), dilations=(6, 6), pads_begin=(6, 6), pads_end=(6, 6))
+
+    target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=l2)
+    monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
+    groups = stages(graph_of(make, (1, channels, 28, 28)), CompileOptions(target="native")).groups
+    assert f"tile[ty:{rows}/cut] parallel=py" in groups
