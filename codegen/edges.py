@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from codegen.access import known
 from codegen.define import Definition, Group
+from codegen.index import bounds, normal
 from codegen.loops import Alloc, Const, Expr, For, If, Let, LoopKind, Size, Var, as_expr, prim
 from codegen.points import Span, Spans, Stmts
 from codegen.traverse import has_parallel
 from runtime.abi import DType
+from runtime.errors import InternalError
 
 if TYPE_CHECKING:
     from codegen.schedule import Schedule
@@ -35,13 +37,26 @@ class Edge:
     build: Build
 
 
+def can_take(stmts: Stmts) -> bool:
+    """Has it a parallel loop first that always takes a turn? Of nothing at all the edges still are to be written."""
+    for s in stmts:
+        match s:
+            case For(var, _, LoopKind.PARALLEL):
+                return bounds(normal(as_expr(var.extent or 0, DType.I64), {}))[0] >= 1
+            case (Let() | Alloc()) if has_parallel(s.body):
+                return can_take(s.body)
+            case _:
+                continue
+    return False
+
+
 def is_edge(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
     """Is it a constant that threads do not share by itself?"""
     return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
 
 
 def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
-    """`stmts`, whose first parallel loop writes the edges, too."""
+    """`stmts`, which `can_take` them: their first parallel loop writes the edges, too."""
     if not edges:
         return stmts
     for n, s in enumerate(stmts):
@@ -60,7 +75,7 @@ def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
             case _:
                 continue
         return (*stmts[:n], made, *stmts[n + 1 :])
-    return stmts
+    raise InternalError("edges: a parallel loop takes them, got none")
 
 
 def _part(edge: Edge, unit: Var, units: Size) -> Stmts:

@@ -13,7 +13,7 @@ from math import inf
 
 from codegen.access import volume
 from codegen.define import Definition, Group, Window
-from codegen.edges import Edge, is_edge, with_edges
+from codegen.edges import Edge, can_take, is_edge, with_edges
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import bounds, normal
 from codegen.legality import check
@@ -81,8 +81,9 @@ def _kernel(
     if shared is not None:
         pairs = enumerate(zip(works, schedules, strict=True))
         edges = {n: Edge(w, partial(_build, w, s)) for n, (w, s) in pairs if is_edge(w, s)}
-        bodies[shared] = with_edges(bodies[shared], tuple(edges.values()))
-        bodies = [b for n, b in enumerate(bodies) if n not in edges]
+        if can_take(bodies[shared]):
+            bodies[shared] = with_edges(bodies[shared], tuple(edges.values()))
+            bodies = [b for n, b in enumerate(bodies) if n not in edges]
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = tuple(s for b in bodies for s in b)
     _check_parallel(name, body, True)

@@ -54,7 +54,7 @@ def _pieces(call: Call) -> Size:
     """Into how many chunks the call is worth cutting, by its work and traffic; unknown work is worth any."""
     if isinstance(call.work, int) and isinstance(call.traffic, int):
         if not call.work and not call.traffic:
-            return abi.MAX_THREADS * MOST_CHUNKS
+            return abi.MAX_THREADS * MOST_CHUNKS * FINE_CHUNK
         return max(1, call.work // CHUNK_WORK, call.traffic // CHUNK_TRAFFIC)
     work = as_expr(call.work) // CHUNK_WORK
     traffic = as_expr(call.traffic) // CHUNK_TRAFFIC

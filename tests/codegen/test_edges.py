@@ -85,3 +85,23 @@ def test_edges_are_no_units_of_their_own() -> None:
 def test_an_edge_that_is_shared_by_itself_stays_so() -> None:
     kernel = framed(ROWS, left=replace(COLUMN, parallel="r"))
     assert units(kernel) == 3 * SIDE
+
+
+@pytest.mark.parametrize("low", [0, 1])
+def test_of_nothing_at_all_the_edges_are_written(low: int) -> None:
+    """Where run time may tell that there are no rows, the edges above and below them do not wait for a row."""
+    n = Var("n", None, low)
+    y = replace(dense("y", n + 2, AROUND), shape=(n, AROUND), start=(Const(-1), Const(0)))
+    i, e, c = Var("i", n), Var("e", AROUND), Var("c", AROUND)
+    works = (
+        Definition(y, (e,), Const(0.0, DType.F32), (Const(-1), e)),
+        Definition(y, (i, c), Const(0.0, DType.F32) + 1.0, (i, c)),
+    )
+    kernel = apply("f", works, (Schedule(), Schedule(order=("i", "c"), parallel="i")), (y,), (n,))
+    out = aligned(np.full((2, AROUND), -1, np.float32))
+    run, text = compiled(kernel), kernel_text(kernel)
+    assert ("once" in text) == (low == 0)
+    if low == 0:
+        run(out, 0, begin=0, end=1)
+        assert (out[0] == 0).all()
+        assert (out[1] == -1).all()
