@@ -38,6 +38,7 @@ from aot.lowering.regions import lower_region
 from aot.lowering.split import split
 from aot.lowering.steps import Steps
 from aot.lowering.strassen import use_strassen
+from aot.lowering.strips import use_strips
 from aot.lowering.weights import Weights
 from aot.lowering.windows import separate_windows
 from aot.lowering.winograd import use_winograd
@@ -194,6 +195,7 @@ class Compilation:
             if fewer:
                 use_strassen(block, self.target)
             separate_windows(block)
+            use_strips(block, self.target)
             spread(block, self.target)
             reuse(block)
         compress(steps, always=self.options.small_weights)

@@ -128,7 +128,8 @@ def _extents(axes: tuple[Var, ...]) -> list[Size]:
     for a in axes:
         assert a.extent is not None
         inner = not isinstance(a.extent, int) and not variables(a.extent).isdisjoint(axes)
-        found.append(int(bounds(normal(a.extent, {}))[1]) if inner and not isinstance(a.extent, int) else a.extent)
+        size = int(bounds(normal(a.extent, {}))[1]) if inner and not isinstance(a.extent, int) else a.extent
+        found.append(size - a.low if a.low else size)
     return found
 
 

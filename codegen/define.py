@@ -45,13 +45,17 @@ def _reduction(value: Expr) -> Reduce | None:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`axis` covers what a tile of the shared axis `of` reads: for each point `size` rows from of*scale - before on."""
+    """`axis` covers what a tile of the shared axis `of` reads: for each point `size` rows from of*scale - before on.
+
+    `within`: of these, the rows `low <= row < high` only; there may be none.
+    """
 
     axis: Var
     of: Var
     scale: int
     before: int
     size: int
+    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

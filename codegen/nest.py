@@ -200,7 +200,12 @@ def _unfused(tile: Spans, lets: Lets) -> Spans:
 def _window(w: Window, tile: Span) -> Span:
     if not isinstance(tile.extent, int):
         raise ScheduleError(f"window {w.axis.name!r}: the tile of {w.of.name!r} has no known size")
-    return Span(tile.start * w.scale - w.before, (tile.extent - 1) * w.scale + w.size)
+    start, extent = tile.start * w.scale - w.before, (tile.extent - 1) * w.scale + w.size
+    if w.within is None:
+        return Span(start, extent)
+    low, high = w.within
+    first = prim("min", prim("max", start, low), high)
+    return Span(first, prim("max", prim("min", start + extent, high) - first, 0))
 
 
 def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:

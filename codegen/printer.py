@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.define import Definition, Group
+from codegen.define import Definition, Group, Window
 from codegen.loops import (
     Alloc, Buffer, Const, Expr, For, If, Kernel, Let, Load, LoopKind, Prefetch, Prim, Reduce, Size, Space, Stmt, Store,
     Var, While,
@@ -36,14 +36,17 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
         case Group(name, axes, temps, members, windows):
             kept = f" with {', '.join(map(_declaration, temps))}" if temps else ""
             head = f"{pad}group {name} over {_axes(axes)}{kept}"
-            rows = [
-                f"{pad}  window {w.axis.name} = {w.of.name} * {w.scale} - {w.before} +: {w.size}" for w in windows
-            ]
+            rows = (f"{pad}  window {_window(w)}" for w in windows)
             return "\n".join([head, *rows, *(definition_text(m, depth + 1) for m in members)])
         case Definition(out, axes, value, _, where):
             limits = "".join(f" where {expr_text(i)} < {_size(b)}" for i, b in where)
             over = f"    for {_axes(axes)}" if axes else ""
             return f"{pad}{out.name}[{_list(work.target)}] = {expr_text(value)}{over}{limits}"
+
+
+def _window(w: Window) -> str:
+    limits = f" within {w.within[0]}..{w.within[1]}" if w.within is not None else ""
+    return f"{w.axis.name} = {w.of.name} * {w.scale} - {w.before} +: {w.size}{limits}"
 
 
 def expr_text(expr: Expr) -> str:

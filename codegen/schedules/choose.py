@@ -8,6 +8,7 @@
     no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
     group                                              members as above, rows in parallel
     products with rows between                         codegen.schedules.chain      a block of rows at a time
+    what windows read, and they                        codegen.schedules.strips     a strip of rows at a time
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from codegen.schedules.chain import chain, is_chain
 from codegen.schedules.pointwise import pointwise
 from codegen.schedules.product import product
 from codegen.schedules.rows import rows
+from codegen.schedules.strips import strips
 from codegen.target import Target
 from codegen.traverse import members, reads, writes
 
@@ -37,8 +39,13 @@ def choose(work: Definition | Group, target: Target, constants: frozenset[str]) 
 
 @lru_cache(maxsize=1 << 8)  # layers that repeat have equal works
 def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+    def plan(member: Definition | Group, shared: frozenset[Var]) -> Schedule:
+        return _planned(member, target, constants, shared)
+
     if isinstance(work, Group) and is_chain(work):
-        return chain(work, target, lambda member, shared: _planned(member, target, constants, shared))
+        return chain(work, target, plan)
+    if isinstance(work, Group) and work.windows:
+        return strips(work, target, plan)
     return _planned(work, target, constants, NOTHING)
 
 
