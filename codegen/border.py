@@ -1,11 +1,14 @@
-"""Terms of a reduction that lie in the halo of what they read: they change nothing and can be passed over.
+"""Terms of a reduction that lie outside of what they read: they change nothing and can be passed over.
 
     y[h] = add[k](x[h + 6 k - 6] * w[k])      for k:  if 0 <= h + 6 k - 6 < n:  y[h] += x[h + 6 k - 6] * w[k]
+
+There is a halo there, or the terms ask by `within`; then a tile that lies inside as a whole asks no longer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from math import inf, prod
 
 import numpy as np
@@ -14,7 +17,7 @@ from codegen.define import Definition
 from codegen.expressions import loads, rewrite, variables, walk
 from codegen.index import bounds, normal
 from codegen.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
-from codegen.points import Points, Spans, Stmts
+from codegen.points import Points, Spans, Stmts, depending
 from runtime.abi import DType
 
 MOST = 1 << 16  # points that are counted
@@ -27,6 +30,7 @@ class Border:
     axis: Var
     index: Expr
     extent: int
+    asks: Prim | None = None  # the `within` that does
 
     @property
     def share(self) -> float:
@@ -42,18 +46,44 @@ class Border:
 
 
 def borders(d: Definition) -> tuple[Border, ...]:
-    """The halos that the terms of the reduction reach into; none where a term there counts."""
+    """Where the terms of the reduction reach outside; none where a term there counts."""
     r = d.reduction
-    found: list[Border] = []
-    for x in loads(r.body) if r is not None else ():
-        if r is None or not _neutral(r, x):
-            continue
-        for i, n in zip(x.index, x.buffer.shape, strict=True):
+    found = () if r is None else (*_asked(r), *_halos(r))
+    return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
+
+
+def _halos(r: Reduce) -> Iterator[Border]:
+    for x in loads(r.body):
+        for i, n in zip(x.index, x.buffer.shape, strict=True) if _neutral(r, x) else ():
             axes = variables(i) & set(r.axes)
             low, high = bounds(normal(i, {}))
             if len(axes) == 1 and isinstance(n, int) and (low < 0 or high >= n):
-                found.append(Border(next(iter(axes)), i, n))
-    return tuple(found)
+                yield Border(next(iter(axes)), i, n)
+
+
+def _asked(r: Reduce) -> Iterator[Border]:
+    for e in walk(r.body) if r.fn == "add" else ():
+        match e:
+            case Prim("within", (i, Const(int(n)), _, *other)) if not other or other[0] == Const(0.0, e.dtype):
+                axes = variables(i) & set(r.axes)
+                if len(axes) == 1 and _vanishes(r.body, e):
+                    yield Border(next(iter(axes)), i, n, e)
+            case _:
+                pass
+
+
+def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Reduce:
+    """The reduction for terms that are inside: what they asked by is equal at all points of the tile."""
+    moving = {*points.axes, *(a for v in points.axes for a, _ in depending(points.lets, v))}
+    sure: dict[Expr, Expr] = {}
+    for b in passed:
+        if b.asks is not None and variables(b.index).isdisjoint(moving) and _ends(b.index, points, {}) is not None:
+            sure[b.asks] = b.asks.args[2]
+
+    def change(e: Expr) -> Expr | None:
+        return rewrite(sure[e], change) if e in sure else None
+
+    return replace(r, body=rewrite(r.body, change))
 
 
 def _neutral(r: Reduce, x: Load) -> bool:
@@ -69,10 +99,12 @@ def _neutral(r: Reduce, x: Load) -> bool:
             return False
 
 
-def _vanishes(e: Expr, x: Load) -> bool:
+def _vanishes(e: Expr, x: Expr) -> bool:
     """Is it 0 where `x` is?"""
     if e == x:
         return True
+    if isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or e.args[3] == Const(0.0, e.dtype)):
+        return _vanishes(e.args[2], x)
     return isinstance(e, Prim) and e.fn in ("mul", "cast") and any(_vanishes(a, x) for a in e.args)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.access import volume
-from codegen.border import borders, passed_over
+from codegen.border import asking_no_longer, borders, passed_over
 from codegen.define import Definition, identity
 from codegen.dots import dot, small_factors, word
 from codegen.expressions import loads, rewrite, variables
@@ -53,17 +53,18 @@ def in_tiles(
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
     sums = _in_order(reduction.axes, schedule)
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
+    outside = [b for b in borders(definition) if b.axis.name in schedule.skip]
+    inside = asking_no_longer(reduction, outside, points)
 
     def update(inner: Spans) -> Stmts:
         stmts: Stmts = ()
-        for body, some in _by_words(reduction, schedule, inner):
+        for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
         if schedule.early:
             fetches += _early(definition, reduction, points, whole, inner)
         return (*fetches, *stmts)
 
-    halos = [b for b in borders(definition) if b.axis.name in schedule.skip]
     mine = {a: s for a, s in part.items() if a in reduction.axes}
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
@@ -73,7 +74,7 @@ def in_tiles(
 
         def step(span: Spans) -> Stmts:
             stmts = terms(tuple(rest), inner | span)
-            for border in (b for b in halos if b.axis == axis):
+            for border in (b for b in outside if b.axis == axis):
                 stmts = passed_over(border, points, inner | span, stmts)
             return stmts
 

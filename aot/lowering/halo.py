@@ -1,23 +1,30 @@
 """Halos: memory around a value that holds what padded reads find there, so that no read has to ask where it is.
 
     within(oh * s + kh - 1, 14, x[.., oh * s + kh - 1, ..], fill)   ->   x[.., oh * s + kh - 1, ..]
+
+Not so the rows above and below a low picture, which windows over channels read: they would be a large part of it, and
+so are the terms of the windows that change nothing there. Windows ask for a whole row at once, and pass over them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aot.lowering.reach import after, before
 from aot.lowering.steps import Steps
+from codegen.access import known
 from codegen.define import Definition
 from codegen.expressions import rewrite, variables, walk
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var, as_expr
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from codegen.program import Region
-from codegen.traverse import Work, expressions, rewrite_work
+from codegen.traverse import Work, expressions, members, rewrite_work
 from runtime.abi import DType
 
 LIMIT = 64  # points on either side; what reaches farther keeps asking
+LANES = 8  # channels that fill vectors, so that all of a vector asks for the same row
+LOW = 0.1  # of the rows of a picture: if those around it are more, they are left out
 
 
 @dataclass(slots=True)
@@ -41,22 +48,56 @@ def halos(steps: Steps) -> dict[str, Halo]:
     """The halo that each intermediate value needs; none where readers want different values there."""
     found: dict[str, Halo] = {}
     refused: set[str] = set()
-    for step in steps.steps:
-        for work in step.works:
-            for e in walk(*expressions(work)):
-                padded = _padded(e)
-                if padded is None:
-                    continue
-                name = padded.load.buffer.name
-                value = steps.values.get(name)
-                sides = _sides(padded, steps)
-                if value is None or value.region is not Region.ARENA or sides is None:
-                    continue
-                halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
-                if halo.fill != padded.fill:
-                    refused.add(name)
-                halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
+    for padded, spared in (found for step in steps.steps for work in step.works for found in _asking(work)):
+        name = padded.load.buffer.name
+        value = steps.values.get(name)
+        sides = _sides(padded, steps)
+        if value is None or value.region is not Region.ARENA or sides is None:
+            continue
+        sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
+        halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
+        if halo.fill != padded.fill:
+            refused.add(name)
+        halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
     return {n: h for n, h in found.items() if n not in refused and any(s != (0, 0) for s in h.sides)}
+
+
+def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
+    """Padded loads, each with the dimensions whose halo it can do without."""
+    windows = {e: dims for d in members(work) for e, dims in _windows(d)}
+    found = list(walk(*expressions(work)))
+    parts = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
+    for e in found:
+        padded = _padded(e) if e not in parts else None
+        if padded is not None:
+            yield padded, windows.get(e, frozenset())
+
+
+def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
+    """Padded factors of sums over windows, one for each channel, and the dimensions down which these go row by row."""
+    r = d.reduction
+    if r is None or r.fn != "add" or not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+        return
+    for e in r.body.args:
+        padded = _padded(e)
+        if padded is None or padded.fill != 0.0:
+            continue
+        index = padded.load.index
+        down = [k for k, i in enumerate(index) if not variables(i).isdisjoint(r.axes)]
+        channels = any(isinstance(i, Var) and i in d.axes and known(i.extent or 0) >= LANES for i in index)
+        if channels and all(_slides(index[k], r) for k in down):
+            yield e, frozenset(down[:-1])
+
+
+def _slides(index: Expr, r: Reduce) -> bool:
+    """Does a window go forwards with one axis at most?"""
+    terms = normal(index, {}).terms
+    return len(terms.keys() - {*r.axes}) <= 1 and all(isinstance(v, Var) and c > 0 for v, c in terms.items())
+
+
+def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
+    n = b.shape[k]
+    return isinstance(n, int) and sum(sides) >= LOW * n
 
 
 def _padded(e: Expr) -> _Padded | None:
@@ -77,7 +118,7 @@ def _padded(e: Expr) -> _Padded | None:
 def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
     sides = [(0, 0)] * len(p.load.index)
     for index, bound in p.asked:
-        at = next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
+        at = _dimension(p, index)
         n = None if at is None else p.load.buffer.shape[at]
         if at is None or n is None or not _equal(bound, n, steps):
             return None
@@ -86,6 +127,11 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
             return None
         sides[at] = (first, last)
     return sides
+
+
+def _dimension(p: _Padded, index: Expr) -> int | None:
+    """The first one that is read at this index."""
+    return next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
 
 
 def _equal(bound: Expr, n: Size, steps: Steps) -> bool:
@@ -102,10 +148,15 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
         padded = _padded(e)
         if padded is None or padded.load.buffer.name not in halo:
             return None
-        sides = _sides(padded, steps)
-        mine = halo[padded.load.buffer.name]
-        covered = sides is not None and mine.fill == padded.fill
-        return Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index)) if covered else None
+        sides, mine = _sides(padded, steps), halo[padded.load.buffer.name]
+        if sides is None or mine.fill != padded.fill:
+            return None
+        made: Expr = Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index))
+        for index, bound in reversed(padded.asked):
+            k = _dimension(padded, index)
+            if k is None or any(a < b for a, b in zip(mine.sides[k], sides[k], strict=True)):
+                made = prim("within", rewrite(index, change), bound, made, padded.fill)
+        return made
 
     return rewrite_work(work, change)
 

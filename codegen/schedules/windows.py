@@ -10,7 +10,9 @@ from __future__ import annotations
 from math import prod
 
 from codegen.access import reads, varies
+from codegen.border import borders
 from codegen.define import Definition
+from codegen.expressions import variables
 from codegen.index import normal
 from codegen.loops import Var
 from codegen.schedule import Schedule, Tail, Tile
@@ -61,11 +63,19 @@ def window(
         blocks=blocks,
         order=order,
         tile=tuple(tile),
+        skip=_skipped(d, form, tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
         lanes=(form.lane.name, width),
         pack=packs(reads(d), form.lane, constants, width, form.sums),
         parallel=None if shared else (rows[0] if rows else form.lane.name),
     )
+
+
+def _skipped(d: Definition, form: Form, tile: list[Tile]) -> tuple[str, ...]:
+    """Axes of the window along which it is asked for what lies inside, and for all points of a tile at once."""
+    across = {form.lane, *form.rows[-1:]}
+    asked = [b for b in borders(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
+    return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
 
 
 def _channels(d: Definition, form: Form, width: int, target: Target, constants: frozenset[str]) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from codegen.border import borders
 from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Reduce, Var, dense
+from codegen.loops import Buffer, Expr, Reduce, Var, dense, prim
 from codegen.nest import apply
 from codegen.printer import kernel_text, schedule_text
 from codegen.schedule import Schedule, ScheduleError, Tail, Tile
@@ -87,3 +87,39 @@ def test_terms_that_count_are_kept(halo: float | None, fn: str, count: int) -> N
 def test_a_tiled_axis_is_not_passed_over() -> None:
     with pytest.raises(ScheduleError, match="skip names reduction axes without a tile, got 'k'"):
         run(replace(PLAN, tile=(*PLAN.tile, Tile("k", 5)), skip=("k",)))
+
+
+def asking(other: float | None = None, turned: bool = False) -> Definition:
+    """A window of one channel after another over 5 rows, which asks where they end."""
+    h, w, k, c = Var("h", 5), Var("w", 4), Var("k", 3), Var("c", 8)
+    row = h * 2 - k - 1 if turned else h * 2 + k - 3
+    more = [] if other is None else [other]
+    x = prim("within", row, 5, dense("x", 5, 4, 8)[row, w, c], *more)
+    return Definition(dense("y", 5, 4, 8), (h, w, c), Reduce("add", (k,), x * dense("w", 3, 8)[k, c]))
+
+
+ROWS = Schedule(order=("h", "w", "c", "k"), tile=(Tile("w", 4),), unroll=("k",), lanes=("c", 8), skip=("k",))
+FLAT = Schedule(
+    fuse=(("p", ("h", "w")),), order=("p", "c", "k"), tile=(Tile("p", 7),), lanes=("c", 8), skip=("k",)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("plan", "turned", "asks"), [
+    (ROWS, False, 0), (replace(ROWS, skip=()), False, 1), (FLAT, False, 1), (ROWS, True, 1),
+])  # fmt: skip
+def test_a_tile_that_lies_inside_asks_no_longer(plan: Schedule, turned: bool, asks: int) -> None:
+    """But where its points lie in several rows, or the window goes upwards."""
+    d = asking(turned=turned)
+    kernel = apply("g", d, plan, (dense("x", 5, 4, 8), dense("w", 3, 8), d.out))
+    assert ("within" in kernel_text(kernel)) == asks
+    x = np.random.default_rng(0).integers(-9, 9, (5, 4, 8)).astype("f4")
+    weights, out = np.arange(24, dtype="f4").reshape(3, 8), aligned(np.zeros((5, 4, 8), "f4"))
+    compiled(kernel)(aligned(x), aligned(weights), out)
+    rows = [[2 * h - k - 1 if turned else 2 * h + k - 3 for k in range(3)] for h in range(5)]
+    expected = [sum(x[r] * weights[k] for k, r in enumerate(row) if 0 <= r < 5) for row in rows]
+    np.testing.assert_array_equal(out, [np.broadcast_to(row, (4, 8)) for row in expected])
+
+
+def test_what_is_asked_counts_where_something_else_lies_outside() -> None:
+    assert [b.extent for b in borders(asking(0.0))] == [5]
+    assert not borders(asking(1.0))

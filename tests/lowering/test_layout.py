@@ -8,6 +8,7 @@ from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.pooling import Rounding
+from codegen.access import known
 from codegen.loops import Buffer
 from codegen.program import Region
 from codegen.traverse import members
@@ -178,4 +179,50 @@ def test_depthwise_convolutions(channels: int) -> None:
         ends = {"pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
         return conv(b, b.Relu(b.GroupConvolution(y, w, strides=(1, 1), **ends)), 4, 1, begin=(0, 0), seed=1)
 
-    assert not asks(compiled(make, (1, 3, 7, 6)))
+    assert asks(compiled(make, (1, 3, 7, 6))) == (channels == 16)  # of a low picture, for whole rows
+    assert not asks(compiled(make, (1, 3, 24, 6)))
+
+
+def rows_around(made: Compilation) -> list[int]:
+    """Of each picture with a halo those above its first one."""
+    return [known(b.origin) // known(b.strides[2]) for b in buffers(made) if b.halo is not None]
+
+
+@pytest.mark.parametrize(("size", "stride", "dilation", "begin", "end"), [
+    (3, 1, 1, (1, 1), (1, 1)), (5, 2, 1, (1, 2), (2, 2)), (3, 1, 3, (3, 3), (3, 3)), (7, 1, 1, (3, 3), (3, 3)),
+    (3, 2, 1, (0, 1), (2, 0)),
+])  # fmt: skip
+@pytest.mark.parametrize("height", [3, 9])
+def test_a_low_picture_has_no_rows_around(
+    size: int, stride: int, dilation: int, begin: tuple[int, int], end: tuple[int, int], height: int
+) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Add(conv(b, x, 24, 1, begin=(0, 0)), 1.0)
+        w = weights(b, 24, 1, 1, size, size)
+        steps = {"strides": (stride, stride), "dilations": (dilation, dilation)}
+        return conv(b, b.GroupConvolution(y, w, **steps, pads_begin=begin, pads_end=end), 4, 1, begin=(0, 0), seed=1)
+
+    made = compiled(make, (2, 3, height, 20))
+    assert asks(made) and rows_around(made) == [0]
+    assert "skip[kh]" in made.groups and "within" not in made.loops()
+
+
+def test_rows_that_another_reader_needs_are_there() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, 16, 1, begin=(0, 0)))
+        ends = {"pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+        apart = b.GroupConvolution(y, weights(b, 16, 1, 1, 3, 3), strides=(1, 1), **ends)
+        return b.Add(apart, conv(b, y, 16, stride=1, seed=1))
+
+    made = compiled(make, (1, 3, 7, 9))
+    assert not asks(made) and rows_around(made) == [1]
+
+
+def test_rows_of_volumes() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 16, 1, 1, 3, 3, 3)
+        steps = {"strides": (1,) * 3, "dilations": (1,) * 3, "pads_begin": (1,) * 3, "pads_end": (1,) * 3}
+        return b.Relu(b.GroupConvolution(b.Relu(x), w, **steps))
+
+    made = compiled(make, (1, 16, 4, 5, 9))
+    assert asks(made) and rows_around(made) == [0]
