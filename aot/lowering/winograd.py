@@ -6,25 +6,28 @@ from dataclasses import replace
 from functools import partial
 
 from aot.lowering.steps import Step, Steps, Value
-from codegen.access import varies
+from codegen.access import buffer_bytes, varies
 from codegen.loops import Buffer, Var, dense
 from codegen.program import Region
 from codegen.schedules.winograd import Winograd, winograd
-from codegen.schedules.winograd_form import choose_points, form_of, transformed
+from codegen.schedules.winograd_form import FAR, WEIGHT, choose_points, form_of, transformed
 from codegen.target import Target
 from codegen.traverse import move_loads, rewrite_work
 
 FEW = 4  # blocks that threads cannot share evenly
+KEPT = 64 << 20  # bytes of weights of which a far L3, that many cores share, keeps less from inference to inference
 
 
 def use_winograd(steps: Steps, target: Target) -> None:
     """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6."""
     constants = steps.constants()
+    weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants)
+    each = FAR if weights > KEPT and not target.near_l3 else WEIGHT
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
         form = form_of(d, constants) if d is not None else None
-        points = choose_points(form) if form is not None else 0
+        points = choose_points(form, each) if form is not None else 0
         if d is None or form is None or not points:
             continue
         made = winograd(d, form, points, target, steps.sizes.of)

@@ -200,6 +200,7 @@ def tile_of(
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels.
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
+    A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
     of all tiles but the first, come on top.
     """
@@ -208,6 +209,9 @@ def tile_of(
     for vectors in range(1, 9):
         for height in range(1, HIGHEST + 1):
             if height * vectors + vectors + 1 > free or (vectors > 4 and height > 1):
+                continue
+            again = vectors > 2 and height < rows and not target.near_l3
+            if again and 2 * depth * vectors * width > target.l2 * 3 // 4:
                 continue
             low, more = divmod(rows, max(_tiles(rows, height), 1))
             heights = [(low + 1, more), (low, max(_tiles(rows, height), 1) - more)]

@@ -17,7 +17,8 @@ from codegen.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.schedules.winograd_matrices import weight_matrix
 from runtime.abi import DType
 
-WEIGHT = 8.0  # multiply-adds that take as long as a weight from memory
+WEIGHT = 8.0  # multiply-adds that take as long as a weight from a cache
+FAR = 24.0  # as one from memory, where no L3 is near
 BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
 POINTS = (4, 5, 6)  # products in one direction
@@ -112,13 +113,16 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
     return Form(x, w, guarded, batch, tuple(window), tuple(steps[k] for _, k in window), lanes[0], channels[0], deep)
 
 
-def choose_points(form: Form) -> int:
-    """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted."""
+def choose_points(form: Form, weight: float = WEIGHT) -> int:
+    """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted.
+
+    `weight`: multiply-adds that take as long as reading a weight.
+    """
     sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
     if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
-    costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * WEIGHT}
+    costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
         if min(sides) < 2:
@@ -126,7 +130,7 @@ def choose_points(form: Form) -> int:
         tiles = prod(map(tiles_of, sizes, sides, form.steps))
         # about 4 operations for each point and channel of both transforms, in each direction
         products = tiles * points * (ic * oc + 4.0 * directions * (ic + oc)) * 1.1
-        costs[n] = products + points * ic * oc * WEIGHT
+        costs[n] = products + points * ic * oc * weight
     return min(costs, key=lambda n: (costs[n], n))
 
 

@@ -228,3 +228,14 @@ def test_rows_with_padding_stay_apart_where_run_time_tells_their_length() -> Non
     above = Definition(y, (h, w), prim("within", h - 1, as_expr(Var("sh"), DType.I64), x[h - 1, w], 0.0))
     for d in (padded, above):
         assert (chosen(d, FAR).fuse, chosen(d, FAR).lanes) == ((), ("w", 8))
+
+
+@pytest.mark.parametrize(("cpu", "rows", "steps", "panel"), [
+    ("x86-64", 49, 4608, 32), ("x86-64", 49, 3072, 48), ("znver4", 49, 4608, 48), ("x86-64", 9, 4608, 48),
+])  # fmt: skip
+def test_a_panel_that_is_used_again_stays_in_the_cache_with_the_next_one(
+    cpu: str, rows: int, steps: int, panel: int
+) -> None:
+    """1.5 MB for both: 48 columns of 4608 are 0.9 MB."""
+    target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=2 << 20, cores=1)
+    assert chosen(product(rows, 768, steps), target).size("j").size == panel

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import aot.lowering.winograd
 import codegen.target
 from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
@@ -205,3 +206,17 @@ def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
     monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
     groups = stages(graph_of(make, (1, channels, 28, 28)), CompileOptions(target="native")).groups
     assert f"tile[ty:{rows}/cut] parallel=py" in groups
+
+
+@pytest.mark.parametrize(
+    ("cpu", "kept", "points"), [("x86-64", 1 << 30, 16), ("x86-64", 1 << 10, 0), ("znver4", 1 << 10, 16)]
+)
+def test_weights_from_memory_are_not_made_more(
+    cpu: str, kept: int, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
+    target = replace(Target.parse("x86-64-v4"), cpu=cpu)
+    monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
+    monkeypatch.setattr(aot.lowering.winograd, "KEPT", kept)
+    graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))
+    assert points_of(stages(graph, CompileOptions(target="native"))) == points
