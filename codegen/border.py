@@ -83,7 +83,7 @@ def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Red
     def change(e: Expr) -> Expr | None:
         return rewrite(sure[e], change) if e in sure else None
 
-    return replace(r, body=rewrite(r.body, change))
+    return r if not sure else replace(r, body=rewrite(r.body, change))
 
 
 def _neutral(r: Reduce, x: Load) -> bool:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -13,12 +12,10 @@ from codegen.access import known
 from codegen.define import Definition, Group
 from codegen.loops import Size, Var
 from codegen.schedule import Schedule, Tail, Tile
+from codegen.schedules.chain import Plan
 from codegen.schedules.product_form import extent, parts
 from codegen.target import Target
 from codegen.traverse import rewrite_work
-
-Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
-
 
 def strips(g: Group, target: Target, plan: Plan) -> Schedule:
     """`plan` schedules a member, given the axes around it that are points."""
