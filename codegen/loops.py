@@ -260,12 +260,13 @@ class Store(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefetch(Node):
-    """Brings the line of `buffer[index]` near; changes no result, and the index may lie outside of the buffer."""
+    """Brings the line of `buffer[index]` closer; changes no result, and the index may lie outside of the buffer."""
 
     buffer: Buffer
     index: tuple[Expr, ...]
     ahead: int = 0  # it is the line so many elements behind that one
     least: int = 0  # but only in calls that run so many iterations of the parallel loops or more
+    near: bool = True  # into the nearest cache, else into the second one
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -124,10 +124,11 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
                     yield from _lines(otherwise, depth + 1)
             case Store(buffer, index, value, accumulate):
                 yield f"{pad}{buffer.name}[{_list(index)}] {ASSIGN[accumulate]} {expr_text(value)}"
-            case Prefetch(buffer, index, ahead, least):
+            case Prefetch(buffer, index, ahead, least, near):
+                second = "" if near else " into the second cache"
                 further = f" + {ahead}" if ahead else ""
                 calls = f" in calls of {least} or more" if least else ""
-                yield f"{pad}prefetch {buffer.name}[{_list(index)}]{further}{calls}"
+                yield f"{pad}prefetch {buffer.name}[{_list(index)}]{further}{calls}{second}"
 
 
 def schedule_text(s: Schedule, depth: int = 0) -> str:
@@ -148,6 +149,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"stream={s.stream}" if s.stream is not None else "",
         f"dots={s.dots}" if s.dots else "",
         "early" if s.early else "",
+        "" if s.near else "fetch=second",
         f"parallel={s.parallel}" if s.parallel else "",
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
     ]

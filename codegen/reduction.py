@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.access import volume
 from codegen.border import asking_no_longer, borders, passed_over
@@ -62,7 +62,7 @@ def in_tiles(
             stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
         if schedule.early:
-            fetches += _early(definition, reduction, points, whole, inner)
+            fetches += _early(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)
 
     mine = {a: s for a, s in part.items() if a in reduction.axes}
@@ -129,7 +129,7 @@ def _ahead(
     if read is None or place is None or points.vector is None:
         return ()
     if schedule.stream is not None:
-        return _further(read, schedule.stream, points, inner)
+        return _further(read, schedule, points, inner)
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
     rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
@@ -144,19 +144,20 @@ def _ahead(
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
     index = _following(read, place, points, part, spans)
     if isinstance(lines, int):
-        return tuple(Prefetch(read.buffer, (*index, at + line * n)) for n in range(lines))
+        return tuple(Prefetch(read.buffer, (*index, at + line * n), near=schedule.near) for n in range(lines))
     n = Var("f", lines)
-    return (For(n, (Prefetch(read.buffer, (*index, at + n * line)),)),)
+    return (For(n, (Prefetch(read.buffer, (*index, at + n * line), near=schedule.near),)),)
 
 
-def _further(read: Load, least: int, points: Points, inner: Spans) -> Stmts:
+def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
     """Fetches of the lines that lie AHEAD of those in use in the packed operand."""
     known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
     index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
     lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // LINE)
-    assert isinstance(lines, int)
-    return tuple(Prefetch(read.buffer, (*index, Const(n * LINE // size)), AHEAD // size, least) for n in range(lines))
+    assert isinstance(lines, int) and schedule.stream is not None
+    first = Prefetch(read.buffer, (*index, Const(0)), AHEAD // size, schedule.stream, schedule.near)
+    return tuple(replace(first, index=(*index, Const(n * LINE // size))) for n in range(lines))
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
@@ -181,7 +182,9 @@ def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans)
     return (*index[:place], select(last, columns.start // width, following), *index[place + 1 :])
 
 
-def _early(definition: Definition, reduction: Reduce, points: Points, spans: Spans, inner: Spans) -> Stmts:
+def _early(
+    definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, spans: Spans, inner: Spans
+) -> Stmts:
     """Fetches of what the end of the tile reads and writes, line by line, spread over the sum and its `spans`."""
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
     steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
@@ -205,7 +208,7 @@ def _early(definition: Definition, reduction: Reduce, points: Points, spans: Spa
             known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
             known |= {rows[0]: points.spans[rows[0]].start + row, lane: points.spans[lane].start + column}
             known |= {axis: rewrite(e, known) for axis, e in points.lets}
-            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index)),)
+            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index), near=schedule.near),)
     return stmts
 
 

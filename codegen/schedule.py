@@ -67,6 +67,7 @@ class Schedule:
     stream: int | None = None  # not the next one but what follows in it, by calls that run so many units of it or more
     dots: str | None = None  # reduction axis whose terms, products of small integers, are taken a word at a time
     early: bool = False  # while a tile is summed, what its end reads and writes is fetched
+    near: bool = True  # what is fetched goes into the nearest cache, else into the second one
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # of a group

@@ -77,7 +77,7 @@ class Target:
 
     @property
     def fetches_near(self) -> bool:
-        """Are lines fetched into the nearest cache, not the second one? Of Zen 5 that is faster by 1 to 2 %.
+        """Are lines that many rows use fetched into the nearest cache, not the second one? On Zen: 1 to 3 % faster.
 
         Where an L3 is far, so many lines are on their way that the nearest cache has no room to wait for them.
         """

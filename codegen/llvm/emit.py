@@ -36,7 +36,6 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     function = Function(kernel.name, params)
     function.sizes = kernel.sizes
     function.fused = target is not None and target.fuses
-    function.fetches_near = target is None or target.fetches_near
     body = function.append("start")
     function.branch(body)
     addresses = Addresses(function, sizes, pointers)

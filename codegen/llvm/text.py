@@ -110,7 +110,6 @@ class Function:
         self.scratch_bytes: Size = 0  # over `sizes`
         self.sizes: tuple[Var, ...] = ()
         self.fused = False  # do multiply-adds round once?
-        self.fetches_near = True
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:
@@ -160,10 +159,10 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
-    def prefetch(self, pointer: Value) -> None:
-        """Into the nearest cache or the second one, as `fetches_near` says."""
+    def prefetch(self, pointer: Value, near: bool) -> None:
+        """Into the nearest cache or the second one."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        locality = 3 if self.fetches_near else 2
+        locality = 3 if near else 2
         self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 {locality}, i32 1)")
 
     def splat(self, a: Value, lanes: int) -> Value:

@@ -113,6 +113,7 @@ def _matrix(
         stream=stream,
         dots=sums[-1] if dots else None,
         early=early,
+        near=_near(form, target),
         parallel=None if shared else order[0],
     )
 
@@ -131,6 +132,11 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
     if not max(kept, panel) < total <= target.l3:
         return None
     return 0 if total > target.cores * target.l2 else kept // panel + 1
+
+
+def _near(form: Form, target: Target) -> bool:
+    """Are lines fetched into the nearest cache? Where few rows use them, more are on their way than have room there."""
+    return target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > SINGLE)
 
 
 def _terms_together(d: Definition, target: Target) -> int:

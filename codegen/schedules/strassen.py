@@ -95,6 +95,7 @@ def _products(
         tile=(down, across, Tile(k.name, STEPS, Tail.CUT)),
         lanes=(n.name, lanes),
         pack=(Pack(weights, (2, 0, 1), 2, width),),
+        near=target.fetches_near,
     )
     plans = tuple(replace(plan, prefetch=weights if outside and sum(map(abs, row)) == 1 else None) for row in RIGHT)
     schedule = Schedule(tile=(across, down), parallel=axes[0].name, members=(*plans, _along(n, len(OUT), target)))

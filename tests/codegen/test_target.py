@@ -15,7 +15,7 @@ from codegen.llvm.host import host
 from codegen.llvm.optimize import assembly
 from codegen.loops import Reduce, Var, dense
 from codegen.nest import apply
-from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.machine import missing_features
 
@@ -63,17 +63,21 @@ def test_what_is_made_for_this_machine_runs_on_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "hint"), [("znver5", "prefetcht0"), ("sapphirerapids", "prefetcht1"), ("x86-64", "prefetcht1")]
-)
-def test_lines_are_fetched_into_the_cache_that_has_room_for_them(cpu: str, hint: str) -> None:
-    i, j, k = Var("i", 14), Var("j", 64), Var("k", 64)
-    x, w, y = dense("x", 14, 64), dense("w", 64, 64), dense("y", 14, 64)
-    plan = Schedule(
-        order=("j", "i", "k"), tile=(Tile("i", 14), Tile("j", 32, Tail.CUT)), lanes=("j", 16),
-        pack=(Pack("w", (1, 0), 1, 32),), prefetch="w",
-    )  # fmt: skip
-    kernel = apply("f", Definition(y, (i, j), Reduce("add", (k,), x[i, k] * w[k, j])), plan, (x, w, y))
+    ("cpu", "rows", "hint"),
+    [
+        ("znver5", 64, "prefetcht0"), ("znver4", 14, "prefetcht1"), ("sapphirerapids", 64, "prefetcht1"),
+        ("x86-64", 64, "prefetcht1"),
+    ],
+)  # fmt: skip
+def test_lines_are_fetched_into_the_cache_that_has_room_for_them(cpu: str, rows: int, hint: str) -> None:
+    """Few rows use a panel so soon that more of the next one is on its way than the nearest cache has room for."""
+    i, j, k = Var("i", rows), Var("j", 256), Var("k", 256)
+    x, w, y = dense("x", rows, 256), dense("w", 256, 256), dense("y", rows, 256)
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
+    work = Definition(y, (i, j), Reduce("add", (k,), x[i, k] * w[k, j]))
+    plan = choose(work, target, frozenset({"w"}))
+    assert plan.prefetch == "w"
+    kernel = apply("f", work, plan, (x, w, y))
     function = emit(kernel, target=target)
     text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
     assert set(re.findall(r"prefetch\w+", assembly(text, target))) == {hint}
