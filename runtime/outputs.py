@@ -13,6 +13,8 @@ from runtime.tensors import Array
 class Outputs(Mapping[str, Array]):
     """Results by index, by any name of an output, or by its description; in the order of the model."""
 
+    __slots__ = ("_arrays", "_infos")
+
     def __init__(self, infos: tuple[TensorInfo, ...], arrays: tuple[Array, ...]) -> None:
         self._infos = infos
         self._arrays = arrays

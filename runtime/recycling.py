@@ -30,11 +30,10 @@ class Recycler:
             return None
         results = self._kept[0]
         owners = [array.base for array in results]
-        if any(
-            owners[i] is None or _references(results, i) != _ALONE or _references(owners, i) != _ALONE + 1
-            for i in range(len(results))
-        ):
-            return None
+        for i in range(len(results)):
+            others = _references(results, i) - _ALONE
+            if others or (owners[i] is not None and _references(owners, i) != _ALONE + 1):
+                return None
         del self._kept[0]
         return results
 

@@ -13,6 +13,8 @@ from runtime.abi import ARENA_ALIGN, DType
 from runtime.errors import BudgetError, UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
 
+ALLOCATED = 16  # bytes of which addresses that the system allocates are multiples
+
 Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, which takes long to import
 Shape = tuple[int, ...]
 
@@ -107,10 +109,13 @@ def aligned_bytes(count: int) -> Array:
 
 def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int) -> tuple[Array, int]:
     """An uninitialised array at a multiple of `align`, and its address. BudgetError if there is no memory."""
-    size = math.prod(shape) * dtype.itemsize + align
     try:
-        space = np.empty(size, np.uint8)
+        if align <= ALLOCATED:
+            array = np.empty(shape, dtype)
+            return array, address(array)
+        space = np.empty(math.prod(shape) * dtype.itemsize + align, np.uint8)
     except MemoryError:
+        size = math.prod(shape) * dtype.itemsize + align
         raise BudgetError(f"memory: the system has no {size} bytes left") from None
     where = address(space)
     start = -where % align

@@ -104,7 +104,7 @@ def test_arrays_of_the_user_are_only_written_while_they_are_set() -> None:
 
 def test_memory_is_given_back() -> None:
     request = model(LARGE).create_infer_request()
-    owner = weakref.ref(request.infer(data(1))[0].base)
+    owner = weakref.ref(request.infer(data(1))[0])
     request.infer(data(2))
     assert owner() is not None
     request.release_memory()
