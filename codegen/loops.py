@@ -7,10 +7,10 @@ Every node is immutable, compared by structure, hashable at constant cost, and p
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from runtime.abi import DType
@@ -38,11 +38,11 @@ class Node:
 
     __slots__ = ("_hash",)
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    _fields: ClassVar[attrgetter[tuple[Any, ...]]]
+    _fields: ClassVar[operator.attrgetter[tuple[Any, ...]]]
 
     def __init_subclass__(cls) -> None:
         if "__dataclass_fields__" in vars(cls):  # the class with slots, made of the one that was written
-            cls._fields = attrgetter(*cls.__dataclass_fields__)
+            cls._fields = operator.attrgetter(*cls.__dataclass_fields__)
 
     def parts(self) -> tuple[Any, ...]:
         """The fields, in order."""
@@ -380,14 +380,9 @@ def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
 
 
 _INTEGER: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
-    "min": min,
-    "max": max,
-}
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "mod": operator.mod,
+    "floordiv": lambda a, b: a // b, "min": min, "max": max,
+}  # fmt: skip
 
 
 def select(condition: Expr, yes: Operand, no: Operand) -> Expr:

@@ -1,4 +1,4 @@
-"""Convolutions with stride 1 as F(m, r) in one or two directions: definitions over blocks of tiles.
+"""Convolutions as F(m, r) in one or two directions: definitions over blocks of tiles.
 
     V = transform(x)      a product V U for each point      y = end(transform(M))      U = transform(w), at compile time
 
@@ -91,8 +91,9 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     def fill(at: tuple[Var, ...], e: Expr) -> Definition:
         return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, n), *place, *sums))
 
-    forward = _transform("input", (*axes, *sums), (into(n),) * len(sides), n, read, fill)
-    ends = tuple(back(n, m) for m in sides)
+    kinds = tuple((n, known(k.extent or 1), stride) for k, stride in zip(form.taps, form.strides, strict=True))
+    forward = _transform("input", (*axes, *sums), tuple(into(*kind) for kind in kinds), n, read, fill)
+    ends = tuple(back(*kind) for kind in kinds)
     backward = _transform("output", (*axes, oc), ends, n, lambda at: mm[_point(at, n), *place, oc], write)
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:

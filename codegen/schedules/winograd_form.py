@@ -14,24 +14,27 @@ from codegen.define import Definition
 from codegen.expressions import variables
 from codegen.index import normal
 from codegen.loops import Const, Expr, Load, Prim, Reduce, Var
-from codegen.schedules.winograd_matrices import weight_matrix
+from codegen.schedules.winograd_matrices import sums, weight_matrix
 from runtime.abi import DType
 
 WEIGHT = 8.0  # multiply-adds that take as long as a weight from a cache
 FAR = 24.0  # as one from memory, where no L3 is near
 BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
-POINTS = (4, 5, 6)  # products in one direction
+STRIDES = (1, 2)
+POINTS = range(4, 12)  # products in one direction, where there is such a transform
+OPERATIONS = 4.0  # of a point and channel in a transform, about; with a stride, in one of its phases
+MORE = 6  # times as many weights, at most
 LEAST = 16  # channels
 SHORTEST = 4  # outputs in one direction
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A convolution with stride 1 as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
+    """A convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
 
-    `window`: one or two pairs of an output axis and the taps along it; `steps`: how far apart these lie. `deep` are
-    axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
+    `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
+    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
     """
 
     x: Load
@@ -39,6 +42,7 @@ class Form:
     guarded: Expr  # x, inside of what asks for its bounds
     n: tuple[Var, ...]
     window: tuple[tuple[Var, Var], ...]
+    strides: tuple[int, ...]
     steps: tuple[int, ...]
     oc: Var
     ic: Var
@@ -58,12 +62,13 @@ class Form:
         return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
 
     def sides(self, points: int) -> tuple[int, ...]:
-        """Outputs of a tile in each direction."""
-        return tuple(points + 1 - known(k.extent or 1) for k in self.taps)
+        """Outputs of a tile in each direction; 0 where no transform has so many products."""
+        taps = (known(k.extent or 1) for k in self.taps)
+        return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
 
 
 def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
-    """The form, if `d` is a convolution of 3 to 5 taps in one or two directions, with stride 1 and constant weights."""
+    """The form, if `d` convolves 3 to 5 taps in one or two directions, with a stride of 1 or 2 and constant weights."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
         return None
@@ -85,23 +90,26 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
         return None
     windows: list[tuple[Var, Var]] = []
     steps: dict[Var, int] = {}
+    strides: dict[Var, int] = {}
     plain: list[Var] = []
     for i in x.index:
         at = normal(i, {})
         found = [a for a in at.terms if isinstance(a, Var)]
-        sums, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
-        if len(found) != len(at.terms) or any(at.terms[a] != 1 for a in outs) or any(at.terms[a] < 1 for a in sums):
+        taps, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
+        if len(found) != len(at.terms) or any(at.terms[a] < 1 for a in found):
             return None
-        if len(sums) == len(outs) == 1:
-            windows.append((outs[0], sums[0]))
-            steps[sums[0]] = at.terms[sums[0]]
-        elif len(found) == 1:
+        if len(taps) == len(outs) == 1:
+            windows.append((outs[0], taps[0]))
+            steps[taps[0]], strides[taps[0]] = at.terms[taps[0]], at.terms[outs[0]]
+        elif len(found) == 1 and (found[0] in r.axes or at.terms[found[0]] == 1):
             plain.append(found[0])
         elif found:
             return None
     channels = [a for a in plain if a in r.axes]
     window = [pair for pair in windows if pair[1].extent in TAPS][-2:]
     if not window or len(channels) != 1 or len(r.axes) != 1 + len(windows):
+        return None
+    if not all(_strided(strides[k], steps[k], (a, k) in window) for a, k in windows):
         return None
     lanes = [a for a in d.axes if a in w.index]
     others = [pair for pair in windows if pair not in window]
@@ -110,7 +118,15 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
         return None
     if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
-    return Form(x, w, guarded, batch, tuple(window), tuple(steps[k] for _, k in window), lanes[0], channels[0], deep)
+    apart = tuple(steps[k] for _, k in window)
+    return Form(
+        x, w, guarded, batch, tuple(window), tuple(strides[k] for _, k in window), apart, lanes[0], channels[0], deep
+    )
+
+
+def _strided(stride: int, step: int, inside: bool) -> bool:
+    """Is there a transform for it? Axes outside of the window move by one."""
+    return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 
 def choose_points(form: Form, weight: float = WEIGHT) -> int:
@@ -122,14 +138,14 @@ def choose_points(form: Form, weight: float = WEIGHT) -> int:
     if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
+    transforms = sum(OPERATIONS / stride for stride in form.strides)
     costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
-        if min(sides) < 2:
+        if min(sides) < 2 or points > MORE * taps:
             continue
         tiles = prod(map(tiles_of, sizes, sides, form.steps))
-        # about 4 operations for each point and channel of both transforms, in each direction
-        products = tiles * points * (ic * oc + 4.0 * directions * (ic + oc)) * 1.1
+        products = tiles * points * (ic * oc + transforms * (ic + oc)) * 1.1
         costs[n] = products + points * ic * oc * weight
     return min(costs, key=lambda n: (costs[n], n))
 
@@ -158,7 +174,7 @@ def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArra
     taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
     ic = prod(deep)
     plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
-    first, *second = (weight_matrix(points, r) for r in taps)
+    first, *second = (weight_matrix(points, r, s) for r, s in zip(taps, form.strides, strict=True))
     made = np.empty((*[points] * len(taps), ic, oc), np.float32)
     for start in range(0, ic, BLOCK):  # f64 takes twice the memory
         part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)

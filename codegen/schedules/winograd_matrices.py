@@ -5,7 +5,10 @@
 Each transform is two matrices, so that the even and odd parts are shared by being definitions themselves:
 v = Combine (Split d). A zero in a matrix is structural: the term does not exist. The points of 6 products are 0, +-3/4,
 +-3/2 and infinity, exact in binary, and twice the error of a plain convolution where 0, +-1, +-2 have four times; 5
-products do without -3/2, and 4 have 0, +-1 and infinity.
+products do without -3/2, 4 have 0, +-1 and infinity, and 3 have 0, 1 and infinity.
+
+With a stride of 2, even and odd taps meet even and odd elements: two such sums, side by side, whose results are added.
+One tap needs no transform.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 Matrix = tuple[tuple[float, ...], ...]
 NEAR, FAR = 0.75, 1.5  # two pairs of points
+TABLES = (3, 4, 5, 6)  # products of which there are matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,73 @@ class Transform:
     combine: Matrix
 
 
+def sums(points: int, taps: int, stride: int) -> int:
+    """How many sums so many products make, 0 if there is no such transform."""
+    m, rest = divmod(points - taps + stride, stride)
+    known = all(r == 1 or m + r - 1 in TABLES for r in _phases(taps, stride))
+    return m if m > 0 and not rest and known else 0
+
+
+def into(points: int, taps: int, stride: int) -> Transform:
+    """B, with the elements of each phase apart."""
+    m = sums(points, taps, stride)
+    return _apart([_into(m, r) for r in _phases(taps, stride)], stride)
+
+
+def back(points: int, taps: int, stride: int) -> Transform:
+    """A: what the phases give is added."""
+    m = sums(points, taps, stride)
+    ends = [_back(m, r) for r in _phases(taps, stride)]
+    combine = tuple(tuple(v for e in ends for v in e.combine[i]) for i in range(m))
+    return Transform(_diagonal([e.split for e in ends]), combine)
+
+
 @lru_cache
-def into(points: int) -> Transform:
-    """B of 4 to 6 products: of each point, what is left of the product of all (x - point) without its own."""
+def weight_matrix(points: int, taps: int, stride: int) -> NDArray[np.float64]:
+    """G [points, taps]: what makes the other two a convolution, solved from them."""
+    m, transform, end = sums(points, taps, stride), into(points, taps, stride), back(points, taps, stride)
+    b, a = (np.array(t.combine) @ np.array(t.split) for t in (transform, end))
+    system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(m * points, points)
+    places = [(k, i) for k in range(m) for i in range(points)]
+    wanted = np.array([[float(i == k * stride + j) for j in range(taps)] for k, i in places])
+    return np.matmul(np.linalg.pinv(system), wanted)
+
+
+def _phases(taps: int, stride: int) -> list[int]:
+    """Taps that are so many elements apart, from the first element on, from the second one on."""
+    return [-(-(taps - first) // stride) for first in range(stride)]
+
+
+def _apart(parts: list[Transform], stride: int) -> Transform:
+    """Of every `stride`-th element, from each of the first ones on."""
+    count = sum(len(t.split) for t in parts)
+    rows: list[tuple[float, ...]] = []
+    for first, t in enumerate(parts):
+        for row in t.split:
+            spread = [0.0] * count
+            spread[first::stride] = row
+            rows.append(tuple(spread))
+    return Transform(tuple(rows), _diagonal([t.combine for t in parts]))
+
+
+def _diagonal(blocks: list[Matrix]) -> Matrix:
+    width = sum(len(b[0]) for b in blocks)
+    rows: list[tuple[float, ...]] = []
+    start = 0
+    for b in blocks:
+        rows += [(0.0,) * start + row + (0.0,) * (width - start - len(row)) for row in b]
+        start += len(b[0])
+    return tuple(rows)
+
+
+@lru_cache
+def _into(m: int, taps: int) -> Transform:
+    """B of 3 to 6 products: of each point, what is left of the product of all (x - point) without its own."""
+    points = m + taps - 1
+    if taps == 1:
+        return Transform(_identity(points), _identity(points))
+    if points == 3:
+        return Transform(_identity(3), ((1.0, -1.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 1.0)))
     if points == 4:
         return Transform(_identity(4), (
             (1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0),
@@ -67,10 +135,14 @@ def into(points: int) -> Transform:
 
 
 @lru_cache
-def back(points: int, m: int) -> Transform:
-    """A of 4 to 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
-    if points == 4:
-        return Transform(_identity(4), ((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0)))
+def _back(m: int, taps: int) -> Transform:
+    """A of 3 to 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
+    points = m + taps - 1
+    if taps == 1:
+        return Transform(_identity(points), _identity(points))
+    if points < 5:
+        powers = [(1.0,) if points == 3 else (1.0, (-1.0) ** i) for i in range(m)]
+        return Transform(_identity(points), tuple((float(i == 0), *powers[i], float(i == m - 1)) for i in range(m)))
     if points == 5:
         split = (
             (1.0, 0.0, 0.0, 0.0, 0.0),
@@ -92,17 +164,6 @@ def back(points: int, m: int) -> Transform:
         middle = (near, 0.0, far, 0.0) if i % 2 == 0 else (0.0, near, 0.0, far)
         rows.append((float(i == 0), *middle, float(i == m - 1)))
     return Transform(split, tuple(rows))
-
-
-@lru_cache
-def weight_matrix(points: int, r: int) -> NDArray[np.float64]:
-    """G [points, r]: what makes the other two a convolution, solved from them."""
-    m = points + 1 - r
-    b = np.array(into(points).combine) @ np.array(into(points).split)
-    a = np.array(back(points, m).combine) @ np.array(back(points, m).split)
-    system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(m * points, points)
-    wanted = np.array([[float(i == k + j) for j in range(r)] for k in range(m) for i in range(points)])
-    return np.matmul(np.linalg.pinv(system), wanted)
 
 
 def _identity(n: int) -> Matrix:

@@ -44,6 +44,24 @@ def test_a_pyramid_reads_padding_in_halos() -> None:
         model(noise(1, 3, 5, 8))
 
 
+def strided() -> Graph:
+    """x[n, 64, h, w] with a stride of 2, by fewer products."""
+    graph = Graph("strided")
+    build = Builder(graph)
+    around = {"pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    x = parameter(graph, "x", N, 64, H, W)
+    result(graph, build.Relu(build.Convolution(x, weights(build, 64, 64, 3, 3), strides=(2, 2), **around)))
+    return graph
+
+
+def test_every_other_output_at_any_size() -> None:
+    made = stages(strided(), CompileOptions(level=None))
+    assert any(".winograd" in name for name in made.steps.values)
+    model, oracle = in_memory(made.built, threads=1), strided()
+    for shape in ((1, 64, 8, 8), (2, 64, 17, 30), (1, 64, 31, 5), (3, 64, 6, 64), (1, 64, 1, 1)):
+        check(model, oracle, [noise(*shape)])
+
+
 def test_equal_bits_for_any_number_of_threads() -> None:
     model = stages(conv_net(), CompileOptions(level=None))
     x = noise(2, 3, 133, 141)

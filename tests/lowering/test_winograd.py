@@ -19,7 +19,7 @@ from codegen.define import Group
 from codegen.expressions import rewrite
 from codegen.index import normal
 from codegen.loops import Const
-from codegen.schedules.winograd_matrices import back, into, weight_matrix
+from codegen.schedules.winograd_matrices import back, into, sums, weight_matrix
 from codegen.target import Target
 from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
@@ -46,15 +46,27 @@ def exact(x: Array, w: Array) -> Array:
     return sum(np.einsum("nchw,oc->nohw", a, b) for a, b in zip(windows, taps, strict=True))
 
 
-@pytest.mark.parametrize(("points", "r"), [(4, 3), (5, 3), (5, 4), (6, 3), (6, 4), (6, 5)])
-def test_transforms_are_a_convolution(points: int, r: int) -> None:
-    m = points + 1 - r
+@pytest.mark.parametrize(
+    ("points", "r", "stride"),
+    [
+        (4, 3, 1), (5, 3, 1), (5, 4, 1), (6, 3, 1), (6, 4, 1), (6, 5, 1), (5, 3, 2), (7, 3, 2), (9, 3, 2), (11, 3, 2),
+        (6, 4, 2), (8, 4, 2), (10, 4, 2), (7, 5, 2), (9, 5, 2), (11, 5, 2),
+    ],
+)  # fmt: skip
+def test_transforms_are_a_convolution(points: int, r: int, stride: int) -> None:
+    m = sums(points, r, stride)
     rng = np.random.default_rng(0)
     d, g = rng.normal(size=points), rng.normal(size=r)
-    v = np.array(into(points).combine) @ (np.array(into(points).split) @ d)
-    end = back(points, m)
-    y = np.array(end.combine) @ (np.array(end.split) @ (v * (weight_matrix(points, r) @ g)))
-    np.testing.assert_allclose(y, [d[k : k + r] @ g for k in range(m)], rtol=0, atol=1e-12)
+    transform, end = into(points, r, stride), back(points, r, stride)
+    v = np.array(transform.combine) @ (np.array(transform.split) @ d)
+    y = np.array(end.combine) @ (np.array(end.split) @ (v * (weight_matrix(points, r, stride) @ g)))
+    wanted = [d[k * stride : k * stride + r] @ g for k in range(m)]
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("points", "r", "stride"), [(7, 3, 1), (6, 3, 2), (13, 3, 2), (3, 5, 1), (2, 3, 2)])
+def test_other_numbers_of_products_have_no_transform(points: int, r: int, stride: int) -> None:
+    assert sums(points, r, stride) == 0
 
 
 def same(b: Builder, x: OutPort, window: tuple[int, int], channels: int = 64) -> OutPort:
@@ -149,6 +161,53 @@ def test_taps_that_lie_apart_in_time(step: int, length: int) -> None:
         return b.Convolution(x, w, strides=(1,), dilations=(step,), pads_begin=(2 * step,), pads_end=(0,))
 
     assert points_of(compiled(make, (1, 32, length))) == 6
+
+
+@pytest.mark.parametrize(
+    ("taps", "strides", "size"),
+    [
+        ((3, 3), (2, 2), (28, 28)), ((3, 3), (2, 2), (27, 31)), ((3, 3), (2, 1), (20, 21)), ((4, 4), (2, 2), (32, 30)),
+        ((3, 5), (2, 2), (34, 50)), ((1, 3), (1, 2), (4, 400)),
+    ],
+)  # fmt: skip
+def test_every_other_output(taps: tuple[int, int], strides: tuple[int, int], size: tuple[int, int]) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 72, 96, *taps)
+        begin, end = tuple((k - 1) // 2 for k in taps), tuple(k // 2 for k in taps)
+        return b.Relu(b.Convolution(x, w, strides=strides, dilations=(1, 1), pads_begin=begin, pads_end=end))
+
+    assert points_of(compiled(make, (2, 96, *size)))
+
+
+@pytest.mark.parametrize("pads", [((0, 0), (0, 0)), ((0, 1), (1, 0)), ((2, 2), (0, 0))])
+def test_every_other_output_of_unequal_padding(pads: tuple[tuple[int, int], tuple[int, int]]) -> None:
+    made = compiled(lambda b, x: conv(b, x, 96, stride=2, begin=pads[0], end=pads[1]), (1, 96, 28, 29))
+    assert points_of(made) in (25, 49)
+
+
+def test_every_other_moment() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, 64, 32, 3)
+        return b.Convolution(x, w, strides=(2,), dilations=(1,), pads_begin=(1,), pads_end=(1,))
+
+    assert points_of(compiled(make, (1, 32, 500))) in (7, 9, 11)
+
+
+@pytest.mark.parametrize(
+    ("taps", "size", "points", "products"), [(3, 60, 4, 49), (3, 28, 4, 25), (4, 29, 4, 36), (5, 40, 6, 121)]
+)
+def test_error_with_a_stride(taps: int, size: int, points: int, products: int) -> None:
+    """Of every other output of a plain convolution."""
+    begin = ((taps - 1) // 2,) * 2
+    graph = graph_of(lambda b, x: conv(b, x, 64, taps, stride=2, begin=begin), (1, 64, size, size))
+    w = next(n.data for n in graph.order() if n.type == "Constant" and n.data is not None and n.data.ndim == 4)
+    made = stages(graph, CompileOptions(level=None))
+    x = np.random.default_rng(1).normal(size=(1, 64, size, size)).astype(np.float32)
+    wanted = exact(x, w)[..., ::2, ::2]
+    error = (np.asarray(in_memory(made.built, 1)(x)[0]) - wanted) / wanted.std()
+    assert points_of(made) == products
+    assert np.sqrt(np.mean(error**2)) < RMS[points]
+    assert np.abs(error).max() < MOST[points]
 
 
 def test_sizes_are_chosen_by_the_work() -> None:
