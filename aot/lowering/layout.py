@@ -19,10 +19,10 @@ from aot.lowering.halo import Halo, borders, halos, strip
 from aot.lowering.lanes import dim_of, lane_axes, lane_axis, memory_of
 from aot.lowering.steps import Step, Steps, Value
 from codegen.access import all_axes, coefficient, known, offset, points
-from codegen.define import Definition, Group
+from codegen.define import OWN, Definition, Group
 from codegen.expressions import loads, variables
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Size, Var
+from codegen.loops import Buffer, Const, Expr, Load, Size, Var, dense
 from codegen.program import Region
 from codegen.traverse import Work, members, move_loads, rewrite_work
 
@@ -38,6 +38,8 @@ def lay_out(steps: Steps) -> None:
     """Give every value of a block its strides, and every step the buffers that have them."""
     copy_padded_inputs(steps)
     wanted = _votes(steps)
+    if copy_keys(steps, wanted):
+        wanted = _votes(steps)
     halo = halos(steps)
     placed: dict[str, Buffer] = {}
     sites, constants = _sites(steps), steps.constants()
@@ -111,9 +113,62 @@ def _copy(steps: Steps, value: Value) -> None:
     steps.steps.insert(0, Step((Definition(made, axes, Load(b, index), index),), (b.name,), "Parameter"))
 
 
-# ---- votes
-
 Votes = dict[str, dict[int, float]]
+
+
+def copy_keys(steps: Steps, votes: Votes) -> bool:
+    """What a product of data reads often across its lanes is copied in their order; is there any such?
+
+    Keys of attention are so, where they lie in one tensor with queries and values, for which another order is better.
+    """
+    constants = steps.constants()
+    copies: dict[Load, Load] = {}
+    found: list[Step] = []
+
+    def copied(e: Expr) -> Expr | None:
+        return copies.get(e) if isinstance(e, Load) else None
+
+    for step in steps.steps:
+        for d in (d for w in step.works for d in members(w)):
+            for x in _keys(d, steps, votes, constants):
+                if x not in copies:
+                    axes = tuple(a for a in all_axes(d) if a in variables(*x.index))
+                    name = f"{x.buffer.name}.keys{len(copies)}{OWN}"
+                    made = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)
+                    steps.values[name] = Value(made, Region.ARENA)
+                    copies[x] = Load(made, axes)
+                    found.append(Step((Definition(made, axes, x, axes),), step.layers, "Transpose"))
+        step.works = tuple(rewrite_work(w, copied) for w in step.works)
+        found.append(step)
+    steps.steps = found
+    return bool(copies)
+
+
+def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) -> list[Load]:
+    """Operands of a product, none of whose axes lies innermost in all that moves with it."""
+    if d.reduction is None or streams(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
+        return []
+    lanes = [a for *_, a in lane_axes(d, constants)]
+    across = {a: [x for x in memory_of(d) if _is_across(x, a, d, steps, votes)] for a in lanes}
+    if not lanes or not all(across.values()):
+        return []
+    lane = _wanted(d, lanes, votes) if _free_lanes(d, constants) else lanes[0]
+    often = known(points(d)) // OFTEN
+    axes = {x: [a for a in all_axes(d) if a in variables(*x.index)] for x in across[lane]}
+    return [x for x, mine in axes.items() if prod(known(a.extent or 1) for a in mine) <= often and not loads(*x.index)]
+
+
+def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:
+    """Is it a value of ours in which the lanes will not lie side by side?"""
+    value = steps.values.get(x.buffer.name)
+    if value is None or value.region is not Region.ARENA or lane not in variables(*x.index):
+        return False
+    mine = votes.get(x.buffer.name, {})
+    last = max(mine, key=lambda k: (mine[k], k)) if mine else len(x.index) - 1
+    return dim_of(x.index, lane, d.axes) != last
+
+
+# ---- votes
 
 
 def _votes(steps: Steps) -> Votes:

@@ -76,7 +76,10 @@ def _matrix(
     outside = _weights_outside(d, form, target)
     if not loops and min(first, panels) < 2 * target.cores <= max(first, panels):
         outside = panels > first  # enough units for the threads comes first
-    order = (*loops, *(across + down if outside else down + across), *sums)
+    if loops and _shares_badly(form.outer, target) and first >= 2 * target.cores:
+        outside, order = False, (*down, *loops, *across, *sums)
+    else:
+        order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
@@ -116,6 +119,12 @@ def _matrix(
         near=_near(form, target),
         parallel=None if shared else order[0],
     )
+
+
+def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
+    """Are there so few loops around the tile that some cores have one more than others?"""
+    count = extent(loops[0])
+    return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 
 
 def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None:

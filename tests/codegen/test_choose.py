@@ -150,6 +150,12 @@ def test_rows_are_outermost_where_all_weights_stay_in_the_cache() -> None:
     assert plan.order.index("i") < plan.order.index("j")
 
 
+@pytest.mark.parametrize(("heads", "parallel"), [(2, "b"), (3, "i"), (4, "b"), (5, "b")])
+def test_threads_share_rows_where_heads_are_few(heads: int, parallel: str) -> None:
+    plan = choose(product(197, 197, 64, batch=heads), NEAR, frozenset())
+    assert (plan.parallel, plan.order[0]) == (parallel, parallel)
+
+
 def test_panels_lie_in_the_order_of_their_use() -> None:
     """The batch of the weights first, then their panels."""
     assert [p.order for p in chosen(product(16, 256, 256, batch=36), FAR).pack] == [(0, 2, 1)]

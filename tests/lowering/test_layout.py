@@ -151,6 +151,23 @@ def test_heads_are_index_maps() -> None:
     assert calls(compiled(make, (1, 5, 12))) <= 8
 
 
+@pytest.mark.parametrize(("tokens", "copies"), [(40, 1), (12, 0)])
+def test_keys_that_lie_with_queries_and_values_are_copied(tokens: int, copies: int) -> None:
+    """Of one product for all three: in it features lie side by side, and scores want tokens to, if they are many."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        three = b.Reshape(b.MatMul(x, weights(b, 48, 144)), ints(b, tokens, 3, 3, 16))
+        q, k, v = (
+            b.Gather(b.Transpose(three, ints(b, 1, 2, 0, 3)), ints(b, n), ints(b, 0)) for n in range(3)
+        )  # fmt: skip
+        q, k, v = (b.Reshape(part, ints(b, 3, tokens, 16)) for part in (q, k, v))
+        return b.MatMul(b.Softmax(b.MatMul(q, k, transpose_b=True), axis=-1), v)
+
+    made = compiled(make, (tokens, 48))
+    assert made.groups.count("_transpose: ") == copies
+    assert ("lanes[k:" in made.groups) == (not copies)
+
+
 def test_the_lanes_of_a_head_are_its_own_features() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         rows = b.Transpose(b.Reshape(x, ints(b, 1, 20, 3, 32)), ints(b, 0, 2, 1, 3))
