@@ -18,7 +18,7 @@ from aot.lowering.order import Makers, sort
 from aot.lowering.split import divided
 from aot.lowering.steps import Step, Steps
 from aot.lowering.tails import without_tails
-from codegen.access import coefficient, offset, unravel, volume
+from codegen.access import coefficient, known, offset, points, unravel, volume
 from codegen.define import Definition, Group
 from codegen.expressions import loads, rewrite, variables
 from codegen.index import Affine, bounds, normal
@@ -28,6 +28,7 @@ from runtime.abi import DType
 
 ROW_BYTES = 1 << 17  # of all temporaries of one row
 LANES = 8  # rows side by side that are worth it
+ALONE = 1 << 14  # points of the only row: more are shared by threads, each definition by itself
 
 
 @dataclass(slots=True)
@@ -97,6 +98,8 @@ class _Clusters:
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Does `d` read the cluster at its own rows only, without a detour through steps outside?"""
         if d.reduction is not None and not streams(d, self.constants):
+            return False
+        if not cluster.extents and known(points(d)) > ALONE:
             return False
         rows: tuple[Var, ...] | None = None
         for x in loads(d.value, *d.index):

@@ -78,8 +78,9 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
     """
     if d.reduction is None or streams(d, constants):
         return set()
-    axes = set(d.reduction.axes)
-    indices = [(x.buffer.name, i) for x in loads(d.value) for i in x.index if not isinstance(i, Var | Const)]
+    axes, every = set(d.reduction.axes), all_axes(d)
+    again = [x for x in loads(d.value) if not (variables(*x.index) >= {*every} and reads_once(x, every))]
+    indices = [(x.buffer.name, i) for x in again for i in x.index if not isinstance(i, Var | Const)]
     return {name for name, i in indices if not isinstance(work, Group) or variables(i) & axes}
 
 

@@ -241,13 +241,25 @@ class GroupNormalization(DecomposedOp):
         return x.type
 
     def decompose(self, build: Builder, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
+        """Means of each channel, then of the groups: nothing reshapes the data, which may lie as it suits others."""
         rank, dtype = x.type.rank, x.type.dtype
         data, gain, shift = (widened(build, p) for p in (x, scale, bias))
-        groups = reshaped(build, data, (0, self.num_groups, -1))
-        rows = mean_variance(build, groups, numbers(build, (2,)), self.epsilon, Inside.INSIDE_SQRT)
-        back = build.Reshape(rows, build.ShapeOf(data), special_zero=False)
-        scaled = build.Multiply(back, along_channels(build, gain, rank))
+        mean = self._mean(build, data)
+        variance = self._mean(build, build.SquaredDifference(data, mean))
+        deviation = build.Sqrt(build.Add(variance, self.epsilon))
+        factor = build.Divide(along_channels(build, gain, rank), deviation)
+        scaled = build.Multiply(build.Subtract(data, mean), factor)
         return narrowed(build, build.Add(scaled, along_channels(build, shift, rank)), dtype)
+
+    def _mean(self, build: Builder, x: OutPort) -> OutPort:
+        """Of the group of each channel: [N, C, 1, 1, ..]."""
+        rank, channels = x.type.rank, x.type.shape[1]
+        each = build.ReduceMean(x, numbers(build, range(2, rank)), keep_dims=True) if rank > 2 else x
+        if channels == self.num_groups:
+            return each
+        rows = reshaped(build, each, (0, self.num_groups, -1))
+        spread = build.Broadcast(build.ReduceMean(rows, numbers(build, (2,)), keep_dims=True), build.ShapeOf(rows))
+        return reshaped(build, spread, (0, -1, *[1] * (rank - 2)))
 
     def reference(self, x: Array, scale: Array, bias: Array) -> Array:
         rows = x.reshape(x.shape[0], self.num_groups, -1)

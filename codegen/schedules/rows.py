@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from math import isqrt, prod
 
-from codegen.access import known, reads, store, varies
+from codegen.access import known, reads, runs_on, store, varies
 from codegen.define import Definition
 from codegen.loops import Space, Var
 from codegen.schedule import Schedule, Tail, Tile
-from codegen.schedules.pointwise import lane_count, packable, packs
+from codegen.schedules.pointwise import fresh, lane_count, packable, packs
 from codegen.target import Target
 
 PARTIALS = 4
@@ -30,8 +30,12 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     axis = _along(d, constants)
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel)
+    packed = packs(reads(d, body=True), axis, constants, lane_count(d, target))
+    together = (axis,) if packed else _together(d, axis)
+    length = prod(known(a.extent if a.extent is not None else 1) for a in together)
+    name = axis.name if len(together) == 1 else fresh("r", d)
     lanes = lane_count(d, target)
-    while lanes > known(axis.extent if axis.extent is not None else 1):
+    while lanes > length:
         lanes //= 2
     blocks: tuple[tuple[str, int], ...] = ()
     tile = _register_tile(d, outer, lanes, target)
@@ -44,10 +48,11 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
         else:
             parallel = parallel if parallel is None else order[0]
     return Schedule(
+        fuse=((name, tuple(a.name for a in together)),) if len(together) > 1 else (),
         blocks=blocks,
         order=order,
         tile=tile,
-        lanes=(axis.name, lanes),
+        lanes=(name, lanes),
         partials=1 if tile else PARTIALS,
         parallel=parallel,
         pack=packs(reads(d, body=True), axis, constants, lanes),
@@ -77,6 +82,18 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     either = sorted((max(side, key=_count) for side in sides), key=_count)
     size = isqrt(target.registers) - 1
     return tuple(Tile(a.name, size, Tail.CUT) for a in either)
+
+
+def _together(d: Definition, axis: Var) -> tuple[Var, ...]:
+    """The axes of the sum that run through memory as one does, up to `axis`: its rows need not end with vectors."""
+    assert d.reduction is not None
+    accesses, found = reads(d, body=True), (axis,)
+    while not varies(d.reduction.axes):
+        outer = next((a for a in d.reduction.axes if a not in found and runs_on(accesses, a, found[0])), None)
+        if outer is None:
+            break
+        found = (outer, *found)
+    return found
 
 
 def _count(a: Var) -> int:

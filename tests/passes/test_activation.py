@@ -86,3 +86,18 @@ def test_variance_of_something_else_is_no_norm() -> None:
         return layer_norm(b, x, lambda _, y: b.Multiply(y, y))
 
     assert "MVN" not in after(RULES, make, (3, 5), tolerance=LOOSE)
+
+
+@pytest.mark.parametrize(
+    ("groups", "axis", "last", "found"),
+    [(3, 2, 4, True), (1, -1, 4, True), (6, 2, 4, True), (3, 1, 4, False), (3, 2, 2, False)],
+)
+def test_norms_of_groups_of_channels(groups: int, axis: int, last: int, found: bool) -> None:
+    """Not over the groups, and not where the result has another shape than the data."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        rows = b.Reshape(x, b.const([2, groups, -1], DType.I64), special_zero=False)
+        norm = b.MVN(rows, b.const([axis], DType.I64), eps=1e-5)
+        return b.Reshape(norm, b.const([2, 6, -1, last], DType.I64), special_zero=False)
+
+    assert ("GroupNormalization" in after(RULES, make, (2, 6, 3, 4), tolerance=LOOSE)) == found

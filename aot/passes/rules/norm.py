@@ -1,4 +1,4 @@
-"""Normalisation that is written out becomes MVN; its scale and shift stay Multiply and Add."""
+"""Normalisation that is written out becomes MVN, or GroupNormalization; its scale and shift stay Multiply and Add."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from aot.ir.graph import Node, OutPort
 from aot.ir.op import axis_of
 from aot.opset.elementwise_binary import Add, Divide, Multiply, Power, SquaredDifference, Subtract
 from aot.opset.elementwise_unary import Sqrt
-from aot.opset.normalization import MVN, Inside
+from aot.opset.normalization import MVN, GroupNormalization, Inside
 from aot.opset.reduction import ReduceMean
+from aot.opset.shape import Reshape
 from aot.passes.match import constant, same_dims, source, uniform, with_constant
 from aot.passes.rewrite import rule
 from runtime.abi import DType
@@ -107,4 +108,25 @@ def _is_square(port: OutPort, found: Centered, gap: OutPort) -> bool:
     return uniform(second) == 2.0 if isinstance(node.op, Power) else second is first
 
 
-RULES = (mean_variance_written_out,)
+@rule(Reshape)
+def group_norm_written_out(node: Node, op: Reshape, build: Builder) -> OutPort | None:
+    """Reshape(MVN(Reshape(x, [N, G, ..]), 2), shape of x) -> GroupNormalization(x, 1, 0)"""
+    norm = source(node.source(0), MVN)
+    inner = source(norm.source(0), Reshape) if norm is not None else None
+    if norm is None or inner is None or not isinstance(norm.op, MVN):
+        return None
+    x, axes, groups = inner.source(0), constant(norm.source(1)), inner.out_port(0).shape
+    plain = norm.op.normalize_variance and norm.op.eps_mode is Inside.INSIDE_SQRT
+    if not plain or axes is None or axes.size != 1 or len(groups) != 3 or x.type.rank < 3:
+        return None
+    channels, count = x.shape[1], groups[1]
+    if not isinstance(channels, int) or not isinstance(count, int) or count < 1 or channels % count:
+        return None
+    same = same_dims(node.out_port(0).shape, x.shape) and same_dims(groups[:1], x.shape[:1])
+    if not same or axis_of(int(axes.reshape(-1)[0]), 3, "MVN") != 2:
+        return None
+    one, zero = (build.const(np.full(channels, n), x.type.dtype) for n in (1, 0))
+    return build(GroupNormalization(count, norm.op.eps), x, one, zero)
+
+
+RULES = (mean_variance_written_out, group_norm_written_out)
