@@ -16,6 +16,9 @@
     groups       convolutions in groups of 2, 4 and 8 channels       [1, 64, 56, 56]
     matching     places of two pictures, rows and columns in shares  [1, 128, 24, 32] twice
     token        four decoder layers, one token, 255 before it       [1, 1, 1024] and the past
+    vision       patches; one product for queries, keys and values   [1, 3, 224, 224]
+    encoder      3x3 with stride 2, norms of groups of channels      [1, 3, 256, 256]
+    separator    1x1 and depthwise over time, norms of all of it     [1, 128, 1000]
 
 With --f16 weights are saved in f16, as OpenVINO does by default.
 """
@@ -32,63 +35,7 @@ import openvino as ov
 from openvino import opset1
 from openvino import opset13 as ops
 
-SEED = 0
-
-
-class Net:
-    """Layers with seeded weights, scaled so that values neither grow nor vanish."""
-
-    def __init__(self) -> None:
-        self.noise = np.random.default_rng(SEED)
-
-    def weights(self, *shape: int, fan: int) -> ov.Node:
-        return ops.constant((self.noise.standard_normal(shape) * (1.5 / fan) ** 0.5).astype(np.float32))
-
-    def conv(self, x: ov.Node, channels: int, size: int = 1, stride: int = 1) -> ov.Node:
-        """Convolution and bias."""
-        depth, pad = x.get_output_shape(0)[1], size // 2
-        w = self.weights(channels, depth, size, size, fan=depth * size * size)
-        y = ops.convolution(x, w, [stride, stride], [pad, pad], [pad, pad], [1, 1])
-        return ops.add(y, self.weights(1, channels, 1, 1, fan=100))
-
-    def dilated(self, x: ov.Node, channels: int, dilation: int) -> ov.Node:
-        depth, pad, steps = x.get_output_shape(0)[1], [dilation] * 2, [dilation] * 2
-        w = self.weights(channels, depth, 3, 3, fan=9 * depth)
-        return ops.add(ops.convolution(x, w, [1, 1], pad, pad, steps), self.weights(1, channels, 1, 1, fan=100))
-
-    def deep(self, x: ov.Node, channels: int) -> ov.Node:
-        """3x3x3, bias and ReLU."""
-        depth, ones = x.get_output_shape(0)[1], [1] * 3
-        w = self.weights(channels, depth, 3, 3, 3, fan=27 * depth)
-        y = ops.convolution(x, w, ones, ones, ones, ones)
-        return ops.relu(ops.add(y, self.weights(1, channels, 1, 1, 1, fan=100)))
-
-    def depthwise(self, x: ov.Node, stride: int = 1, size: int = 3) -> ov.Node:
-        channels, pad = x.get_output_shape(0)[1], [size // 2] * 2
-        w = self.weights(channels, 1, 1, size, size, fan=size * size)
-        y = ops.group_convolution(x, w, [stride, stride], pad, pad, [1, 1])
-        return ops.clamp(ops.add(y, self.weights(1, channels, 1, 1, fan=100)), 0.0, 6.0)
-
-    def grouped(self, x: ov.Node, channels: int, size: int, groups: int) -> ov.Node:
-        depth, pad = x.get_output_shape(0)[1] // groups, size // 2
-        w = self.weights(groups, channels // groups, depth, size, size, fan=depth * size * size)
-        y = ops.group_convolution(x, w, [1, 1], [pad, pad], [pad, pad], [1, 1])
-        return ops.add(y, self.weights(1, channels, 1, 1, fan=100))
-
-    def linear(self, x: ov.Node, width: int) -> ov.Node:
-        depth = x.get_output_shape(0)[-1]
-        return ops.add(ops.matmul(x, self.weights(width, depth, fan=depth), False, True), self.weights(width, fan=100))
-
-    def head(self, x: ov.Node, classes: int) -> ov.Node:
-        """Global average pooling and a linear layer."""
-        pooled = ops.reduce_mean(x, ops.constant(np.array([2, 3], np.int64)), False)
-        return self.linear(pooled, classes)
-
-    def norm(self, x: ov.Node) -> ov.Node:
-        width = x.get_output_shape(0)[-1]
-        y = ops.mvn(x, ops.constant(np.array([-1], np.int64)), True, 1e-5, "inside_sqrt")
-        return ops.add(ops.multiply(y, ops.constant(np.ones(width, np.float32))), self.weights(width, fan=100))
-
+from benchmarks.net import SEED, Net
 
 def resnet() -> ov.Model:
     net = Net()
@@ -317,11 +264,55 @@ def matching() -> ov.Model:
     return ov.Model([ops.multiply(ops.softmax(scores, 1), ops.softmax(scores, 2))], pictures, "matching")
 
 
+def vision() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 224, 224], np.float32, name="x")
+    w = net.weights(192, 3, 16, 16, fan=768)
+    patches = ops.convolution(x, w, [16, 16], [0, 0], [0, 0], [1, 1])
+    flat = ops.reshape(patches, ops.constant(np.array([1, 192, 196], np.int64)), False)
+    y: ov.Node = ops.transpose(flat, ops.constant(np.array([0, 2, 1], np.int64)))
+    for _ in range(4):
+        parts = ops.reshape(net.linear(net.norm(y), 576), ops.constant(np.array([196, 3, 3, 64], np.int64)), False)
+        order, axis = ops.constant(np.array([1, 2, 0, 3], np.int64)), ops.constant(np.int64(0))
+        query, keys, values = (
+            ops.gather(ops.transpose(parts, order), ops.constant(np.int64(n)), axis) for n in range(3)
+        )  # fmt: skip
+        scores = ops.multiply(ops.matmul(query, keys, False, True), ops.constant(np.float32(0.125)))
+        heads = ops.transpose(
+            ops.matmul(ops.softmax(scores, -1), values, False, False), ops.constant(np.array([1, 0, 2], np.int64))
+        )  # fmt: skip
+        y = ops.add(y, net.linear(ops.reshape(heads, ops.constant(np.array([1, 196, 192], np.int64)), False), 192))
+        y = ops.add(y, net.linear(ops.gelu(net.linear(net.norm(y), 768), "erf"), 192))
+    return ov.Model([net.linear(ops.reduce_mean(y, ops.constant(np.array([1], np.int64)), False), 1000)], [x], "vision")
+
+
+def encoder() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 3, 256, 256], np.float32, name="x")
+    y: ov.Node = net.conv(x, 32, 3)
+    for width in (64, 128, 256):
+        y = net.conv(ops.swish(net.group_norm(y, 8)), width, 3, 2)
+        y = ops.add(y, net.conv(ops.swish(net.group_norm(y, 8)), width, 3))
+    return ov.Model([net.conv(y, 8)], [x], "encoder")
+
+
+def separator() -> ov.Model:
+    net = Net()
+    x = ops.parameter([1, 128, 1000], np.float32, name="x")
+    y: ov.Node = x
+    for dilation in (1, 2, 4, 8, 16, 32):
+        inner = net.group_norm(ops.relu(net.timed(y, 256)), 1)
+        inner = net.group_norm(ops.relu(net.timed(inner, 256, 3, dilation, True)), 1)
+        y = ops.add(y, net.timed(inner, 128))
+    return ov.Model([y], [x], "separator")
+
+
 MODELS: dict[str, Callable[[], ov.Model]] = {
     "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
     "alexnet": alexnet, "shufflenet": shufflenet, "generator": generator, "unet": unet,
     "attention": attention, "pyramid": pyramid, "video": video, "kernels": kernels,
-    "groups": groups, "matching": matching, "token": token,
+    "groups": groups, "matching": matching, "token": token, "vision": vision, "encoder": encoder,
+    "separator": separator,
 }
 
 

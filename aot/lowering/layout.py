@@ -19,10 +19,10 @@ from aot.lowering.halo import Halo, borders, halos, strip
 from aot.lowering.lanes import dim_of, lane_axes, lane_axis, memory_of
 from aot.lowering.steps import Step, Steps, Value
 from codegen.access import all_axes, coefficient, known, offset, points
-from codegen.define import OWN, Definition, Group
-from codegen.expressions import loads, variables
+from codegen.define import Definition, Group
+from codegen.expressions import loads, variables, walk
 from codegen.index import normal
-from codegen.loops import Buffer, Const, Expr, Load, Size, Var, dense
+from codegen.loops import Buffer, Const, Expr, Load, Prim, Size, Var, dense
 from codegen.program import Region
 from codegen.traverse import Work, members, move_loads, rewrite_work
 
@@ -101,10 +101,7 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
 
 def _copy(steps: Steps, value: Value) -> None:
     b = value.buffer
-    name = f"{b.name}.copy"
-    while name in steps.values:  # another block has one, too
-        name += "_"
-    made = replace(b, name=name)
+    made = replace(b, name=_unused(steps, f"{b.name}.copy"))
     steps.values[made.name] = Value(made, Region.ARENA)
     for step in steps.steps:
         step.works = tuple(rewrite_work(w, move_loads({b.name: made})) for w in step.works)
@@ -112,6 +109,12 @@ def _copy(steps: Steps, value: Value) -> None:
     left = iter(axes)
     index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
     steps.steps.insert(0, Step((Definition(made, axes, Load(b, index), index),), (b.name,), "Parameter"))
+
+
+def _unused(steps: Steps, name: str) -> str:
+    while name in steps.values:  # another block has one, too
+        name += "_"
+    return name
 
 
 Votes = dict[str, dict[int, float]]
@@ -134,7 +137,7 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
             for x in _keys(d, steps, votes, constants):
                 if x not in copies:
                     axes = tuple(a for a in all_axes(d) if a in variables(*x.index))
-                    name = f"{x.buffer.name}.keys{len(copies)}{OWN}"
+                    name = _unused(steps, f"{x.buffer.name}.keys")
                     made = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)
                     steps.values[name] = Value(made, Region.ARENA)
                     copies[x] = Load(made, axes)
@@ -149,6 +152,8 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
     """Operands of a product, none of whose axes lies innermost in all that moves with it."""
     if d.reduction is None or streams(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
         return []
+    if any(isinstance(e, Prim) and e.fn in ("within", "select") for e in walk(d.reduction.body)):
+        return []  # not all of it may be read
     lanes = [a for *_, a in lane_axes(d, constants)]
     across = {a: [x for x in memory_of(d) if _is_across(x, a, d, steps, votes)] for a in lanes}
     if not lanes or not all(across.values()):

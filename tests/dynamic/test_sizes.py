@@ -62,6 +62,27 @@ def test_every_other_output_at_any_size() -> None:
         check(model, oracle, [noise(*shape)])
 
 
+def attention() -> Graph:
+    """x[1, w, 48]: queries, keys and values of three heads by one product."""
+    graph = Graph("attention")
+    build = Builder(graph)
+    whole = build.MatMul(parameter(graph, "x", 1, W, 48), weights(build, 48, 144))
+    parts = build.Transpose(
+        build.Reshape(whole, build.const([-1, 3, 3, 16], DType.I64)), build.const([1, 2, 0, 3], DType.I64)
+    )
+    q, k, v = (build.Gather(parts, build.const(n, DType.I64), build.const(0, DType.I64)) for n in range(3))
+    result(graph, build.MatMul(build.Softmax(build.MatMul(q, k, transpose_b=True), axis=-1), v))
+    return graph
+
+
+def test_keys_are_copied_at_any_length() -> None:
+    made = stages(attention(), CompileOptions(level=None))
+    assert any(name.endswith(".keys") for name in made.steps.values)
+    model, oracle = in_memory(made.built, threads=1), attention()
+    for n in (1, 2, 17, 64, 130):
+        check(model, oracle, [noise(1, n, 48)])
+
+
 def test_equal_bits_for_any_number_of_threads() -> None:
     model = stages(conv_net(), CompileOptions(level=None))
     x = noise(2, 3, 133, 141)
