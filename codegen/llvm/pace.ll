@@ -4,6 +4,9 @@
 @paces = internal global [2 x i64] zeroinitializer, align 16
 @turns = internal global i64 0, align 8
 
+; Short calls alone from one trial of sharing to the next, less one: twice as many after each that did not pay.
+@patience = internal global i64 127, align 8
+
 ; Whether sharing was faster lately, by an eighth. Where another process takes a processor, one thread may wait for what
 ; the other has begun for longer than it needs to do all itself.
 define internal i1 @sharing_pays() nounwind {
@@ -24,7 +27,8 @@ define internal i1 @is_long(i64 %ns) nounwind {
 }
 
 ; Whether threads are to share the next calls, if that pays. The other way is tried now and then: alone once; shared
-; several times in a row where calls are short, for the first ones only wake the threads.
+; several times in a row where calls are short, for the first ones only wake the threads. Next to a busy process a trial may
+; wait for milliseconds, so they become rare.
 define internal i1 @next_shared(i64 %pieces) nounwind {
   %turn = atomicrmw add ptr @turns, i64 1 monotonic
   %pays = call i1 @sharing_pays()
@@ -33,7 +37,8 @@ define internal i1 @next_shared(i64 %pieces) nounwind {
   %ns = lshr i64 %fine, 10
   %long = call i1 @is_long(i64 %ns)
   %row.bits = select i1 %long, i64 1, i64 3
-  %rest = select i1 %long, i64 31, i64 127
+  %patience = load atomic i64, ptr @patience monotonic, align 8
+  %rest = select i1 %long, i64 31, i64 %patience
   %mask = select i1 %pays, i64 1023, i64 %rest
   %place = and i64 %turn, %mask
   %once = icmp eq i64 %place, 9
@@ -41,6 +46,19 @@ define internal i1 @next_shared(i64 %pieces) nounwind {
   %row = icmp eq i64 %rows, 1
   %trial = select i1 %pays, i1 %once, i1 %row
   %share = xor i1 %pays, %trial
+  %over = icmp eq i64 %place, 16
+  %vain = icmp ult i64 %patience, 8191
+  %double = shl i64 %patience, 1
+  %more = or i64 %double, 1
+  %longer = select i1 %vain, i64 %more, i64 %patience
+  %waits = select i1 %over, i64 %longer, i64 %patience
+  %next = select i1 %pays, i64 127, i64 %waits
+  %changes = icmp ne i64 %next, %patience
+  br i1 %changes, label %change, label %done
+change:
+  store atomic i64 %next, ptr @patience monotonic, align 8
+  br label %done
+done:
   ret i1 %share
 }
 
