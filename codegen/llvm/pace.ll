@@ -4,7 +4,8 @@
 @paces = internal global [2 x i64] zeroinitializer, align 16
 @turns = internal global i64 0, align 8
 
-; Short calls alone from one trial of sharing to the next, less one: twice as many after each that did not pay.
+; Short calls alone from one trial of sharing to the next, less one: twice as many after each that did not pay, until that
+; takes a tenth of a second.
 @patience = internal global i64 127, align 8
 
 ; Whether sharing was faster lately, by an eighth. Where another process takes a processor, one thread may wait for what
@@ -47,7 +48,10 @@ define internal i1 @next_shared(i64 %pieces) nounwind {
   %trial = select i1 %pays, i1 %once, i1 %row
   %share = xor i1 %pays, %trial
   %over = icmp eq i64 %place, 16
-  %vain = icmp ult i64 %patience, 8191
+  %period = mul i64 %ns, %patience
+  %soon = icmp ult i64 %period, 100000000
+  %few = icmp ult i64 %patience, 8191
+  %vain = and i1 %soon, %few
   %double = shl i64 %patience, 1
   %more = or i64 %double, 1
   %longer = select i1 %vain, i64 %more, i64 %patience
