@@ -274,13 +274,11 @@ def vision() -> ov.Model:
     for _ in range(4):
         parts = ops.reshape(net.linear(net.norm(y), 576), ops.constant(np.array([196, 3, 3, 64], np.int64)), False)
         order, axis = ops.constant(np.array([1, 2, 0, 3], np.int64)), ops.constant(np.int64(0))
-        query, keys, values = (
-            ops.gather(ops.transpose(parts, order), ops.constant(np.int64(n)), axis) for n in range(3)
-        )  # fmt: skip
+        turned = ops.transpose(parts, order)
+        query, keys, values = (ops.gather(turned, ops.constant(np.int64(n)), axis) for n in range(3))
         scores = ops.multiply(ops.matmul(query, keys, False, True), ops.constant(np.float32(0.125)))
-        heads = ops.transpose(
-            ops.matmul(ops.softmax(scores, -1), values, False, False), ops.constant(np.array([1, 0, 2], np.int64))
-        )  # fmt: skip
+        mixed = ops.matmul(ops.softmax(scores, -1), values, False, False)
+        heads = ops.transpose(mixed, ops.constant(np.array([1, 0, 2], np.int64)))
         y = ops.add(y, net.linear(ops.reshape(heads, ops.constant(np.array([1, 196, 192], np.int64)), False), 192))
         y = ops.add(y, net.linear(ops.gelu(net.linear(net.norm(y), 768), "erf"), 192))
     return ov.Model([net.linear(ops.reduce_mean(y, ops.constant(np.array([1], np.int64)), False), 1000)], [x], "vision")

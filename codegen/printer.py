@@ -149,7 +149,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"stream={s.stream}" if s.stream is not None else "",
         f"dots={s.dots}" if s.dots else "",
         "early" if s.early else "",
-        "" if s.near else "fetch=second",
+        "fetch=second" if not s.near and (s.prefetch or s.early) else "",
         f"parallel={s.parallel}" if s.parallel else "",
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
     ]

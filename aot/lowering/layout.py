@@ -169,9 +169,8 @@ def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) ->
     value = steps.values.get(x.buffer.name)
     if value is None or value.region is not Region.ARENA or lane not in variables(*x.index):
         return False
-    mine = votes.get(x.buffer.name, {})
-    last = max(mine, key=lambda k: (mine[k], k)) if mine else len(x.index) - 1
-    return dim_of(x.index, lane, d.axes) != last
+    dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
+    return dim_of(x.index, lane, d.axes) != _innermost(dims, votes.get(x.buffer.name, {}))
 
 
 # ---- votes
@@ -293,9 +292,7 @@ def _place(
 ) -> tuple[Buffer, Size]:
     b = value.buffer
     dims = [k for k, n in enumerate(b.shape) if n != 1 or (halo is not None and halo.sides[k] != (0, 0))]
-    last = max(votes, key=lambda k: (votes[k], k)) if votes else (dims[-1] if dims else None)
-    if last is not None and last not in dims:
-        last = dims[-1] if dims else None
+    last = _innermost(dims, votes)
     orders = [tuple(k for k in dims if k != last) + ((last,) if last is not None else ())]
     if len(dims) <= 4 and _is_reshaped(sites):
         orders += [p for p in permutations(dims) if p != orders[0]]
@@ -307,6 +304,12 @@ def _place(
     else:
         order = orders[0]
     return _strided(b, order, halo, _pitch(b, order, sites, constants))
+
+
+def _innermost(dims: list[int], votes: dict[int, float]) -> int | None:
+    """The dimension with most votes, or else the last, of those that have more than one element."""
+    wanted = max(votes, key=lambda k: (votes[k], k), default=None)
+    return wanted if wanted in dims else dims[-1] if dims else None
 
 
 def _is_reshaped(sites: list[Site]) -> bool:

@@ -30,8 +30,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     axis = _along(d, constants)
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel)
-    packed = packs(reads(d, body=True), axis, constants, lane_count(d, target))
-    together = (axis,) if packed else _together(d, axis)
+    together = _together(d, axis, constants)
     length = prod(known(a.extent if a.extent is not None else 1) for a in together)
     name = axis.name if len(together) == 1 else fresh("r", d)
     lanes = lane_count(d, target)
@@ -84,11 +83,14 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     return tuple(Tile(a.name, size, Tail.CUT) for a in either)
 
 
-def _together(d: Definition, axis: Var) -> tuple[Var, ...]:
-    """The axes of the sum that run through memory as one does, up to `axis`: its rows need not end with vectors."""
+def _together(d: Definition, axis: Var, constants: frozenset[str]) -> tuple[Var, ...]:
+    """The axes of the sum that run through memory as one does, up to `axis`: its rows need not end with vectors.
+
+    That one alone where constants may be packed along it.
+    """
     assert d.reduction is not None
     accesses, found = reads(d, body=True), (axis,)
-    while not varies(d.reduction.axes):
+    while not varies(d.reduction.axes) and not any(x.buffer.name in constants for x in accesses):
         outer = next((a for a in d.reduction.axes if a not in found and runs_on(accesses, a, found[0])), None)
         if outer is None:
             break

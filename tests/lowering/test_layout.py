@@ -157,9 +157,8 @@ def test_keys_that_lie_with_queries_and_values_are_copied(tokens: int, copies: i
 
     def make(b: Builder, x: OutPort) -> OutPort:
         three = b.Reshape(b.MatMul(x, weights(b, 48, 144)), ints(b, tokens, 3, 3, 16))
-        q, k, v = (
-            b.Gather(b.Transpose(three, ints(b, 1, 2, 0, 3)), ints(b, n), ints(b, 0)) for n in range(3)
-        )  # fmt: skip
+        turned = b.Transpose(three, ints(b, 1, 2, 0, 3))
+        q, k, v = (b.Gather(turned, ints(b, n), ints(b, 0)) for n in range(3))
         q, k, v = (b.Reshape(part, ints(b, 3, tokens, 16)) for part in (q, k, v))
         return b.MatMul(b.Softmax(b.MatMul(q, k, transpose_b=True), axis=-1), v)
 
