@@ -1,7 +1,8 @@
 """The order of lowering. Each line says why it stands where it stands.
 
 A pass changes one block of steps at a time: the model's own, then each body of control flow. The last two see all
-blocks together. Passes below `assign_layouts` rely on final strides; `aot.lowering.verify` says what holds between passes.
+blocks together. Passes below `assign_layouts` rely on final strides; `aot.lowering.verify` says what holds between any
+two passes.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from codegen.define import Definition, Group
 from codegen.expressions import loads, variables
 from codegen.loops import Buffer, Expr, Load, Var, dense
 from codegen.points import free
+from codegen.printer import size_text
 from codegen.program import Region
 from codegen.traverse import Work, expressions, members, reads, writes
 from runtime.errors import InternalError
@@ -30,12 +31,12 @@ def verify_steps(steps: Steps) -> None:
     for name, value in steps.values.items():
         _require(name == value.name, name, f"is listed under the name of {value.name}")
         _value(value, steps.layouts)
-    written = {n for n, v in steps.values.items() if v.region in GIVEN}
+    written = {_memory(v) for v in steps.values.values() if v.region in GIVEN}
     known = {*steps.symbols, *steps.sizes.meaning}
     _block(steps, written, known)
     for name in steps.outputs:
         empty = any(n == 0 for n in steps.values[name].buffer.shape)
-        _require(name in written or empty, name, "is an output that no step writes")
+        _require(_memory(steps.values[name]) in written or empty, name, "is an output that no step writes")
 
 
 def _require(holds: bool, where: str, text: str) -> None:
@@ -71,18 +72,21 @@ def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
 
 def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: set[Var]) -> None:
     if isinstance(control, Choice):
-        ends = [set(written) for _ in control.blocks()]
-        for block, made in zip(control.blocks(), ends, strict=True):
-            _block(block, made, set(known))
-        written |= set[str]().union(*ends)  # only the readers of a branch need what one branch alone makes
+        ends = [(set(written), set(known)) for _ in control.blocks()]
+        for block, (memory, symbols) in zip(control.blocks(), ends, strict=True):
+            _block(block, memory, symbols)
+        for memory, symbols in ends:  # what one branch alone makes is needed only where it has run
+            written |= memory
+            known |= symbols
         return
     for b in control.enters:
-        _require(b.name in written, f"loop {control.counter.name}", f"begins before {b.name} is written")
+        ready = _memory(steps.values[b.name]) in written
+        _require(ready, f"loop {control.counter.name}", f"begins before {b.name} is written")
     if isinstance(control.limit, int) and control.limit <= 0:
         return  # the body never runs, and what only it needs has been dropped
-    inside = written | {b.name for s in control.body.steps for b in s.writes()}  # carried values are read before
-    _block(control.body, inside, {*known, *control.start})
-    written |= inside | {b.name for b in control.leaves}
+    _block(control.body, written, {*known, *control.start})
+    known.update(control.start)  # they stay what the last iteration made of them
+    written |= {_memory(steps.values[b.name]) for b in control.leaves}
 
 
 def _known(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
@@ -110,14 +114,15 @@ def _work(work: Work, steps: Steps, written: set[str], where: str) -> None:
     alone = isinstance(work, Definition)
     made = {b.name for b in writes(work)}  # members of a group, and statements, read what those before them wrote
     for load in reads(work):
-        _read(load, steps, written if alone else written | made, where)
+        if alone or load.buffer.name not in made:
+            _read(load, steps, written, where)
     for b in writes(work):
         value = steps.values.get(b.name)
         if value is None:
             raise InternalError(f"steps: {where} writes {b.name}, which is no value")
         _require(value.region not in READ_ONLY, where, f"writes {b.name}, which is {value.region.value}")
         _same(b, value, where)
-        written.add(b.name)
+        written.add(_memory(value))
     for d in members(work):
         _definition(d, where)
 
@@ -128,15 +133,26 @@ def _read(load: Load, steps: Steps, written: set[str], where: str) -> None:
     if value is None:
         raise InternalError(f"steps: {where} reads {name}, which is no value")
     _same(load.buffer, value, where)
-    _require(name in written, where, f"reads {name} before it is written")
+    _require(_memory(value) in written, where, f"reads {name} before it is written")
+
+
+def _memory(value: Value) -> str:
+    """What is written when a value is: the two halves that a loop carries take turns."""
+    return value.name if value.half is None else value.half.pair
 
 
 def _same(b: Buffer, value: Value, where: str) -> None:
-    """A step may know a stricter alignment than the value has, and nothing else."""
+    """A step may know more of a value: a stricter alignment, or numbers for sizes that vary elsewhere."""
     own = value.buffer
-    for what in ("dtype", "shape", "strides", "origin"):
-        mine, other = getattr(b, what), getattr(own, what)
-        _require(mine == other, where, f"touches {b.name} with {what} {mine}, which has {other}")
+    fits = b.dtype is own.dtype and len(b.shape) == len(own.shape) and len(b.strides) == len(own.strides)
+    mine, other = (*b.shape, *b.strides, b.origin), (*own.shape, *own.strides, own.origin)
+    fits = fits and all(m == o for m, o in zip(mine, other, strict=True) if isinstance(m, int) and isinstance(o, int))
+    _require(fits, where, f"touches {b.name} as {_place(b)}, which is {_place(own)}")
+
+
+def _place(b: Buffer) -> str:
+    shape, strides = (", ".join(map(size_text, sizes)) for sizes in (b.shape, b.strides))
+    return f"{b.dtype.value}[{shape}] with strides {strides} from {size_text(b.origin)}"
 
 
 def _definition(d: Definition, where: str) -> None:

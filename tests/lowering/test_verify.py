@@ -101,7 +101,7 @@ def other_name(s: Steps) -> None:
     [
         (read_before_written, "reads MatMul_5 before it is written"),
         (no_value, "writes Exp_3, which is no value"),
-        (other_strides, "touches Exp_3 with strides (8, 1), which has (1, 4)"),
+        (other_strides, "touches Exp_3 as f32[4, 8] with strides 8, 1 from 0, which is f32[4, 8] with strides 1, 4"),
         (early_strides, "Exp_3 has strides of its own before layouts are final"),
         (written_input, "writes x0, which is input"),
         (equal_axes, "has two axes of one name: i, i"),
