@@ -65,6 +65,7 @@ from aot.opset import (
     state,
     strings,
     suppression,
+    trees,
 )
 
 __all__ = [
@@ -132,4 +133,5 @@ __all__ = [
     "state",
     "strings",
     "suppression",
+    "trees",
 ]

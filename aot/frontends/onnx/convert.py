@@ -42,6 +42,7 @@ from aot.frontends.onnx import (
     scatter,
     shape,
     softmax,
+    trees,
 )
 from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
 from aot.frontends.unsupported import Problem, unconverted
@@ -55,7 +56,7 @@ FAMILIES = (
     attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, losses,
     machine_learning, matmul, microsoft, microsoft_attention, microsoft_blocks, microsoft_group_query,
     microsoft_quantization, movement, normalization, pooling, quantization, random_numbers, recurrent, reduction,
-    resize, sampling, scatter, shape, softmax,
+    resize, sampling, scatter, shape, softmax, trees,
 )  # fmt: skip
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
