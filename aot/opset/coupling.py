@@ -34,7 +34,7 @@ class PairwiseCoupling(LoopOp):
     def reference(self, r: Array) -> Array:
         count, classes = r.shape[:2]
         q = -r.swapaxes(1, 2) * r
-        diagonal = np.arange(classes)
+        diagonal: Array = np.array(range(classes))
         q[:, diagonal, diagonal] = (r * r).sum(1) - r[:, diagonal, diagonal] ** 2
         p = np.full((count, classes), 1 / classes, np.float32)
         for row in range(count):

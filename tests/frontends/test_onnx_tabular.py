@@ -12,7 +12,6 @@ from onnx import helper
 
 import aot
 from aot.options import CompileOptions
-from runtime.errors import AotError, ModelError, UnsupportedError
 from tests.frontends.onnx_models import Array, model, run, save
 
 ML = "ai.onnx.ml"
@@ -43,7 +42,9 @@ def test_pipelines_give_what_onnx_runtime_gives(name: str) -> None:
         assert close(np.asarray(found[k]), EXPECTED[key]), key
 
 
-def single(kind: str, outputs: list[str], inputs: dict[str, Array], version: int = 3, **attributes: Any) -> onnx.ModelProto:
+def single(
+    kind: str, outputs: list[str], inputs: dict[str, Array], version: int = 3, **attributes: Any
+) -> onnx.ModelProto:
     """A model of one node; sizes of rows vary."""
     node = helper.make_node(kind, list(inputs), outputs, domain=ML, name="layer", **attributes)
     made = model([node], {n: (x.dtype, ("n", *x.shape[1:])) for n, x in inputs.items()}, outputs, domain=ML)
@@ -60,7 +61,9 @@ def compare(folder: Path, made: onnx.ModelProto, *inputs: Array) -> None:
         assert close(a, np.asarray(b, "U") if b.dtype == object else b), f"{a}\n{b}"
 
 
-def random_trees(rng: np.random.Generator, modes: tuple[str, ...], prefix: str, targets: int, dense: bool) -> dict[str, Any]:
+def random_trees(
+    rng: np.random.Generator, modes: tuple[str, ...], prefix: str, targets: int, dense: bool
+) -> dict[str, Any]:
     """Attributes of an ensemble whose thresholds are values that rows have."""
     nodes: dict[str, list[Any]] = {k: [] for k in (
         "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
@@ -71,8 +74,11 @@ def random_trees(rng: np.random.Generator, modes: tuple[str, ...], prefix: str, 
         size = int(rng.integers(3, 8))
         for at in range(2 * size + 1):
             inner = at < size
-            row = (tree, at, int(rng.integers(4)), str(rng.choice(modes)) if inner else "LEAF",
-                   float(rng.choice(VALUES)), 2 * at + 1 if inner else 0, 2 * at + 2 if inner else 0, int(rng.integers(2)))
+            mode, below = (str(rng.choice(modes)), 2 * at + 1) if inner else ("LEAF", 0)
+            row = (
+                tree, at, int(rng.integers(4)), mode, float(rng.choice(VALUES)), below, below + inner,
+                int(rng.integers(2)),
+            )  # fmt: skip
             for values, value in zip(nodes.values(), row, strict=True):
                 values.append(value)
             for target in range(targets) if dense else [tree % targets]:
@@ -89,7 +95,9 @@ def hit(rng: np.random.Generator, dtype: type = np.float32) -> Array:
 @pytest.mark.oracle
 @pytest.mark.parametrize("modes", [*((m,) for m in MODES), MODES], ids=lambda m: m[0] if len(m) == 1 else "all")
 @pytest.mark.parametrize(("targets", "aggregate"), [(1, "SUM"), (3, "SUM"), (1, "AVERAGE"), (3, "MIN"), (1, "MAX")])
-def test_regressors_of_trees_follow_all_modes(tmp_path: Path, modes: tuple[str, ...], targets: int, aggregate: str) -> None:
+def test_regressors_of_trees_follow_all_modes(
+    tmp_path: Path, modes: tuple[str, ...], targets: int, aggregate: str
+) -> None:
     rng = np.random.default_rng(len(modes) + targets)
     attributes = random_trees(rng, modes, "target", targets, dense=aggregate != "SUM")
     base = {"base_values": [0.5, -1.0, 2.0][:targets]}
@@ -194,13 +202,18 @@ NODES: dict[str, tuple[str, dict[str, Array], dict[str, Any]]] = {
         "keys_int64s": [1, -1, 0], "values_strings": ["one", "minus", "zero"]}),
     "labels_nan": ("LabelEncoder", {"x": np.where(np.isnan(HOLES), HOLES, np.round(HOLES))}, {
         "keys_floats": [1.0, float("nan"), 0.0], "values_int64s": [10, 11, 12]}),
+    "labels_nan_4": ("LabelEncoder", {"x": np.where(np.isnan(HOLES), HOLES, np.round(HOLES))}, {
+        "keys_tensor": onnx.numpy_helper.from_array(np.array([1, np.nan, 0], np.float32)),
+        "values_tensor": onnx.numpy_helper.from_array(np.array([5, 6, 7], np.int64)),
+        "default_tensor": onnx.numpy_helper.from_array(np.array([8], np.int64))}),
     "mapper": ("CategoryMapper", {"x": (ROWS[:, 0] * 2).astype(np.int64)}, {
         "cats_int64s": [1, 0], "cats_strings": ["one", "zero"], "default_string": "none"}),
     "binarizer": ("Binarizer", FLOATS, {"threshold": 0.3}),
     "regressor": ("LinearRegressor", FLOATS, {"coefficients": [0.1 * k for k in range(8)], "targets": 2,
                                               "intercepts": [1.0, -1.0], "post_transform": "SOFTMAX"}),
     "regressor_one": ("LinearRegressor", FLOATS, {"coefficients": [1.0, 2.0, 3.0, 4.0], "post_transform": "LOGISTIC"}),
-    "svr_linear": ("SVMRegressor", FLOATS, {"coefficients": [1.0, 2.0, 3.0, 4.0], "rho": [0.5], "kernel_type": "LINEAR"}),
+    "svr_linear": ("SVMRegressor", FLOATS, {
+        "coefficients": [1.0, 2.0, 3.0, 4.0], "rho": [0.5], "kernel_params": [0.0] * 3}),
     "one_class": ("SVMRegressor", FLOATS, {
         "coefficients": [1.0, -0.5], "rho": [-0.1], "kernel_type": "RBF", "kernel_params": [0.3, 0.0, 0.0],
         "support_vectors": [0.1 * k for k in range(8)], "n_supports": 2, "one_class": 1}),
@@ -211,7 +224,7 @@ NODES: dict[str, tuple[str, dict[str, Array], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", NODES)
 def test_nodes_give_what_onnx_runtime_gives(tmp_path: Path, name: str) -> None:
     kind, inputs, attributes = NODES[name]
-    version = 2 if kind == "LabelEncoder" else 1
+    version = 1 if kind != "LabelEncoder" else 4 if "keys_tensor" in attributes else 2
     compare(tmp_path, single(kind, ["y"], inputs, version, **attributes), *inputs.values())
 
 
@@ -223,11 +236,11 @@ PAIRS = {"coefficients": COEFFICIENTS[:10], "support_vectors": CENTRES, "rho": [
          "vectors_per_class": [2, 1, 2], "kernel_type": "RBF", "kernel_params": [0.2, 0.0, 3.0]}  # fmt: skip
 PAIR = {**PAIRS, "coefficients": COEFFICIENTS[:5], "rho": [0.05], "vectors_per_class": [3, 2]}
 CHANCES = {"prob_a": [-1.5, -1.0, -2.0], "prob_b": [0.1, -0.1, 0.2]}
+PLAIN = {"kernel_params": [0.0, 0.0, 0.0]}
 CHANCE = {"prob_a": [-1.5], "prob_b": [0.1]}
 CLASSIFIERS: dict[str, tuple[str, int, dict[str, Any]]] = {
     **{f"linear_{t}": ("LinearClassifier", 3, {**THREE, "post_transform": t}) for t in ("NONE", "SOFTMAX", "LOGISTIC")},
     **{f"linear_one_{t}": ("LinearClassifier", 2, {**ONE, "post_transform": t}) for t in ("NONE", "LOGISTIC")},
-    "linear_alone": ("LinearClassifier", 1, ONE),
     "pairs": ("SVMClassifier", 3, PAIRS),
     "pairs_poly": ("SVMClassifier", 3, {**PAIRS, "kernel_type": "POLY", "kernel_params": [0.3, 1.0, 3.0]}),
     "pairs_sigmoid": ("SVMClassifier", 3, {**PAIRS, "kernel_type": "SIGMOID", "post_transform": "SOFTMAX"}),
@@ -235,8 +248,8 @@ CLASSIFIERS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "pair": ("SVMClassifier", 2, PAIR),
     "pair_logistic": ("SVMClassifier", 2, {**PAIR, "post_transform": "LOGISTIC"}),
     "chance": ("SVMClassifier", 2, {**PAIR, **CHANCE}),
-    "machine": ("SVMClassifier", 3, {"coefficients": COEFFICIENTS, "rho": [0.2], "kernel_type": "LINEAR"}),
-    "machine_two": ("SVMClassifier", 2, {"coefficients": COEFFICIENTS[:8], "rho": [0.2], "kernel_type": "LINEAR"}),
+    "machine": ("SVMClassifier", 3, {"coefficients": COEFFICIENTS, "rho": [0.2], "kernel_type": "LINEAR", **PLAIN}),
+    "machine_two": ("SVMClassifier", 2, {"coefficients": COEFFICIENTS[:8], "rho": [0.2], **PLAIN}),
 }
 
 

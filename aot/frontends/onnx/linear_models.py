@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.scores import (
-    ML, complement, first_largest, label_names, labels, one_of_two, opposite, rows_of, transform_of, transformed,
+    ML, first_largest, label_names, labels, one_of_two, pair_of, rows_of, transform_of, transformed,
 )  # fmt: skip
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -38,15 +38,9 @@ def linear_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
         if len(names) < count:
             raise ModelError(f"LinearClassifier: each of {count} scores must have a label, got {len(names)}")
         return labels(node, names, first_largest(node, scores)), transformed(node, scores, transform)
-    default = ("0", "1") if isinstance(names[0], str) else (0, 1)
-    label = one_of_two(node, names if len(names) == 2 else default, scores, 0.0)
-    node.refuse(transform == "PROBIT" and len(names) == 2, "PROBIT of one score for two classes is not defined")
-    return label, complement(node, scores) if len(names) == 2 else _one(node, scores, transform)
-
-
-def _one(node: Call, scores: OutPort, transform: str) -> OutPort:
-    """A score that stands alone is transformed by PROBIT only."""
-    return transformed(node, scores, transform) if transform == "PROBIT" else scores
+    if len(names) != 2:
+        raise ModelError(f"LinearClassifier: one score must have two labels, got {len(names)}")
+    return one_of_two(node, names, scores, 0.0), pair_of(node, scores, transform, mixed=False)
 
 
 def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
@@ -125,8 +119,7 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
         return label, transformed(node, _probabilities(node, scores, slopes, shifts, pairs, len(names)), transform)
     if len(names) > 2:
         return label, transformed(node, scores, transform)
-    node.refuse(transform == "PROBIT", "PROBIT of one score for two classes is not defined")
-    return label, opposite(node, scores) if transform == "NONE" else complement(node, scores)
+    return label, pair_of(node, scores, transform, mixed=transform == "NONE")
 
 
 def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> OutPort:
@@ -174,6 +167,6 @@ def _linear_svm(
         positive = min(node.numbers("coefficients")) >= 0
         high = (build.GreaterEqual if positive else build.Greater)(best, node.like(0.5 if positive else 0, best))
         place = build.Select(high, node.scalar(1), place)
-    return labels(node, names, place), _one(node, scores, transform) if len(names) == 1 else transformed(
-        node, scores, transform
-    )
+    if len(names) > 1 or transform == "PROBIT":
+        scores = transformed(node, scores, transform)
+    return labels(node, names, place), scores

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan
-from typing import Any
 
 import numpy as np
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.scores import ML, named
 from aot.ir.graph import OutPort
-from aot.ir.types import Array, numpy_dtype
+from aot.ir.types import Array, dtype_of, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import ModelError
 
@@ -27,7 +26,7 @@ def scaler(node: Call, x: OutPort) -> OutPort:
     return node.cast(node.build.Multiply(moved, _each(node, wide, scale, "scale")), DType.F32)
 
 
-def _each(node: Call, x: OutPort, values: Sequence[Any], name: str) -> OutPort:
+def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort:
     """A number for all features, or one for each of them: those of the last axis."""
     count = x.shape[-1] if x.type.rank else 1
     if len(values) != 1 and isinstance(count, int) and len(values) != count:
@@ -98,23 +97,23 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
         return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", UNUSED))
     _numbers_only(node, x, node.has("keys_strings"))
     keys, values = _pairs(node, "keys"), _pairs(node, "values")
-    default: Any
+    default: str | float
     if node.has("default_tensor"):
         default = node.tensor("default_tensor").reshape(-1)[0]
-    elif isinstance(values[0], str):
+    elif isinstance(values, tuple):
         default = node.text("default_string", UNUSED)
-    elif isinstance(values, np.ndarray) and values.dtype.kind == "f":
+    elif values.dtype.kind == "f":
         default = node.number("default_float", -0.0)
     else:
         default = node.integer("default_int64", -1)
     return _mapped(node, x, np.asarray(keys), values, default)
 
 
-def _pairs(node: Call, name: str) -> Any:
+def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
     """The keys, or the values, of whatever type they are."""
     if node.has(f"{name}_tensor"):
         found = node.tensor(f"{name}_tensor").reshape(-1)
-        return tuple(found.tolist()) if found.dtype == object else found
+        return tuple(map(str, found.tolist())) if found.dtype == object else found
     if node.has(f"{name}_floats"):
         return np.array(node.numbers(f"{name}_floats"), np.float32)
     return node.texts(f"{name}_strings") if node.has(f"{name}_strings") else np.array(node.integers(f"{name}_int64s"))
@@ -135,33 +134,36 @@ def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
     )
 
 
-def _mapped(node: Call, x: OutPort, keys: Array, values: Any, default: Any) -> OutPort:
-    """values[i] where x is keys[i], else the default. Of equal keys the first one counts; NaN equals NaN."""
+def _mapped(
+    node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float
+) -> OutPort:
+    """values[i] where x is keys[i], else the default. Of equal keys the first one counts.
+
+    NaN equals NaN from LabelEncoder-4 on.
+    """
     if len(keys) != len(values) or not len(keys):
         raise ModelError(f"{node.kind}: each key must have a value, got {len(keys)} keys and {len(values)} values")
     build, own = node.build, numpy_dtype(x.type.dtype)
     sorted_keys, first = np.unique(keys.astype(own), return_index=True)
     place = build.const(np.full((), len(keys)), DType.I64)
-    nan = keys.dtype.kind == "f" and np.isnan(sorted_keys[-1])
-    real = len(sorted_keys) - bool(nan)
+    nan = bool(keys.dtype.kind == "f" and np.isnan(sorted_keys[-1]))
+    real = len(sorted_keys) - nan
     if real:
         known = build.const(sorted_keys[:real], x.type.dtype)
-        at = build.SearchSorted(known, x)
-        near = build.Gather(known, build.Minimum(at, node.scalar(real - 1)), node.scalar(0))
-        place = build.Select(build.Equal(near, x), build.Gather(node.list(first.tolist()), build.Minimum(
-            at, node.scalar(real - 1)), node.scalar(0)), place)
-    if nan:
+        at = build.Minimum(build.SearchSorted(known, x), node.scalar(real - 1))
+        same = build.Equal(build.Gather(known, at, node.scalar(0)), x)
+        place = build.Select(same, build.Gather(node.list(first.tolist()), at, node.scalar(0)), place)
+    if nan and node.opset >= 4:
         place = build.Select(build.NotEqual(x, x), node.scalar(int(first[-1])), place)
     return build.Gather(_table(node, values, default), place, node.scalar(0))
 
 
-def _table(node: Call, values: Any, default: Any) -> OutPort:
+def _table(node: Call, values: Array | tuple[str, ...], default: str | float) -> OutPort:
     """The values and, behind them, the default."""
     if isinstance(values, tuple):
         return named(node, (*values, str(default)))
-    whole = np.append(values, np.array(default, values.dtype))
-    return node.build.const(whole, {"i": DType.I64, "f": DType.F32}[whole.dtype.kind] if whole.dtype.itemsize != 8
-                            else DType.I64 if whole.dtype.kind == "i" else DType.F64)
+    whole: Array = np.append(values, np.array(default, values.dtype))
+    return node.build.const(whole, dtype_of(whole))
 
 
 @onnx("ZipMap", domain=ML)

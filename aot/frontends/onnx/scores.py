@@ -64,14 +64,16 @@ def _probit(node: Call, scores: OutPort) -> OutPort:
     return build.Multiply(signed, node.like(1.41421356, x))
 
 
-def complement(node: Call, score: OutPort) -> OutPort:
-    """1 - s and s of a score [rows, 1], for two classes."""
-    return node.build.Concat(node.build.Subtract(node.like(1, score), score), score, axis=1)
+def pair_of(node: Call, score: OutPort, transform: str, mixed: bool) -> OutPort:
+    """Scores of two classes from one [rows, 1]: -s and s where its signs are `mixed`, else 1 - s and s.
 
-
-def opposite(node: Call, score: OutPort) -> OutPort:
-    """-s and s of a score [rows, 1], for two classes."""
-    return node.build.Concat(node.build.Negative(score), score, axis=1)
+    UnsupportedError for PROBIT, of which ONNX Runtime leaves the second score undefined.
+    """
+    node.refuse(transform == "PROBIT", "PROBIT of one score for two classes is not defined")
+    build, negative = node.build, node.build.Negative(score)
+    if transform == "LOGISTIC":
+        return build.Sigmoid(build.Concat(negative, score, axis=1))
+    return build.Concat(negative if mixed else build.Subtract(node.like(1, score), score), score, axis=1)
 
 
 def first_largest(node: Call, scores: OutPort) -> OutPort:

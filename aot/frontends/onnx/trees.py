@@ -9,8 +9,7 @@ import numpy as np
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.scores import (
-    ML, TRANSFORMS, complement, first_largest, label_names, labels, one_of_two, opposite, rows_of,
-    transform_of, transformed,
+    ML, TRANSFORMS, first_largest, label_names, labels, one_of_two, pair_of, rows_of, transform_of, transformed,
 )  # fmt: skip
 from aot.frontends.onnx.tree_nodes import EQ, GT, GTE, LEQ, LT, MEMBER, MODES, NEQ, Branches, Weights, forest
 from aot.ir.graph import OutPort
@@ -85,10 +84,8 @@ def _two_classes(
         return one_of_two(node, unnamed, found, 0.0), score
     least = 0.0 if (weights.values < 0).any() else 0.5
     if 1 not in used and len(base) < 2:
-        node.refuse(transform == "PROBIT", "PROBIT of one score for two classes is not defined")
         score = _plus(node, first, base)
-        pair = complement(node, score) if least and transform != "LOGISTIC" else opposite(node, score)
-        return one_of_two(node, names, score, least), build.Sigmoid(pair) if transform == "LOGISTIC" else pair
+        return one_of_two(node, names, score, least), pair_of(node, score, transform, mixed=not least)
     if 1 not in used:
         score, other = _plus(node, first, base[:1]), node.build.Multiply(first, node.like(0, first))
         pair = build.Concat(score, other, axis=1)
@@ -127,6 +124,7 @@ def _scores(
 ) -> OutPort:
     """Sums, minima or maxima [rows, targets]; 0 where no leaf of a row says anything about a target."""
     kind = {"MIN": Aggregate.MIN, "MAX": Aggregate.MAX}.get(aggregate, Aggregate.SUM)
+    _within(node, "nodes_featureids", branches.features, node.extent(rows, 1, "the number of features"))
     made = forest(node.kind, branches, weights, targets, kind.identity)
     tables = (
         (made.features, DType.I32), (made.thresholds, rows.type.dtype), (made.children, DType.I32),
