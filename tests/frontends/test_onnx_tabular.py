@@ -42,6 +42,18 @@ def test_pipelines_give_what_onnx_runtime_gives(name: str) -> None:
         assert close(np.asarray(found[k]), EXPECTED[key]), key
 
 
+@pytest.mark.parametrize("name", ["forest", "lightgbm_values", "lightgbm_three", "xgboost_values"])
+def test_rows_of_trees_have_equal_bits_in_any_batch_and_with_any_threads(name: str) -> None:
+    path, rows = TABULAR / f"{name}.onnx", np.tile(EXPECTED[f"{name}.x"], (4, 1))
+    one, two = (aot.compile_model(path, CompileOptions(level=None), threads=n) for n in (1, 2))
+    last = len(one.outputs) - 1
+    whole = one(rows)[last]
+    for count in (1, 3, 4, 5, 31, 33, len(rows)):
+        for model_ in (one, two):
+            parts = [model_(rows[at : at + count])[last] for at in range(0, len(rows), count)]
+            assert np.concatenate(parts).tobytes() == whole.tobytes(), count
+
+
 def single(
     kind: str, outputs: list[str], inputs: dict[str, Array], version: int = 3, **attributes: Any
 ) -> onnx.ModelProto:
