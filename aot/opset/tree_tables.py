@@ -60,7 +60,7 @@ class Forest:
 
     @property
     def depths(self) -> Array:
-        """How many comparisons a row needs at most, of each tree."""
+        """The most comparisons that a row needs, of each tree."""
         found = [0] * (len(self.features) + 1)  # the last one stands for all leaves
         children: list[list[int]] = np.maximum(self.children, -1).tolist()
         for node in range(len(children) - 1, -1, -1):
@@ -148,7 +148,7 @@ def _padded(forest: Forest, more: int, zero: float) -> Forest:
 
 
 def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
-    """As deep as the deepest tree, all of them: a leaf further up is below both branches of slots under it."""
+    """Make all trees as deep as the deepest one: a leaf further up stands below both branches of the slots under it."""
     trees, most, depth = len(forest.roots), np.iinfo(limits.dtype).max, int(depths.max())
     features = np.zeros((trees, 1 << depth), np.int32)
     thresholds = np.full((trees, 1 << depth), most, limits.dtype)

@@ -32,7 +32,7 @@ UNROLLED = 8  # weights of a leaf that are added one by one
 
 
 class Aggregate(StrEnum):
-    """What the weights of a row's leaves become."""
+    """Function that joins the weights of a row's leaves."""
 
     SUM = "sum"
     MIN = "min"
@@ -104,7 +104,7 @@ def _dtype(table: Array) -> DType:
 
 
 def _features(x: TensorType) -> int:
-    """How many numbers a row has."""
+    """The number of features of a row; UnsupportedError if it is known at run time only."""
     count = x.shape[1]
     if not isinstance(count, int):
         raise UnsupportedError("TreeEnsemble: the number of features must be known at compile time")
@@ -162,7 +162,7 @@ class PackedTrees(LoopOp):
 
 
 def _ordered(x: Expr, wide: DType, nan_first: bool) -> Expr:
-    """As `tree_tables.ordered`."""
+    """The expression of `tree_tables.ordered`."""
     limits = np.iinfo(np.int32 if wide is DType.I32 else np.int64)
     bits = prim("bits", x, dtype=wide)
     turned = select(prim("lt", bits, 0), prim("xor", bits, int(limits.max)), bits)
@@ -196,7 +196,7 @@ class _Walks:
     leaves: _Leaves
 
     def depth(self, group: Scripted) -> Scripted:
-        """How many comparisons the trees of a group need."""
+        """The number of comparisons that the trees of a group need."""
         return self.op.depth if self.op.complete else cast(self.depths[group], DType.I64)
 
     def start(self, tree: Scripted) -> Expr:
@@ -211,7 +211,7 @@ class _Walks:
         return cast(self.links[at, 1], DType.I64) + cast(more, DType.I64)
 
     def leaf(self, tree: Scripted, at: Scripted) -> Expr:
-        """Where the weights of the leaf in slot `at` lie."""
+        """The row of the weights of the leaf in slot `at`."""
         return at + (tree - 1) * (1 << self.op.depth) if self.op.complete else at
 
 
@@ -247,7 +247,7 @@ def _evaluate(out: Scripted, walks: Scripted, masks: Scripted, rows: Scripted, s
 
 @loops
 def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> None:
-    """A group of trees stays in the nearest cache for all rows of a block."""
+    """Walk all trees, group by group: a group stays in the nearest cache for all rows of a block."""
     for group in range(walks.roots.shape[0] // GROUP):
         for r in range(first, end):
             at = array(GROUP, dtype=DType.I64)
@@ -263,7 +263,7 @@ def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> Non
 
 @loops
 def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: Scripted) -> None:
-    """In the order of the trees."""
+    """Add the weights of a leaf to the results of a row; trees come in their order, so that sums have equal bits."""
     width = leaves.weights.shape[1]
     column = 0 if width == out.shape[1] else leaves.columns[tree]
     if width <= UNROLLED:
@@ -276,6 +276,7 @@ def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: S
 
 @loops
 def _mask(out: Scripted, masks: Scripted, first: Scripted, end: Scripted) -> None:
+    """Test all nodes of each tree on the rows of a block, side by side: features lie transposed in a copy."""
     wide = masks.keys.dtype
     block = array(masks.keys.shape[1], ROWS, dtype=wide)
     for r in range(first, end):

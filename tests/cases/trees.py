@@ -46,7 +46,7 @@ def rows(count: int, dtype: type[np.floating]) -> Array:
 
 
 def case(seed: int, trees: int, leaves: int, width: int = 1, targets: int = 1, **how: object) -> list[Case]:
-    """With rows that are constants, with sizes of compile time and of run time."""
+    """Cases of one ensemble: constant rows, a size known when compiling, and one known at run time."""
     dtype = np.float64 if how.get("dtype") is DType.F64 else np.float32
     kind, tables = how.get("dtype", DType.F32), grown(seed, trees, leaves, width, targets, dtype)
     op = TreeEnsemble(targets, how.get("aggregate", Aggregate.SUM))

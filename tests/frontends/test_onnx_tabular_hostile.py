@@ -102,6 +102,8 @@ OTHERS: dict[str, tuple[str, dict[str, Any], type[AotError], str]] = {
     "targets": ("LinearRegressor", {"coefficients": [1.0], "targets": 1 << 50}, ModelError, "numbers, got 1"),
     "vectors": ("SVMRegressor", {"coefficients": [1.0], "rho": [0.0], "n_supports": 1, "support_vectors": [1.0]},
                 ModelError, "support_vectors must have 1 x 4 numbers, got 1"),
+    "texts": ("LabelEncoder", {"keys_tensor": onnx.helper.make_tensor("k", 8, [1], [b"a"]), "values_int64s": [1]},
+              UnsupportedError, "texts as keys"),
     "features": ("FeatureVectorizer", {"inputdimensions": [3]}, ModelError, "must have 3 features, got 4"),
 }  # fmt: skip
 

@@ -17,6 +17,8 @@ from runtime.abi import DType
 from runtime.errors import ModelError
 
 LEAST = 1e-7  # of a probability of two classes
+MOST_CLASSES = 256  # of pairs of classes: their matrices grow with the third power
+MOST_PAIRED = 1 << 26  # elements of the matrix from support vectors to pairs of classes
 
 
 @onnx("LinearRegressor", domain=ML)
@@ -99,6 +101,7 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     rows, sizes = rows_of(node, x, DType.F32), node.integers("vectors_per_class", ())
     if sum(sizes) <= 0:
         return _linear_svm(node, rows, names, transform)
+    node.refuse(len(names) > MOST_CLASSES, f"at most {MOST_CLASSES} classes are supported, got {len(names)}")
     if len(sizes) != len(names) or len(sizes) < 2 or min(sizes) < 0:
         raise ModelError(f"SVMClassifier: vectors_per_class must have {len(names)} numbers, two or more, got {sizes}")
     build, pairs = node.build, list(combinations(range(len(names)), 2))
@@ -126,6 +129,7 @@ def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequenc
     """A score for each pair of classes [rows, pairs], above 0 for the first one; f64, for their signs choose labels."""
     build, count = node.build, sum(sizes)
     coefficients = _matrix(node, "coefficients", len(sizes) - 1, count)
+    node.refuse(count * len(pairs) > MOST_PAIRED, f"too many vectors of pairs of classes, got {count * len(pairs)}")
     rho = np.array(node.numbers("rho"), np.float64)[: len(pairs)]
     if len(rho) < len(pairs):
         raise ModelError(f"SVMClassifier: rho must have {len(pairs)} numbers, got {len(rho)}")
@@ -142,7 +146,7 @@ def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequenc
 def _probabilities(
     node: Call, scores: OutPort, slopes: Array, shifts: Array, pairs: Sequence[tuple[int, int]], classes: int
 ) -> OutPort:
-    """Of each class [rows, classes], from a logistic function of the score of each pair of classes."""
+    """Probabilities of classes [rows, classes], from a logistic function of the score of each pair of classes."""
     build, count = node.build, len(pairs)
     value = build.Multiply(scores, build.const(slopes[:count], DType.F32))
     logistic = build.Sigmoid(build.Negative(build.Add(value, build.const(shifts[:count], DType.F32))))
@@ -158,7 +162,7 @@ def _probabilities(
 def _linear_svm(
     node: Call, rows: OutPort, names: Sequence[str] | Sequence[int], transform: str
 ) -> tuple[OutPort, OutPort]:
-    """No support vectors: a row of coefficients for each class."""
+    """Labels and scores without support vectors: by a row of coefficients for each class."""
     build, rho = node.build, node.numbers("rho")[:1]
     scores = _linear(node, rows, "coefficients", len(names), rho)
     place = first_largest(node, scores)

@@ -12,9 +12,10 @@ from aot.frontends.onnx.scores import ML, named
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, dtype_of, numpy_dtype
 from runtime.abi import DType
-from runtime.errors import ModelError
+from runtime.errors import ModelError, UnsupportedError
 
 UNUSED = "_Unused"  # what texts default to
+TEXTS = "texts as keys or categories are not supported: replace them by numbers outside of the model"
 
 
 @onnx("Scaler", domain=ML)
@@ -68,7 +69,7 @@ def imputer(node: Call, x: OutPort) -> OutPort:
 def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
     """Features of several inputs side by side, as f32."""
     sizes = node.integers("inputdimensions", ())
-    if sizes and len(sizes) != len(parts):
+    if not parts or (sizes and len(sizes) != len(parts)):
         raise ModelError(f"FeatureVectorizer: inputdimensions must have {len(parts)} numbers, got {len(sizes)}")
     rows = [p if p.type.rank > 1 else node.build.Unsqueeze(p, node.list([0])) for p in parts]
     for row, size in zip(rows, sizes, strict=bool(sizes)):
@@ -97,6 +98,8 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
         return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", UNUSED))
     _numbers_only(node, x, node.has("keys_strings"))
     keys, values = _pairs(node, "keys"), _pairs(node, "values")
+    if isinstance(keys, tuple):
+        raise UnsupportedError(f"{node.kind}: {TEXTS}")
     default: str | float
     if node.has("default_tensor"):
         default = node.tensor("default_tensor").reshape(-1)[0]
@@ -106,7 +109,7 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
         default = node.number("default_float", -0.0)
     else:
         default = node.integer("default_int64", -1)
-    return _mapped(node, x, np.asarray(keys), values, default)
+    return _mapped(node, x, keys, values, default)
 
 
 def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
@@ -128,15 +131,10 @@ def category_mapper(node: Call, x: OutPort) -> OutPort:
 
 
 def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
-    node.refuse(
-        texts or x.type.dtype is DType.STRING,
-        "texts as keys or categories are not supported: replace them by numbers outside of the model",
-    )
+    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS)
 
 
-def _mapped(
-    node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float
-) -> OutPort:
+def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float) -> OutPort:
     """values[i] where x is keys[i], else the default. Of equal keys the first one counts.
 
     NaN equals NaN from LabelEncoder-4 on.

@@ -1,4 +1,4 @@
-"""What classifiers and regressors of ai.onnx.ml make of their raw scores: labels and transformed scores.
+"""Labels and transformed scores that classifiers and regressors of ai.onnx.ml make of raw scores.
 
 ONNX says little about classifiers with one score for two classes; the rules here are those of ONNX Runtime.
 """

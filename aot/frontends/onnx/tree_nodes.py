@@ -37,7 +37,7 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What leaves add: `values[i]` to target `targets[i]`, where a row reaches leaf `leaves[i]`.
+    """Weights of leaves: `values[i]` is added to target `targets[i]`, where a row reaches leaf `leaves[i]`.
 
     `trees`: the tree of each leaf, where the file tells it.
     """
@@ -157,7 +157,7 @@ def _plain(branches: Branches, order: Array, refs: Array) -> tuple[Array, Array,
 
 
 def _bounds(branches: Branches, node: int) -> Array:
-    """Where membership changes, ascending: what is <= the first bound is not in the set, then it is, and so on."""
+    """Bounds of a set, ascending: a number is a member behind an odd number of them."""
     values = branches.members.get(node, branches.values[node : node + 1])
     values = np.unique(values[~np.isnan(values)])
     before = np.nextafter(values, values.dtype.type(-np.inf))

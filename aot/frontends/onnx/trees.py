@@ -212,7 +212,7 @@ def _listed(node: Call, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
 def _leaves(
     node: Call, prefix: str, dtype: DType, places: dict[tuple[int, int], int], numbers: Array, trees: Array
 ) -> Weights:
-    """What is said about nodes that are no leaves has no effect."""
+    """Weights of leaves; those of other nodes have no effect."""
     names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids")]
     tables: dict[str, Array] = {name: np.array(node.integers(name), np.int64) for name in names}
     tables[f"{prefix}_weights"] = _attribute(node, f"{prefix}_weights", dtype)
