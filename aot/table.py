@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aot.frontends.onnx.convert import CONVERSIONS
-from aot.ir.op import REGISTRY, Op, form_of, opsets_of
+from aot.ir.op import EXTENSION, REGISTRY, Op, form_of, opsets_of
 
 TITLE = """# Operations
 
 Every definition of OpenVINO's operation sets that can be compiled; made by `aot ops --markdown`.
 
-- **Opsets**: the sets that first registered a definition with this meaning. IR files have all of them.
+- **Opsets**: the sets that first registered a definition with this meaning. IR files have all of them. `extension`: an
+  operation that OpenVINO does not have.
 - **Form**: how it runs, see [Add an operation](add-an-op.md). `graph`: it only holds a graph together.
 - **Elements**: element types of the first input. `float`: f64, f32, f16, bf16; `integer`: i8 to i64, u8 to u64;
   `number`: both; `any`: boolean too, and strings where elements are only moved. Packed and f8 types are storage:
@@ -37,7 +38,7 @@ class Row:
 
     @property
     def versions(self) -> str:
-        return ", ".join(map(str, self.opsets))
+        return ", ".join(str(n) if n else EXTENSION for n in self.opsets)
 
 
 def operations() -> list[Row]:
@@ -74,7 +75,10 @@ def text(rows: Sequence[Row]) -> str:
 
 def count(rows: Sequence[Row]) -> str:
     """How many there are."""
-    return f"{len({r.type for r in rows})} operations, {sum(len(r.opsets) for r in rows)} versioned definitions"
+    own = [r for r in rows if r.versions == EXTENSION]
+    rest = [r for r in rows if r not in own]
+    count = f"{len({r.type for r in rest})} operations, {sum(len(r.opsets) for r in rest)} versioned definitions"
+    return f"{count}; {len(own)} that OpenVINO does not have" if own else count
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -15,6 +15,7 @@ from aot.opset import (
     control_flow,
     conversion,
     convolution,
+    coupling,
     ctc,
     deconvolution,
     deformable,
@@ -65,6 +66,7 @@ from aot.opset import (
     state,
     strings,
     suppression,
+    trees,
 )
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "control_flow",
     "conversion",
     "convolution",
+    "coupling",
     "ctc",
     "deconvolution",
     "deformable",
@@ -132,4 +135,5 @@ __all__ = [
     "state",
     "strings",
     "suppression",
+    "trees",
 ]

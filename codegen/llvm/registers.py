@@ -89,7 +89,8 @@ def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozens
             written = kind in (LoopKind.UNROLLED, LoopKind.VECTOR)
             return _constant(body, buffer, inner, known | {var} if written else known - {var})
         case Let(var, value, body):
-            return _constant(body, buffer, {**env, var: normal(value, env)}, known)
+            read = _reads_known((value,), buffer, env, known)
+            return read and _constant(body, buffer, {**env, var: normal(value, env)}, known)
         case Alloc(_, body):
             return _constant(body, buffer, env, known)
         case If(condition, body, otherwise):

@@ -133,3 +133,15 @@ def test_names_need_not_be_identifiers() -> None:
     out = aligned(np.zeros(4, "f4"))
     compiled(k)(aligned(np.arange(4, dtype="f4")), out)
     assert out.tolist() == [0, 1, 2, 3]
+
+
+def test_array_read_by_a_let_at_an_index_that_varies_lies_in_memory() -> None:
+    x, y, places = dense("x", 4), dense("y", 4), dense("places", 4, space=Space.REGISTERS, dtype=DType.I64)
+    i, j, at = Var("i", 4), Var("j", 4), Var("at")
+    k = kernel((x, y), Alloc(places, (
+        For(i, (Store(places, (i,), (i * 3 + 1) % 4),), LoopKind.UNROLLED),
+        For(j, (Let(at, places[j], (Store(y, (j,), x[at]),)),)),
+    )))  # fmt: skip
+    out = aligned(np.zeros(4, np.float32))
+    compiled(k)(aligned(np.array([10, 20, 30, 40], np.float32)), out)
+    assert out.tolist() == [20, 10, 40, 30]

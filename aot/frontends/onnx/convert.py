@@ -22,6 +22,7 @@ from aot.frontends.onnx import (
     fourier,
     gather,
     generators,
+    linear_models,
     losses,
     machine_learning,
     matmul,
@@ -30,6 +31,7 @@ from aot.frontends.onnx import (
     microsoft_blocks,
     microsoft_group_query,
     microsoft_quantization,
+    ml_features,
     movement,
     normalization,
     pooling,
@@ -42,6 +44,7 @@ from aot.frontends.onnx import (
     scatter,
     shape,
     softmax,
+    trees,
 )
 from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
 from aot.frontends.unsupported import Problem, unconverted
@@ -52,10 +55,10 @@ from aot.opset.infrastructure import Constant, Parameter, Result
 from runtime.errors import AotError, ModelError, UnsupportedError
 
 FAMILIES = (
-    attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, losses,
-    machine_learning, matmul, microsoft, microsoft_attention, microsoft_blocks, microsoft_group_query,
-    microsoft_quantization, movement, normalization, pooling, quantization, random_numbers, recurrent, reduction,
-    resize, sampling, scatter, shape, softmax,
+    attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, linear_models,
+    losses, machine_learning, matmul, microsoft, microsoft_attention, microsoft_blocks, microsoft_group_query,
+    microsoft_quantization, ml_features, movement, normalization, pooling, quantization, random_numbers, recurrent,
+    reduction, resize, sampling, scatter, shape, softmax, trees,
 )  # fmt: skip
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)

@@ -1,0 +1,109 @@
+"""Labels and transformed scores that classifiers and regressors of ai.onnx.ml make of raw scores.
+
+ONNX says little about classifiers with one score for two classes; the rules here are those of ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from aot.frontends.onnx.registry import Call
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+ML = "ai.onnx.ml"
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # numbered so in TreeEnsemble-5
+TINY = 1e-7  # SOFTMAX_ZERO takes smaller scores for 0
+
+
+def transform_of(node: Call) -> str:
+    return node.choice("post_transform", {t: t for t in TRANSFORMS}, "NONE")
+
+
+def rows_of(node: Call, x: OutPort, dtype: DType) -> OutPort:
+    """Features as rows of floats; one dimension is one row."""
+    if x.type.rank not in (1, 2) or x.type.dtype in (DType.STRING, DType.BOOL):
+        raise ModelError(f"{node.kind}: features must be numbers with 1 or 2 dimensions, got {x.type}")
+    x = node.cast(x, dtype)
+    return node.build.Unsqueeze(x, node.list([0])) if x.type.rank == 1 else x
+
+
+def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
+    """Scores [rows, n] as `post_transform` wants them."""
+    build = node.build
+    match transform:
+        case "SOFTMAX":
+            return build.Softmax(scores, axis=1)
+        case "LOGISTIC":
+            return build.Sigmoid(scores)
+        case "SOFTMAX_ZERO":
+            most = build.ReduceMax(scores, node.list([1]), keep_dims=True)
+            other = build.Greater(build.Abs(scores), node.like(TINY, scores))
+            shares = build.Exp(build.Subtract(scores, most))
+            zeros = build.Multiply(scores, build.Exp(build.Negative(most)))
+            total = build.ReduceSum(build.Select(other, shares, node.like(0, scores)), node.list([1]), keep_dims=True)
+            return build.Divide(build.Select(other, shares, zeros), total)
+        case "PROBIT":
+            return _probit(node, scores)
+        case _:
+            return scores
+
+
+def _probit(node: Call, scores: OutPort) -> OutPort:
+    """sqrt 2 erfinv(2 s - 1), by the approximation with 0.147 that ONNX Runtime has."""
+    build = node.build
+    x = build.Subtract(build.Multiply(scores, node.like(2, scores)), node.like(1, scores))
+    log = build.Log(build.Multiply(build.Subtract(node.like(1, x), x), build.Add(node.like(1, x), x)))
+    half = build.Add(build.Multiply(log, node.like(0.5, x)), node.like(2 / (3.14159 * 0.147), x))
+    inner = build.Subtract(build.Multiply(half, half), build.Multiply(log, node.like(1 / 0.147, x)))
+    root = build.Sqrt(build.Subtract(build.Sqrt(inner), half))
+    signed = build.Select(build.Less(x, node.like(0, x)), build.Negative(root), root)
+    return build.Multiply(signed, node.like(1.41421356, x))
+
+
+def pair_of(node: Call, score: OutPort, transform: str, mixed: bool) -> OutPort:
+    """Scores of two classes from one [rows, 1]: -s and s where its signs are `mixed`, else 1 - s and s.
+
+    UnsupportedError for PROBIT, of which ONNX Runtime leaves the second score undefined.
+    """
+    node.refuse(transform == "PROBIT", "PROBIT of one score for two classes is not defined")
+    build, negative = node.build, node.build.Negative(score)
+    if transform == "LOGISTIC":
+        return build.Sigmoid(build.Concat(negative, score, axis=1))
+    return build.Concat(negative if mixed else build.Subtract(node.like(1, score), score), score, axis=1)
+
+
+def first_largest(node: Call, scores: OutPort) -> OutPort:
+    """The place of the largest score of each row [rows], the first one of equals."""
+    best = node.build.TopK(scores, node.scalar(1), axis=1, index_element_type=DType.I64, outputs=2)
+    return node.build.Squeeze(best.node.out_port(1), node.list([1]))
+
+
+def label_names(node: Call, texts: str, integers: str) -> tuple[str, ...] | tuple[int, ...]:
+    """The class labels; ModelError unless one of the two attributes has some."""
+    found = node.texts(texts, ()) or node.integers(integers, ())
+    if not found:
+        raise ModelError(f"{node.kind}: {texts} or {integers} must name the classes, got neither")
+    return found
+
+
+def labels(node: Call, names: Sequence[str] | Sequence[int], place: OutPort) -> OutPort:
+    """The labels at places [rows]: texts or i64."""
+    table = named(node, names)
+    return node.build.Gather(table, place, node.scalar(0))
+
+
+def named(node: Call, names: Sequence[str] | Sequence[int]) -> OutPort:
+    """A constant of texts or i64."""
+    if names and isinstance(names[0], str):
+        return node.build.const(np.array(names, object), DType.STRING)
+    return node.build.const(np.array(names, np.int64), DType.I64)
+
+
+def one_of_two(node: Call, names: Sequence[str] | Sequence[int], score: OutPort, least: float) -> OutPort:
+    """The second label where a score [rows, 1] is above `least`, else the first."""
+    above = node.build.Greater(score, node.like(least, score))
+    return labels(node, names, node.build.Squeeze(node.cast(above, DType.I64), node.list([1])))

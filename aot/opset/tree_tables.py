@@ -1,0 +1,234 @@
+"""Tables of decision trees as kernels read them, made of nodes that refer to each other.
+
+    COMPLETE   every tree has 2^depth leaves and needs no references: the children of slot k are 2k and 2k + 1
+    LINKED     the two children of a node lie side by side: the next node is link + (x > threshold); a leaf is its own
+    masks      a tree of at most 32 leaves: what is greater than a threshold excludes the leaves of the left branch
+
+Comparisons are made on integers that are ordered as the floats are (`ordered`), so that NaN goes where a node says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aot.ir.types import Array
+from runtime.errors import ModelError, ShapeError
+
+MASK_LEAVES = 32
+SPARSE = 4  # complete trees may take so many times the memory of linked ones
+DEEPEST = 12  # levels of complete trees
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Nodes of all trees: an input row goes to child 0 where x[feature] <= threshold, else to child 1.
+
+    A child c >= 0 is node c, which lies behind its parent; c < 0 is leaf ~c. `nan_first`: NaN goes to child 0.
+    Leaf l of tree t adds weights[l] to the targets from columns[t] on.
+    """
+
+    features: Array  # i32 [nodes]
+    thresholds: Array  # f32 or f64 [nodes]
+    children: Array  # i32 [nodes, 2]
+    nan_first: Array  # boolean [nodes]
+    roots: Array  # i32 [trees]
+    weights: Array  # [leaves, width]
+    columns: Array  # i32 [trees]
+
+    def check(self, name: str, features: int, targets: int) -> None:
+        """Raise ModelError for tables that refer to what does not exist, or to themselves."""
+        nodes, leaves = len(self.features), len(self.weights)
+        shapes = {
+            "thresholds": (self.thresholds.shape, (nodes,)), "children": (self.children.shape, (nodes, 2)),
+            "nan_first": (self.nan_first.shape, (nodes,)), "columns": (self.columns.shape, self.roots.shape),
+        }  # fmt: skip
+        for table, (found, wanted) in shapes.items():
+            if found != wanted:
+                raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(found)}")
+        if self.roots.ndim != 1 or not self.roots.size or self.weights.ndim != 2 or not self.weights.size:
+            raise ShapeError(f"{name}: there must be at least one tree and one leaf, got {self.roots.shape}")
+        _inside(name, "features", self.features, 0, features)
+        _inside(name, "columns", self.columns, 0, targets - self.weights.shape[1] + 1)
+        for table, found in (("children", self.children), ("roots", self.roots)):
+            _inside(name, table, found, -leaves, nodes)
+        early = np.nonzero((self.children >= 0) & (self.children <= np.arange(nodes)[:, None]))
+        if len(early[0]):
+            node = int(early[0][0])
+            raise ModelError(f"{name}: a child must lie behind its parent, got {self.children[node]} of node {node}")
+
+    @property
+    def depths(self) -> Array:
+        """The most comparisons that a row needs, of each tree."""
+        found = [0] * (len(self.features) + 1)  # the last one stands for all leaves
+        children: list[list[int]] = np.maximum(self.children, -1).tolist()
+        for node in range(len(children) - 1, -1, -1):
+            low, high = children[node]
+            found[node] = 1 + max(found[low], found[high])
+        return np.array(found)[np.maximum(self.roots, -1)]
+
+
+def _inside(name: str, table: str, values: Array, low: int, high: int) -> None:
+    wrong = values[(values < low) | (values >= high)]
+    if wrong.size:
+        raise ModelError(f"{name}: {table} must be in {low}..{high - 1}, got {wrong.flat[0]}")
+
+
+def ordered(x: Array, nan_first: bool | Array) -> Array:
+    """Integers in the order of floats: equal for 0 and -0; NaN before or behind all others."""
+    wide = np.int32 if x.dtype.itemsize == 4 else np.int64
+    limits = np.iinfo(wide)
+    found = np.ascontiguousarray(x).view(wide)
+    found = np.where(found < 0, found ^ limits.max, found)
+    found = np.where(found == -1, 0, found)
+    return np.where(np.isnan(x), np.where(nan_first, limits.min, limits.max), found).astype(wide)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Tables of one form. `links` are features of COMPLETE trees, (feature, link) pairs of LINKED ones.
+
+    `depths`: the most comparisons that a tree of each group needs; all need `depth` at most.
+    """
+
+    complete: bool
+    depth: int
+    thresholds: Array
+    links: Array
+    roots: Array
+    weights: Array
+    columns: Array
+    depths: Array
+    nan_first: tuple[bool, ...]  # of each copy of the features in the rows that are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Nodes of tree t are starts[t] .. starts[t + 1] - 1. A row's leaf is the lowest bit that no node excludes.
+
+    `bits`: the leaves that are left where the feature exceeds the threshold. weights [trees * 32, width].
+    """
+
+    starts: Array
+    features: Array
+    thresholds: Array
+    bits: Array
+    weights: Array
+
+
+def pack(forest: Forest, features: int, group: int, zero: float) -> tuple[Packed, Masks | None]:
+    """Choose the form, and pad to a multiple of `group` trees with trees whose one leaf adds `zero`."""
+    if not len(forest.features):  # an unused node, so that there is one to index
+        none = np.zeros(1, np.int32)
+        node = np.zeros(1, forest.thresholds.dtype)
+        forest = replace(forest, features=none, thresholds=node, nan_first=none != 0, children=np.full((1, 2), -1))
+    flags = np.unique(forest.nan_first)
+    firsts = tuple(bool(flag) for flag in flags) or (False,)
+    columns = forest.features + features * (forest.nan_first if len(firsts) == 2 else 0)
+    limits = ordered(forest.thresholds, nan_first=True)  # nothing but NaN that comes first is <= NaN
+    masks = _masks(forest, columns, limits)
+    forest = _padded(forest, -len(forest.roots) % group, zero)
+    depths = forest.depths.reshape(-1, group).max(1).astype(np.int32)
+    depth, trees = int(depths.max()), len(forest.roots)
+    slots, real = trees << min(depth, DEEPEST + 1), len(forest.features) + len(forest.weights)
+    if 0 < depth <= DEEPEST and slots <= SPARSE * real:
+        return _complete(forest, columns, limits, depths, firsts), masks
+    return _linked(forest, columns, limits, depths, firsts), masks
+
+
+def _padded(forest: Forest, more: int, zero: float) -> Forest:
+    weights = np.full((1 if more else 0, forest.weights.shape[1]), zero, forest.weights.dtype)
+    return replace(
+        forest,
+        roots=np.concatenate([forest.roots, np.full(more, ~len(forest.weights), forest.roots.dtype)]),
+        weights=np.concatenate([forest.weights, weights]),
+        columns=np.concatenate([forest.columns, np.zeros(more, forest.columns.dtype)]),
+    )
+
+
+def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
+    """Make all trees as deep as the deepest one: a leaf further up stands below both branches of the slots under it."""
+    trees, most, depth = len(forest.roots), np.iinfo(limits.dtype).max, int(depths.max())
+    features = np.zeros((trees, 1 << depth), np.int32)
+    thresholds = np.full((trees, 1 << depth), most, limits.dtype)
+    level = forest.roots.reshape(trees, 1)
+    for d in range(depth):
+        inner = level >= 0
+        row = slice(1 << d, 2 << d)
+        node = np.maximum(level, 0)
+        features[:, row] = np.where(inner, columns[node], 0)
+        thresholds[:, row] = np.where(inner, limits[node], most)
+        below = np.where(inner[..., None], forest.children[node], level[..., None])
+        level = below.reshape(trees, 2 << d)
+    weights = forest.weights[~level].reshape(-1, forest.weights.shape[1])
+    roots = np.arange(trees, dtype=np.int32)
+    full = np.full_like(depths, depth)
+    return Packed(True, depth, thresholds, features, roots, weights, forest.columns, full, firsts)
+
+
+def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
+    """Slot 2i and 2i + 1 are the children of node i, the roots follow; a leaf's threshold is one that none exceeds.
+
+    The link of a leaf is its own slot; its weights lie at the same place.
+    """
+    slots = np.concatenate([forest.children.reshape(-1), forest.roots])
+    inner, node = slots >= 0, np.maximum(slots, 0)
+    own = np.arange(len(slots))
+    links = np.stack([np.where(inner, columns[node], 0), np.where(inner, 2 * slots, own)], 1)
+    thresholds = np.where(inner, limits[node], np.iinfo(limits.dtype).max)
+    weights = np.where(inner[:, None], 0, forest.weights[np.where(inner, 0, ~slots)])
+    roots = own[len(slots) - len(forest.roots) :].astype(np.int32)
+    return Packed(
+        False, int(depths.max()), thresholds.astype(limits.dtype), links.astype(np.int32), roots,
+        weights.astype(forest.weights.dtype), forest.columns, depths, firsts,
+    )  # fmt: skip
+
+
+def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
+    """None where a tree has too many leaves, or nodes with more than one parent."""
+    used = np.concatenate([forest.children.reshape(-1), forest.roots])
+    used = used[used >= 0]
+    if len(np.unique(used)) < len(used):
+        return None
+    children, starts = forest.children.tolist(), [0]
+    order: list[int] = []
+    bits: list[int] = []
+    weights = np.zeros((len(forest.roots), MASK_LEAVES, forest.weights.shape[1]), forest.weights.dtype)
+    for tree, root in enumerate(forest.roots.tolist()):
+        leaves, first = _leaves(children, root)
+        if leaves is None:
+            return None
+        weights[tree, : len(leaves)] = forest.weights[leaves]
+        for node, (low, middle) in first.items():
+            order.append(node)
+            bits.append(~(((1 << middle) - 1) & ~((1 << low) - 1)))
+        starts.append(len(order))
+    return Masks(
+        np.array(starts, np.int32), columns[order].astype(np.int32), limits[order],
+        np.array(bits, np.int64).astype(np.int32), weights.reshape(-1, forest.weights.shape[1]),
+    )  # fmt: skip
+
+
+def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dict[int, tuple[int, int]]]:
+    """The leaves from left to right; for each node the positions of its first leaf and of the first one on its right.
+
+    None for the leaves where there are too many.
+    """
+    leaves: list[int] = []
+    low: dict[int, int] = {}
+    found: dict[int, tuple[int, int]] = {}
+    stack: list[tuple[int, bool]] = [(root, False)]
+    while stack:
+        at, middle = stack.pop()
+        if at < 0:
+            leaves.append(~at)
+            if len(leaves) > MASK_LEAVES:
+                return None, found
+        elif middle:
+            found[at] = low[at], len(leaves)
+            stack.append((children[at][1], False))
+        else:
+            low[at] = len(leaves)
+            stack += [(at, True), (children[at][0], False)]
+    return leaves, found
