@@ -50,6 +50,8 @@ def hint(error: Exception) -> str:
             return "install what is missing, then run the command again"
         case PlatformError():
             return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
+        case BudgetError() if "--max-" in str(error):
+            return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
         case BudgetError() | MemoryError():
             return "free memory, or compile a smaller model"
         case OSError():

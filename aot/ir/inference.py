@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from aot.ir.estimate import is_quick
 from aot.ir.op import Foreign, Op, Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of
 from codegen.loops import Var
@@ -137,7 +138,8 @@ def _values(
         return [None] * len(types)
     try:
         with np.errstate(all="ignore"):
-            found = op.fold(*inputs)
+            known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
+            found = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
     except UNDEFINED:
         found = None
     except TypeError:  # a symbol where a number is needed

@@ -7,6 +7,7 @@ import numpy as np
 from aot.frontends.onnx.axes import bounded
 from aot.frontends.onnx.generators import single
 from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from runtime.abi import DType
@@ -131,6 +132,7 @@ def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -
     """[input, its part, output, its part]: the sums of a transform of `size` elements; inputs behind do not count."""
     count = size // 2 + 1 if onesided and not inverse else size
     used = min(extent, size // 2 + 1 if onesided and inverse else size)
+    check_table("DFT", extent, parts, count, 2)
     angle = 2 * np.pi * ((np.arange(used)[:, None] * np.arange(count)) % size) / size
     cosine, sine = np.cos(angle), np.sin(angle) * (1 if inverse else -1)
     if inverse:

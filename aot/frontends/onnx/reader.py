@@ -18,7 +18,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoPro
 
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
-from aot.frontends.onnx.functions import expanded
+from aot.frontends.onnx.functions import check_inlined, expanded
 from aot.frontends.onnx.tensors import array, dense
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
@@ -89,6 +89,7 @@ def _opsets(model: ModelProto, file: str) -> dict[str, int]:
 
 
 def _inlined(model: ModelProto, file: str) -> ModelProto:
+    check_inlined(model, file)
     try:
         return inliner.inline_local_functions(model)
     except Exception as error:
