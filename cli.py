@@ -53,7 +53,7 @@ class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
 
-Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it, or ONNX")]
+Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, or ONNX")]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
@@ -159,7 +159,7 @@ def compile(
 
 @command
 def run(
-    model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
     output: Results = None,
     threads: Threads = None,
@@ -193,7 +193,7 @@ def run(
 
 @command
 def bench(
-    model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
     threads: Threads = None,
     per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
@@ -222,7 +222,7 @@ def bench(
 
 @command
 def info(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so or m.xml")],
+    file: Annotated[Path, typer.Argument(exists=True, help="m.so or m.xml")],
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -33,13 +33,16 @@ def error_text(error: Exception) -> str:
             text = str(error)
         case _:
             text = f"{type(error).__name__}: {error}"
+    advice = error.advice if isinstance(error, AotError) else ""  # `hint` gives it
     notes: list[str] = getattr(error, "__notes__", [])
-    return "\n  ".join([text, *notes])
+    return "\n  ".join([text, *(note for note in notes if note != advice)])
 
 
 def hint(error: Exception) -> str:
     """What the user can do about an error."""
     match error:
+        case AotError(advice=str(advice)) if advice:
+            return advice
         case UsageError():
             return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
         case UnsupportedError():
