@@ -41,7 +41,7 @@ class Workers:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._results: list[Future[bytes]] = []
         self._threads: list[threading.Thread] = []
-        self._running: list[subprocess.Popen[bytes]] = []
+        self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
         self._bytes = 0
 
     def __enter__(self) -> Self:
@@ -50,7 +50,7 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
             self._drain()
-            for process in self._running:  # what they make is not wanted any more, and may take long
+            for process in self.running:  # what they make is not wanted any more, and may take long
                 process.kill()
         for _ in self._threads:
             self._tasks.put(None)
@@ -99,7 +99,7 @@ class Workers:
         """A thread that feeds one process."""
         process = _start()
         if process is not None:
-            self._running.append(process)
+            self.running.append(process)
         while (task := self._tasks.get()) is not None:
             text, level, result = task
             try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from aot.frontends.onnx.axes import bounded
@@ -123,7 +125,7 @@ def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
     order = [*(a for a in range(rank) if a not in (along, rank - 1)), along, rank - 1]
     moved = build.Transpose(node.cast(x, DType.F64), node.list(order))
     rows = build.Reshape(moved, node.list([*[0] * (rank - 2), extent * parts]), special_zero=True)
-    found = build.MatMul(rows, build.const(matrix.reshape(extent * parts, -1), DType.F64))
+    found = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
     split = build.Reshape(found, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
     return node.cast(build.Transpose(split, node.list(np.argsort(order).tolist())), dtype)
 
