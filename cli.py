@@ -81,7 +81,7 @@ Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; defau
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
     """Register a command."""
-    return app.command()(guarded(run))
+    return app.command()(guarded(run, typer.Exit))
 
 
 @command

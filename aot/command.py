@@ -16,8 +16,6 @@ from threading import Event
 from types import FrameType
 from typing import ParamSpec
 
-import typer
-
 from runtime.describe import error_text, hint
 from runtime.errors import AotError, BudgetError, InternalError, UsageError
 
@@ -33,26 +31,26 @@ OWN_PROCESS = Event()  # set in a process that runs one command and ends
 P = ParamSpec("P")
 
 
-def guarded(run: Callable[P, None]) -> Callable[P, None]:
-    """The command; an error ends it with the error's exit code, and with a traceback after --debug."""
+def guarded(run: Callable[P, None], leave: type[Exception]) -> Callable[P, None]:
+    """The command; an error ends it by `leave(exit code)`, after --debug with a traceback."""
 
     @wraps(run)
     def reported(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             run(*args, **kwargs)
-        except typer.Exit:
+        except leave:
             raise
         except Exception as error:
             if kwargs.get("debug"):
                 traceback.print_exception(error)
-            raise typer.Exit(report(error)) from None
+            raise leave(report(error)) from None
 
     return reported
 
 
 def report(error: Exception) -> int:
     """Print the error, its notes and what to do next on stderr; gives the exit code."""
-    typer.echo(f"error: {error_text(error)}\nnext: {hint(error)}", err=True)
+    sys.stderr.write(f"error: {error_text(error)}\nnext: {hint(error)}\n")
     match error:
         case AotError():
             return error.exit_code
