@@ -85,7 +85,8 @@ def supervised(run: Callable[..., object]) -> int:
         os.kill(child, number)
 
     signal.signal(signal.SIGTERM, pass_on)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # which sends an interrupt to both
+    signal.signal(signal.SIGINT, signal.SIG_IGN if at_terminal else pass_on)
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status):
         return os.WEXITSTATUS(status)
