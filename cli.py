@@ -11,11 +11,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -25,10 +23,11 @@ import typer
 import aot
 import runtime
 from aot import signature
-from aot.options import CompileOptions, Stage, dims_of, layouts_of, shapes_of, specialise_of, values_of
+from aot.command import guarded, is_supervised, supervised
+from aot.options import CompileOptions, Stage, bytes_of, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
-from runtime.describe import error_text, hint, manifest_text, size_text, summary
-from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
+from runtime.describe import manifest_text, size_text, summary
+from runtime.errors import UnsupportedError
 from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
 from runtime.library import read_manifest
 from runtime.version import VERSION
@@ -54,7 +53,7 @@ class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
 
-Model = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="OpenVINO IR, the .bin beside it, or ONNX")]
+Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, or ONNX")]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
@@ -74,40 +73,16 @@ Extensions = Annotated[
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
+Memory = Annotated[str | None, typer.Option(metavar="2GB", help="Most memory to compile with; default: by the model")]
+Seconds = Annotated[float | None, typer.Option(min=0.01, help="Most time to compile; default: by the model")]
 Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
 Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
 
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
-    """Register a command; an error ends it with the error's exit code, and with a traceback after --debug."""
-
-    @wraps(run)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            run(*args, **kwargs)
-        except typer.Exit:
-            raise
-        except Exception as error:
-            if kwargs.get("debug"):
-                traceback.print_exception(error)
-            raise typer.Exit(report(error)) from None
-
-    return app.command()(guarded)
-
-
-def report(error: Exception) -> int:
-    """Print the error, its notes and what to do next on stderr; gives the exit code."""
-    typer.echo(f"error: {error_text(error)}\nnext: {hint(error)}", err=True)
-    match error:
-        case AotError():
-            return error.exit_code
-        case MemoryError():
-            return BudgetError.exit_code
-        case OSError():
-            return UsageError.exit_code
-        case _:
-            return 1
+    """Register a command."""
+    return app.command()(guarded(run, typer.Exit))
 
 
 @command
@@ -134,6 +109,8 @@ def compile(
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
     seed: Seed = None,
+    max_memory: Memory = None,
+    max_seconds: Seconds = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
     as_json: Json = False,
@@ -156,6 +133,7 @@ def compile(
             stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering, verify=verify,
             external_weights=weights is Weights.EXTERNAL,
             small_weights=small_weights, plain_products=plain_products, tune=tune,
+            max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(),
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
@@ -185,7 +163,7 @@ def compile(
 
 @command
 def run(
-    model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
     output: Results = None,
     threads: Threads = None,
@@ -219,7 +197,7 @@ def run(
 
 @command
 def bench(
-    model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
     threads: Threads = None,
     per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
@@ -248,7 +226,7 @@ def bench(
 
 @command
 def info(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so or m.xml")],
+    file: Annotated[Path, typer.Argument(exists=True, help="m.so or m.xml")],
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -329,6 +307,8 @@ def check(
     value: Values = None,
     extensions: Extensions = None,
     seed: Seed = None,
+    max_memory: Memory = None,
+    max_seconds: Seconds = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -337,6 +317,7 @@ def check(
 
     found = check_model(model, CompileOptions(
         shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), extensions=extensions, seed=seed,
+        max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(),
     ))  # fmt: skip
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
@@ -392,6 +373,8 @@ def options(
 
 def main() -> None:
     """Entry point of the console script."""
+    if sys.argv[1:2] in (["compile"], ["check"], ["dump"]):  # the others compile little, or nothing
+        raise SystemExit(supervised(app))
     app(prog_name="aot")
 
 

@@ -32,7 +32,9 @@ from runtime.version import VERSION
 from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
-_LEFT_OUT = ("print_after", "save_temps", "on_event", "on_dump", "extensions")  # change no code; or by their content
+_LEFT_OUT = (  # change no code; extensions count by their content
+    "print_after", "save_temps", "on_event", "on_dump", "extensions", "max_memory", "max_seconds", "hard_limits",
+)  # fmt: skip
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
 
 
@@ -61,7 +63,7 @@ def key_of(model: Path, options: CompileOptions) -> str:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
     if options.extensions is not None:
         digest.update(digest_of(options.extensions).encode())
-    for path in _files(model):
+    for path in files_of(model):
         with path.open("rb") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
@@ -143,7 +145,7 @@ def _entry(path: Path) -> Entry | None:
     return Entry(path, own.st_size + side, own.st_mtime)
 
 
-def _files(model: Path) -> list[Path]:
+def files_of(model: Path) -> list[Path]:
     """The model and what it may read: its .bin, and the files beside it, or in folders beside it, that it names."""
     found = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
     if model.suffix == ".xml" or not model.stat().st_size:

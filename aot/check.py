@@ -54,9 +54,11 @@ def check(model: str | Path | Graph, options: CompileOptions | None = None) -> t
         _ = stages(model, options).program
     except UnconvertedError as error:
         found = error.problems
-        return tuple(Finding(p.node, p.operation, p.opset or None, p.reason, _advice(p.reason)) for p in found)
+        return tuple(
+            Finding(p.node, p.operation, p.opset or None, p.reason, error.advice or _advice(p.reason)) for p in found
+        )
     except UnsupportedError as error:
         notes: list[str] = getattr(error, "__notes__", [])
-        reason = "; ".join([str(error), *notes])
-        return (Finding("", "", None, reason, _advice(reason)),)
+        reason = "; ".join([str(error), *(note for note in notes if note != error.advice)])
+        return (Finding("", "", None, reason, error.advice or _advice(reason)),)
     return ()

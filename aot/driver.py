@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 from types import UnionType
 
+from aot.budget import Budget, file_bytes, nodes_of, within
 from aot.cache import check_files, load_or_make
 from aot.extensions import load_extensions
 from aot.frontends import front_passes, read_model
@@ -65,10 +66,12 @@ class Compilation:
 
     def __init__(
         self, model: str | Path | Graph, options: CompileOptions, *, optimized: Graph | None = None,
-        weights: Weights | None = None, kernels: dict[Kernel, str] | None = None,
+        weights: Weights | None = None, kernels: dict[Kernel, str] | None = None, budget: Budget | None = None,
     ) -> None:  # fmt: skip
-        """`optimized`: the graph, if it is made already; `weights`, `kernels`: of what goes into the same library."""
+        """`optimized`: the graph, if it is made already; `weights`, `kernels`, `budget`: of the whole library."""
         self.model, self.options = model, options
+        limits = options.max_memory, options.max_seconds
+        self.budget = budget if budget is not None else Budget(*limits, hard=options.hard_limits)
         self.targets = names_of(options.target)
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
@@ -84,11 +87,16 @@ class Compilation:
         if self.options.on_event is not None:
             self.options.on_event(stage, done, total)
 
-    @cached_property
+    @within
     def imported(self) -> Graph:
         self._event("read", 0, 1)
         _ = self.extensions  # the model may have their operations
+        size = 0 if isinstance(self.model, Graph) else file_bytes(Path(self.model))
+        self.budget.allow(size)
         graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
+        if isinstance(self.model, Graph):
+            size = sum(n.data.nbytes for n in graph.nodes.values() if n.data is not None)
+        self.budget.allow(size, nodes_of(graph) * len(self.targets) * self._copies, self.options.tune or 0.0)
         self._event("read", 1, 1)
         return graph
 
@@ -97,7 +105,7 @@ class Compilation:
         """The user's passes."""
         return load_extensions(self.options.extensions) if self.options.extensions is not None else ()
 
-    @cached_property
+    @within
     def optimized(self) -> Graph:
         """The canonical graph; the imported one is changed in place."""
         if self._ready is not None:
@@ -142,7 +150,7 @@ class Compilation:
             raise UsageError(f"--print-after: one of {', '.join([*names, *lowering])}, got {min(unknown)}")
         return names
 
-    @cached_property
+    @within
     def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:
         """The model for each combination of sizes that it is specialised for."""
         found = combinations(self.optimized, self.options.specialise, self.options.dims)
@@ -151,7 +159,9 @@ class Compilation:
     def _version(self, sizes: SizesByName) -> Compilation:
         dims = (*self.options.dims, *((name, size, size) for name, size in sizes))
         options = replace(self.options, specialise=(), dims=dims, tune=self._tuning_share, save_temps=None)
-        made = Compilation(copy_graph(self._untouched), options, weights=self.weights, kernels=self.kernels)
+        made = Compilation(
+            copy_graph(self._untouched), options, weights=self.weights, kernels=self.kernels, budget=self.budget
+        )
         try:
             _ = made.optimized
         except AotError as error:
@@ -162,17 +172,24 @@ class Compilation:
     def _level(self, name: str, kernels: dict[Kernel, str]) -> Compilation:
         """For one of the targets."""
         options = replace(self.options, target=name, save_temps=None)
-        made = Compilation(self.model, options, optimized=self.optimized, weights=self.weights, kernels=kernels)
+        made = Compilation(
+            self.model, options, optimized=self.optimized, weights=self.weights, kernels=kernels, budget=self.budget
+        )
         made.versions = tuple((sizes, one._level(name, kernels)) for sizes, one in self.versions)
         return made
 
     @property
     def _tuning_share(self) -> float | None:
         """Seconds for one version of all that there are."""
-        asked = [len(sizes) for _, sizes in self.options.specialise]
-        return None if self.options.tune is None else self.options.tune / (1 + prod(asked) if asked else 1)
+        return None if self.options.tune is None else self.options.tune / self._copies
 
-    @cached_property
+    @property
+    def _copies(self) -> int:
+        """The general version and those for certain sizes."""
+        asked = [len(sizes) for _, sizes in self.options.specialise]
+        return 1 + prod(asked) if asked else 1
+
+    @within
     def steps(self) -> Steps:
         steps = define(self.optimized, lower_region)
         stop, verify = self.options.stop_after_lowering, self.options.verify
@@ -202,7 +219,7 @@ class Compilation:
         run_lowering(steps, passes[: known.index(name)])
         return steps_text(steps)
 
-    @cached_property
+    @within
     def tuning(self) -> Tuning:
         """Schedules that were measured, now or for the file; without either, there are none."""
         made = Tuning(self.target, self.options.tune_file)
@@ -235,7 +252,7 @@ class Compilation:
 
         return run
 
-    @cached_property
+    @within
     def _lowered(self) -> ProgramBuilder:
         builder = ProgramBuilder(
             self.optimized, self.steps, self.target, self.tuning.pick, weights=self.weights, kernels=self.kernels
@@ -276,7 +293,7 @@ class Compilation:
             lines += [f"version {text_of(sizes)}", *one._lowered.text]
         return "\n".join(lines) + "\n"
 
-    @cached_property
+    @within
     def program(self) -> Program:
         """All versions in one."""
         general = self._lowered.program
@@ -301,7 +318,7 @@ class Compilation:
             raise UsageError(f"dump: the model's kernels are {names}, got {kernel}")
         return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))
 
-    @cached_property
+    @within
     def built(self) -> Built | Levels:
         """The model's code; several targets share the graph and the weights, and nothing between."""
         if len(self.targets) == 1:
@@ -311,7 +328,7 @@ class Compilation:
             _ = one.program  # the weights have their size once all are lowered
         return join(self.targets, [one._built for one in levels])
 
-    @cached_property
+    @within
     def _built(self) -> Built:
         program = replace(self.program, constant_bytes=self.weights.size)
         self._save("30-loops.txt", self.loops)

@@ -43,7 +43,10 @@ class CompileOptions:
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
-    `extensions`: a folder of operations and passes of the user's, whose code runs (see `aot.extensions`).
+    `max_memory`: bytes that compiling may add to the process; `max_seconds` that it may take; None: as suits a model
+    of that size (`aot.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets limits of the system
+    while it compiles; `extensions`: a folder of operations and passes of the user's, whose code runs (see
+    `aot.extensions`).
     """
 
     target: str = "native"
@@ -57,6 +60,9 @@ class CompileOptions:
     external_weights: bool = False
     small_weights: bool = False
     plain_products: bool = False
+    max_memory: int | None = None
+    max_seconds: float | None = None
+    hard_limits: bool = False
     tune: float | None = None
     tune_file: Path | None = None
     extensions: Path | None = None
@@ -73,6 +79,9 @@ class CompileOptions:
             given: object = getattr(self, name)
             if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):
                 raise UsageError(f"CompileOptions: {name} is a tuple of tuples that begin with a name, got {given!r}")
+        for name, least in (("max_memory", self.max_memory), ("max_seconds", self.max_seconds)):
+            if least is not None and least <= 0:
+                raise UsageError(f"CompileOptions: {name} is more than 0, got {least}")
 
 
 def _is_named(entry: object) -> bool:
@@ -126,6 +135,20 @@ def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
         except (ValueError, TypeError, OSError) as error:
             raise UsageError(f"value: INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy, got {text}") from error
     return tuple(found)
+
+
+def bytes_of(given: str | None) -> int | None:
+    """`500MB`, `2GB`, `1.5GiB` or a number of bytes. UsageError for other texts."""
+    if given is None:
+        return None
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kKMGT]?)(i?)B?", given.strip())
+    size = 0
+    if match is not None:
+        power = " KMGT".index(match[2].upper() or " ")
+        size = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+    if size <= 0:
+        raise UsageError(f"max-memory: a size, for example 500MB or 2GiB, got {given}")
+    return size
 
 
 def _nested(value: object) -> Nested:

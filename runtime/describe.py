@@ -33,13 +33,16 @@ def error_text(error: Exception) -> str:
             text = str(error)
         case _:
             text = f"{type(error).__name__}: {error}"
+    advice = error.advice if isinstance(error, AotError) else ""  # `hint` gives it
     notes: list[str] = getattr(error, "__notes__", [])
-    return "\n  ".join([text, *notes])
+    return "\n  ".join([text, *(note for note in notes if note != advice)])
 
 
 def hint(error: Exception) -> str:
     """What the user can do about an error."""
     match error:
+        case AotError(advice=str(advice)) if advice:
+            return advice
         case UsageError():
             return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
         case UnsupportedError():
@@ -50,6 +53,8 @@ def hint(error: Exception) -> str:
             return "install what is missing, then run the command again"
         case PlatformError():
             return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
+        case BudgetError() if "--max-" in str(error):
+            return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
         case BudgetError() | MemoryError():
             return "free memory, or compile a smaller model"
         case OSError():

@@ -43,7 +43,11 @@ class ElfFile:
         ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
         segment_size, segments, section_size, count, names = header[9:]
         if ident[:7] != b"\x7fELF\x02\x01\x01" or version != 1:
-            raise self._corrupt("it is no little-endian ELF64 file")
+            error = self._corrupt("it is no little-endian ELF64 file")
+            if ident[:4] != b"\x7fELF":
+                error.advice = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
+                error.add_note(error.advice)
+            raise error
         if section_size != _SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
             raise self._corrupt("its section headers are damaged")
         if segments and segment_size != _SEGMENT.size:

@@ -21,6 +21,7 @@ class AotError(Exception):
     """Root of all errors that this project raises on purpose."""
 
     exit_code = 1
+    advice = ""  # the next step, where the error knows more about it than its class
 
 
 class UsageError(AotError, ValueError):

@@ -71,5 +71,7 @@ def write_outputs(path: Path, results: Arrays) -> None:
 
 def is_compiled(path: Path) -> bool:
     """Whether a file is a compiled model, by its first bytes."""
+    if path.is_dir():
+        return False
     with path.open("rb") as stream:
         return stream.read(4) == b"\x7fELF"

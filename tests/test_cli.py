@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 import aot as package
 import cli
+from aot import command
 from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.version import VERSION
@@ -190,7 +191,7 @@ def test_corrupt_files(library: Path, tmp_path: Path) -> None:
 ])
 def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     error.add_note("in layer 'conv1'")
-    assert cli.report(error) == code
+    assert command.report(error) == code
     printed = capsys.readouterr().err
     assert printed.startswith("error: ") and "in layer 'conv1'" in printed and "next: " in printed
 
@@ -245,7 +246,8 @@ def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "code", "text"), [
-    (b"", 4, "empty file"), (b"\x7fELF....", 2, "aot run takes it"), (b"\n<\x0a\x08binary", 3, "got something else"),
+    (b"", 4, "empty file"), (b"\x7fELF....", 2, "next: run it: aot run"),
+    (b"\n<\x0a\x08binary", 3, "got a TensorFlow graph"),
 ])
 def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text: str) -> None:
     (tmp_path / "m.pb").write_bytes(content)

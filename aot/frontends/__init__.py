@@ -7,9 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
+from aot.frontends.kinds import folder, foreign, named, refuse
 from aot.frontends.onnx.convert import OnnxToOpset
 from aot.ir.graph import Graph
-from runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
+from runtime.errors import CorruptError, MissingError, UsageError
 
 __all__ = ["front_passes", "read_model"]
 
@@ -20,23 +21,24 @@ SUFFIXES = (".onnx", ".onnx.pb")
 def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
     """The network in a file, whose format its content tells. `weights`: the `.bin` of an IR that has another name."""
     path = Path(path)
+    if path.is_dir():
+        raise refuse(folder(path), path)
     if not path.is_file():
         raise UsageError(f"{path}: there is no such file")
     with path.open("rb") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
         raise CorruptError(f"{path.name}: a model is read, got an empty file")
+    kind = foreign(head, path)
+    if kind is not None and not path.name.endswith(SUFFIXES[1:]):
+        raise refuse(kind, path)
     if re.match(rb"\s*<[!?A-Za-z]", head):
         return openvino.read(path, Path(weights) if weights is not None else None)
     if _is_onnx(head) or path.name.endswith(SUFFIXES):
         if find_spec("onnx") is None:
             raise MissingError(f"{path.name}: ONNX needs the package onnx: pip install 'onnx>=1.21'")
         return import_module("aot.frontends.onnx.reader").read(path)  # the package is optional, and slow to import
-    if head.startswith(b"\x7fELF"):
-        raise UsageError(f"{path.name}: OpenVINO IR and ONNX can be read, got a compiled file; aot run takes it")
-    error = UnsupportedError(f"{path.name}: OpenVINO IR and ONNX can be read, got something else")
-    error.add_note("OpenVINO writes other formats as IR: openvino.save_model(openvino.convert_model(file), 'm.xml')")
-    raise error
+    raise refuse(named(head, path), path)
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:

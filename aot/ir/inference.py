@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from aot.ir.estimate import is_quick
 from aot.ir.op import Foreign, Op, Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of
 from codegen.loops import Var
@@ -32,6 +33,7 @@ def infer_outputs(
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
     name = op.kind if isinstance(op, Foreign) else op.type
+    _check_count(type(op), len(inputs), name)
     for i, operand in enumerate(inputs):
         if operand is None and i in _required(type(op), len(inputs)):
             raise ModelError(f"{name}: input {i} is not connected")
@@ -59,6 +61,8 @@ def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) ->
             return ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})")
         case RecursionError():
             return BudgetError(f"{name}: sizes that only run time knows are combined too often")
+        case MemoryError():
+            return BudgetError(f"{name}: inference needs more memory than there is{': ' if str(error) else ''}{error}")
         case ArithmeticError() | IndexError() | ValueError():  # a dimension that is not there, a size of 0
             given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
             return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {given}")
@@ -84,6 +88,33 @@ def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None
         raise ShapeError(f"{name}: element types differ: {', '.join(t.value for t in alike)}")
 
 
+def _check_count(cls: type[Op], count: int, name: str) -> None:
+    """ModelError for fewer or more inputs than the operation has."""
+    least, most = arity(cls)
+    if count < least or (most is not None and count > most):
+        several = f"{least} to {most}" if most is not None and most > least else f"{least} or more"
+        wanted = str(least) if least == most else several
+        raise ModelError(f"{name}: has {wanted} input{'s' if wanted != '1' else ''}, got {count}")
+
+
+@lru_cache(maxsize=4096)
+def arity(cls: type[Op]) -> tuple[int, int | None]:
+    """The least and the most inputs (None: any number): as declared, or by the first method that lists them."""
+    if cls.arity is not None:
+        return cls.arity
+    if issubclass(cls, RegionOp):
+        return 0, None
+    least = 0
+    for method in ("infer", "scalar", "reference"):
+        if hasattr(cls, method):
+            listed = list(signature(getattr(cls, method)).parameters.values())[1:]
+            needed = sum(p.default is Parameter.empty and p.kind is not Parameter.VAR_POSITIONAL for p in listed)
+            if all(p.kind is not Parameter.VAR_POSITIONAL for p in listed):
+                return needed, len(listed)
+            least = max(least, needed)
+    return least, None
+
+
 @lru_cache(maxsize=4096)
 def _required(cls: type[Op], count: int) -> frozenset[int]:
     """Inputs that an operation cannot do without."""
@@ -107,7 +138,8 @@ def _values(
         return [None] * len(types)
     try:
         with np.errstate(all="ignore"):
-            found = op.fold(*inputs)
+            known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
+            found = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
     except UNDEFINED:
         found = None
     except TypeError:  # a symbol where a number is needed

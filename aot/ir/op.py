@@ -187,6 +187,7 @@ class Op:
     elements: ClassVar[Elements] = Elements.ANY
     single: ClassVar[bool] = False  # computes in f32: f64 inputs are converted, and its results back
     uniform: ClassVar[tuple[int, ...]] = ()  # inputs with one element type
+    arity: ClassVar[tuple[int, int] | None] = None  # least and most inputs, where no method lists them
     pure: ClassVar[bool] = True  # False: state or randomness; such nodes are never folded, merged or copied
     infer: ClassVar[Callable[..., TensorType | tuple[TensorType, ...]]]
     reference: ClassVar[Callable[..., Any]]

@@ -52,10 +52,11 @@ class Definer:
         self.buffers: dict[OutPort, Value] = {}
 
     def run(self) -> Steps:
-        for i, node in enumerate(self.graph.parameters):
-            self.value(node.out_port(0), Region.INPUT, i)
         sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
         self.steps.symbols = tuple(sorted(variables(*sizes), key=lambda v: v.name))
+        self.steps.sizes.taken = frozenset(v.name for v in self.steps.symbols)
+        for i, node in enumerate(self.graph.parameters):
+            self.value(node.out_port(0), Region.INPUT, i)
         self.steps.inputs = [self.buffers[p.out_port(0)].name for p in self.graph.parameters]
         self.nodes()
         self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]

@@ -101,7 +101,7 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
 
 def _copy(steps: Steps, value: Value) -> None:
     b = value.buffer
-    made = replace(b, name=_unused(steps, f"{b.name}.copy"))
+    made = replace(b, name=steps.unused(f"{b.name}.copy"))
     steps.values[made.name] = Value(made, Region.ARENA)
     for step in steps.steps:
         step.works = tuple(rewrite_work(w, move_loads({b.name: made})) for w in step.works)
@@ -109,12 +109,6 @@ def _copy(steps: Steps, value: Value) -> None:
     left = iter(axes)
     index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
     steps.steps.insert(0, Step((Definition(made, axes, Load(b, index), index),), (b.name,), "Parameter"))
-
-
-def _unused(steps: Steps, name: str) -> str:
-    while name in steps.values:  # another block has one, too
-        name += "_"
-    return name
 
 
 Votes = dict[str, dict[int, float]]
@@ -137,7 +131,7 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
             for x in _keys(d, steps, votes, constants):
                 if x not in copies:
                     axes = tuple(a for a in all_axes(d) if a in variables(*x.index))
-                    name = _unused(steps, f"{x.buffer.name}.keys")
+                    name = steps.unused(f"{x.buffer.name}.keys")
                     made = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)
                     steps.values[name] = Value(made, Region.ARENA)
                     copies[x] = Load(made, axes)

@@ -153,9 +153,7 @@ def _weights(members: list[Definition], steps: Steps) -> int:
 
 
 def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
-    name = f"{step.layers[0]}.{temp.name}"
-    while name in steps.values:
-        name += "_"
+    name = steps.unused(f"{step.layers[0]}.{temp.name}")
     made = replace(temp, name=name, space=Space.ARG)
     steps.values[name] = Value(made, Region.ARENA, elements=prod(map(known, temp.shape)))
     return made

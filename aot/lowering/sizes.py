@@ -29,12 +29,14 @@ MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 a
 class Sizes:
     """`meaning[s]` is what a named size stands for, over the model's symbols and sizes named before it.
 
-    `late`: symbols that an inference sets, and their capacities where they have one.
+    `late`: symbols that an inference sets, and their capacities where they have one. `taken`: names of the model's
+    symbols; torch.export calls them `s0`, as we call sizes.
     """
 
     def __init__(self) -> None:
         self.meaning: dict[Var, Expr] = {}
         self.late: dict[Var, Var | None] = {}
+        self.taken: frozenset[str] = frozenset()
         self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # what sizes are equal to, and the symbols of the rule
         self._alike: dict[Expr, list[Expr]] = {}
         self._names: dict[Expr, Var] = {}
@@ -70,16 +72,22 @@ class Sizes:
             # a size made of input sizes alone is one: not negative, whatever its range says
             least = least if self.is_late(meaning) else max(least, 0)
             typical = max(known(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
-            made = Var(f"s{len(self.meaning)}", extent, least, typical)
+            made = Var(self._unused("s"), extent, least, typical)
             self._names[meaning] = made
             self.meaning[made] = meaning
         return self._names[meaning]
 
     def add(self, meaning: Expr, stem: str) -> Var:
         """A new name for a size of which nothing else is known."""
-        made = Var(f"{stem}{len(self.meaning)}", None, 0, known(meaning))
+        made = Var(self._unused(stem), None, 0, known(meaning))
         self.meaning[made] = meaning
         return made
+
+    def _unused(self, stem: str) -> str:
+        name = f"{stem}{len(self.meaning)}"
+        while name in self.taken:
+            name += "_"
+        return name
 
     def is_late(self, size: Size) -> bool:
         """Does it depend on what an inference computes?"""

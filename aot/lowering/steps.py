@@ -201,10 +201,15 @@ class Steps:
         found = dict.fromkeys(b.name for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
         return [name for name in found if name in self.values]
 
-    def constant(self, name: str, data: Array) -> Buffer:
-        """A new value known at compile time, of this name or a longer one."""
+    def unused(self, name: str) -> str:
+        """This name, or a longer one that no value has. Several steps may write one value, the parts of a Concat."""
         while name in self.values:
             name += "_"
+        return name
+
+    def constant(self, name: str, data: Array) -> Buffer:
+        """A new value known at compile time, of this name or a longer one."""
+        name = self.unused(name)
         buffer = dense(name, *data.shape, dtype=dtype_of(data))
         self.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
         return buffer

@@ -28,7 +28,8 @@ def use_strassen(steps: Steps, target: Target) -> None:
             found.append(step)
             continue
         sum_at, column_at = (form.w.index.index(a) for a in (form.sum, form.column))
-        weights, left = f"{form.w.buffer.name}.strassen{sum_at}{OWN}", f"{form.d.out.name}.halves{OWN}"
+        weights = f"{form.w.buffer.name}.strassen{sum_at}x{column_at}{OWN}"
+        left = steps.unused(f"{form.d.out.name}.halves{OWN}")
         same = (form.x, *form.rows, form.row, form.sum)
         shared = halves.get(same)
         made = strassen(form, shared or left, weights, target)

@@ -50,7 +50,7 @@ def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
     """Transforms and products one after another, each over all threads: there are too few blocks to share out."""
     moved: dict[str, Buffer] = {}
     for temp in made.work.temps:
-        name = f"{step.writes()[0].name}.{temp.name}"
+        name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
         shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
         moved[temp.name] = dense(name, *shape)
         steps.values[name] = Value(moved[temp.name], Region.ARENA)

@@ -40,7 +40,7 @@ def radices(n: int) -> tuple[int, ...]:
     """Small factors of n, or none if it has a large prime factor."""
     found: list[int] = []
     for r in RADICES:
-        while n % r == 0:
+        while n and n % r == 0:
             found.append(r)
             n //= r
     return tuple(found) if n == 1 else ()
@@ -88,7 +88,7 @@ class Transforms:
     def transform(self, x: Signal, axis: int, inverse: bool) -> Signal:
         """The transform along `axis`, unscaled forwards, with 1 / n backwards."""
         n = x.shape[axis]
-        if isinstance(n, int) and n == 1:
+        if isinstance(n, int) and n <= 1:  # of nothing nothing is made
             return x
         before, after = x.shape[:axis], x.shape[axis + 1 : -1]
         shape = (volume(before), 2, n, volume(after))

@@ -222,6 +222,8 @@ class ModernInterpolation(Interpolation):
 class Interpolate_11(ModernInterpolation):
     """Inputs: data, sizes or scales along the axes, axes (all, without it)."""
 
+    arity = (2, 3)
+
     def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
         wanted, axes = (*inputs, None)[:2]
         sized = self.shape_calculation_mode is ShapeFrom.SIZES
@@ -231,6 +233,8 @@ class Interpolate_11(ModernInterpolation):
 @op("opset4", type="Interpolate")
 class Interpolate_4(ModernInterpolation):
     """Inputs: data, sizes, scales, axes (all, without it); `shape_calculation_mode` says which of both counts."""
+
+    arity = (3, 4)
 
     def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
         sizes, scales, axes = (*inputs, None)[:3]
@@ -244,6 +248,8 @@ class Interpolate_1(Interpolation):
 
     `antialias` has no formula in this version, and no effect.
     """
+
+    arity = (2, 2)
 
     axes: tuple[int, ...] = ()
     align_corners: bool = True

@@ -24,6 +24,7 @@ POINTS = 20  # cutting by a line adds at most one point for each two: 4, 6, 9, 1
 class NMSRotated(KeptRows):
     """Boxes [N, B, 5] (middle x, y, width, height, angle in radians), then as NonMaxSuppression without a sigma."""
 
+    arity = (2, 5)
     elements = Elements.FLOAT
     uniform = (0, 1)
 

@@ -221,6 +221,7 @@ class NonMaxSuppression(KeptRows):
     whatever the limit of overlap says.
     """
 
+    arity = (2, 6)
     elements = Elements.FLOAT
     uniform = (0, 1)
 

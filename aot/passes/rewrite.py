@@ -21,7 +21,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.types import TensorType
-from runtime.errors import PassError, ShapeError
+from runtime.errors import PassError
 
 LOG = logging.getLogger(__name__)
 
@@ -63,10 +63,6 @@ class Rewrite:
 
     def __str__(self) -> str:
         return f"{self.number} {self.name} at {self.layer!r}"
-
-
-class UnfitError(ShapeError):
-    """Inputs of a layer do not fit what it is made of: a rule of the model is broken, though a pass saw it first."""
 
 
 @dataclass(slots=True)

@@ -22,8 +22,8 @@ from aot.ir.graph import Graph
 from aot.ir.op import Foreign
 from aot.ir.verify import verify
 from aot.passes.order import PassItem, sort_passes
-from aot.passes.rewrite import RewriteLog, RuleSet, UnfitError
-from runtime.errors import AotError, InternalError, ModelError, PassError, UsageError
+from aot.passes.rewrite import RewriteLog, RuleSet
+from runtime.errors import AotError, BudgetError, InternalError, ModelError, PassError, UsageError
 
 FRONT_FINISH = "FrontFinish"
 LOG = logging.getLogger(__name__)
@@ -120,16 +120,21 @@ class _Run:
             self.observe(done, self.graph)
 
     def _guarded(self, item: PassItem) -> bool:
+        """Run a pass. What it says of the model keeps its class; a graph that it breaks is its own fault."""
+        applied = False
         try:
             changed = _apply(item, self.graph, self.log)
             if changed:
+                applied = not self.in_front
                 self.check(self.graph)
         except Exception as error:
-            wrong_model = self.in_front or isinstance(error, UnfitError)
-            ours = isinstance(error, InternalError) or (isinstance(error, ModelError) and not wrong_model)
+            ours = isinstance(error, InternalError) or (applied and isinstance(error, ModelError))
             if isinstance(error, AotError) and not ours:
                 error.add_note(f"in pass {item.name}")
                 raise
+            if isinstance(error, MemoryError | RecursionError):
+                what = "more memory" if isinstance(error, MemoryError) else "a deeper stack"
+                raise BudgetError(f"{item.name}: the pass needs {what} than there is, got {error!r}") from error
             if item.extension:
                 raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}") from error
             ran = ", ".join(p.name for p in self.report.passes) or "none"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -23,6 +23,7 @@ from runtime.errors import InternalError
 
 WORTH_STARTING = 1 << 20  # bytes of text: their compilation takes three times as long as to start a process
 MOST_PROCESSES = 8
+POLL = 0.1  # seconds
 _Task = tuple[str, int | None, "Future[bytes]"]
 
 
@@ -40,6 +41,7 @@ class Workers:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._results: list[Future[bytes]] = []
         self._threads: list[threading.Thread] = []
+        self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
         self._bytes = 0
 
     def __enter__(self) -> Self:
@@ -48,6 +50,8 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
             self._drain()
+            for process in self.running:  # what they make is not wanted any more, and may take long
+                process.kill()
         for _ in self._threads:
             self._tasks.put(None)
         for thread in self._threads:
@@ -75,6 +79,8 @@ class Workers:
                 progress(self._done(), len(self._results))
         made: list[bytes] = []
         for result in self._results:
+            while not result.done():  # a wait without an end could not be interrupted
+                wait([result], timeout=POLL)
             made.append(result.result())
             progress(self._done(), len(self._results))
         return made
@@ -92,6 +98,8 @@ class Workers:
     def _serve(self) -> None:
         """A thread that feeds one process."""
         process = _start()
+        if process is not None:
+            self.running.append(process)
         while (task := self._tasks.get()) is not None:
             text, level, result = task
             try:

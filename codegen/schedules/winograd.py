@@ -64,7 +64,7 @@ def winograd(d: Definition, form: Form, points: int, target: Target, named: Call
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
     sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
     terms = [known(a.extent or 1) for a in sums]
-    u = dense(f"{form.w.buffer.name}.winograd{n}{OWN}", count, *terms, outs)
+    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{OWN}", count, *terms, outs)
     v = dense(f"v{OWN}", count, *tiles.shape, *terms, space=Space.ARENA)
     mm = dense(f"m{OWN}", count, *tiles.shape, outs, space=Space.ARENA)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place

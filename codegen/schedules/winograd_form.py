@@ -61,6 +61,16 @@ class Form:
         """Of one point of the window."""
         return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
 
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Dimensions of the weights as the transform wants them: taps, axes of the sum besides, ic, oc."""
+        return tuple(self.w.index.index(a) for a in (*self.taps, *self.deep, self.ic, self.oc))
+
+    @property
+    def arrangement(self) -> str:
+        """Names what, besides the number of points, transformed weights depend on."""
+        return "_".join(map(str, (*self.strides, *self.order)))
+
     def sides(self, points: int) -> tuple[int, ...]:
         """Outputs of a tile in each direction; 0 where no transform has so many products."""
         taps = (known(k.extent or 1) for k in self.taps)
@@ -168,7 +178,7 @@ def tiles_of(size: int, side: int, step: int) -> int:
 
 def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:
     """[points in all directions, deep.., ic, oc] from the weights, computed in f64."""
-    order = [form.w.index.index(a) for a in (*form.taps, *form.deep, form.ic, form.oc)]
+    order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]
     taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]

@@ -302,6 +302,41 @@ def test_malformed_regions(tmp_path: Path, choice: str, message: str) -> None:
     assert message in str(refusal(tmp_path, branching(choice)))
 
 
+@pytest.mark.parametrize(
+    ("maps", "message"),
+    [
+        ('<input external_port_id="0" internal_layer_id="10"/>', ""),
+        ("", "got 0 and 0 for 'p'"),
+        ('<input external_port_id="0" internal_layer_id="10"/>' * 2, "got 2 and 0 for 'p'"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["If", "TensorIterator"])
+def test_what_a_body_reads_is_fed_once(tmp_path: Path, kind: str, maps: str, message: str) -> None:
+    """A Parameter that nothing in the body reads may stay without."""
+    out = '<output external_port_id="2" internal_layer_id="20"/>'
+    inner = [parameter(10, "p"), parameter(11, "unread"), result(20, "q")]
+    tags = ("then_", "else_") if kind == "If" else ("",)
+    fed = maps.replace('"0"', '"1"') if kind == "If" else maps
+    extra = "".join(
+        f"<{t}port_map>{fed}{out}</{t}port_map>"
+        + network(inner, "10.0->20.0", tag=f"{t}body")
+        for t in tags
+    )
+    made = layer(2, "held", kind, "opset8" if kind == "If" else "opset1", inputs=(0, 1), outputs=(2,), extra=extra)
+    xml = network([parameter(0, "c", "", "boolean"), parameter(1), made, result(3)], "0.0->2.0 1.0->2.1 2.2->3.0")
+    if message:
+        assert message in str(refusal(tmp_path, xml))
+    else:
+        assert len(read(tmp_path, xml).nodes) == 4
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_each_output_of_a_body_has_one_result(tmp_path: Path, times: int) -> None:
+    port = '<output external_port_id="2" internal_layer_id="20"/>'
+    choice = if_layer(body("then_body")).replace(port, port * times, 1)
+    assert f"got {times} for port 2" in str(refusal(tmp_path, branching(choice)))
+
+
 def test_bodies_nested_too_deep(tmp_path: Path) -> None:
     inner = body("then_body")
     for _ in range(40):
@@ -314,6 +349,7 @@ def test_port_maps_of_a_loop(tmp_path: Path) -> None:
     maps = (
         '<port_map><input external_port_id="2" internal_layer_id="11" axis="1" start="-1" end="0" stride="-1" '
         'part_size="2"/>'
+        '<input external_port_id="1" internal_layer_id="12"/>'
         '<output external_port_id="3" internal_layer_id="20"/>'
         '<input external_port_id="-1" internal_layer_id="10" purpose="current_iteration"/>'
         '<output external_port_id="-1" internal_layer_id="21" purpose="execution_condition"/></port_map>'
@@ -325,7 +361,8 @@ def test_port_maps_of_a_loop(tmp_path: Path) -> None:
     loop = layer(3, "loop", "Loop", "opset5", inputs=(0, 1, 2), outputs=(3,), extra=maps + loop_body)
     top = [parameter(0, "n", "", "i64"), parameter(1, "c", "", "boolean"), parameter(2), loop, result(4)]
     op = vars(read(tmp_path, network(top, "0.0->3.0 1.0->3.1 2.0->3.2 3.3->4.0")).nodes[3].op)
-    (sliced,) = op["input_maps"]
+    sliced, condition = op["input_maps"]
+    assert condition == InputMap(1, 2)
     assert sliced == InputMap(2, 1, axis=1, start=-1, end=0, stride=-1, part_size=2)
     assert (op["current_iteration"], op["execution_condition"]) == (0, 0)
     assert op["back_edges"] == (BackEdge(result=1, parameter=1),)

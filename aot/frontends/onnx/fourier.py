@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from aot.frontends.onnx.axes import bounded
 from aot.frontends.onnx.generators import single
 from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from runtime.abi import DType
@@ -122,7 +125,7 @@ def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
     order = [*(a for a in range(rank) if a not in (along, rank - 1)), along, rank - 1]
     moved = build.Transpose(node.cast(x, DType.F64), node.list(order))
     rows = build.Reshape(moved, node.list([*[0] * (rank - 2), extent * parts]), special_zero=True)
-    found = build.MatMul(rows, build.const(matrix.reshape(extent * parts, -1), DType.F64))
+    found = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
     split = build.Reshape(found, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
     return node.cast(build.Transpose(split, node.list(np.argsort(order).tolist())), dtype)
 
@@ -131,6 +134,7 @@ def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -
     """[input, its part, output, its part]: the sums of a transform of `size` elements; inputs behind do not count."""
     count = size // 2 + 1 if onesided and not inverse else size
     used = min(extent, size // 2 + 1 if onesided and inverse else size)
+    check_table("DFT", extent, parts, count, 2)
     angle = 2 * np.pi * ((np.arange(used)[:, None] * np.arange(count)) % size) / size
     cosine, sine = np.cos(angle), np.sin(angle) * (1 if inverse else -1)
     if inverse:

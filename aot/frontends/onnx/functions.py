@@ -5,33 +5,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, inliner, shape_inference
 
 from aot.frontends.onnx.registry import CONVERSIONS
+from runtime.errors import BudgetError, CorruptError
 
 DOMAIN = "aot.functions"  # of the local functions that the bodies become
+MOST_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
 MAX_ROUNDS = 8  # bodies may hold such nodes again
 
 
 def expanded(model: ModelProto, opsets: dict[str, int]) -> ModelProto:
     """`model`, or a copy in which no node is left that a function defines and that has no conversion."""
     for _ in range(MAX_ROUNDS):
-        found = [(node, schema) for node in _nodes(model.graph) if (schema := _defined(node, opsets)) is not None]
+        nodes = ((node, _defined(node, opsets)) for node in every_node(model.graph.node))
+        found = [(node, schema) for node, schema in nodes if schema is not None]
         if not found:
             break
         model = _inlined(model, found)
     return model
 
 
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    for node in graph.node:
+def check_inlined(model: ModelProto, file: str) -> None:
+    """BudgetError for more nodes than `MOST_NODES` once all functions are inlined; CorruptError if one calls itself."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+    counts: dict[tuple[str, str, str], int] = {}
+
+    def calls(nodes: Iterable[NodeProto]) -> list[tuple[str, str, str]]:
+        keys = ((n.domain, n.op_type, n.overload) for n in every_node(nodes))
+        return [key for key in keys if key in functions]
+
+    def visit(root: tuple[str, str, str]) -> None:
+        """Count callees first, without recursion; what is open and met again calls itself."""
+        stack, opened = [root], set[tuple[str, str, str]]()
+        while stack:
+            key = stack[-1]
+            below = calls(functions[key].node)
+            waiting = [k for k in below if k not in counts]
+            if waiting and key in opened:
+                raise CorruptError(f"{file}: a function must not call itself, got {key[1]!r}")
+            opened.add(key)
+            stack += dict.fromkeys(waiting)
+            if not waiting:
+                counts[stack.pop()] = sum(1 for _ in every_node(functions[key].node)) + sum(counts[k] for k in below)
+
+    total = sum(1 for _ in every_node(model.graph.node))
+    for key in calls(model.graph.node):
+        if key not in counts:
+            visit(key)
+        total += counts[key]
+    if total > MOST_NODES:
+        raise BudgetError(f"{file}: at most {MOST_NODES} nodes once functions are inlined, got {total}")
+
+
+def every_node(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes, and those of graphs in their attributes."""
+    for node in nodes:
         yield node
         for a in node.attribute:
-            if a.HasField("g"):
-                yield from _nodes(a.g)
+            for graph in (*([a.g] if a.HasField("g") else []), *a.graphs):
+                yield from every_node(graph.node)
 
 
 Schema = Any  # an OpSchema; the stubs of onnx leave its functions out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
@@ -19,6 +20,7 @@ def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort
 def eye_like(node: Call, x: OutPort) -> OutPort:
     rows, columns = x.type.static_shape
     dtype = node.dtype("dtype", x.type.dtype)
+    check_table("EyeLike", rows, columns)
     return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
 
 

@@ -66,7 +66,7 @@ def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
         taken += len(grams.columns)
         if not node.integer("min_gram_length") <= n <= node.integer("max_gram_length") or not len(grams.columns):
             continue
-        skips = range(1 if n == 1 else node.integer("max_skip_count") + 1)
+        skips = range(1 if n == 1 else min(node.integer("max_skip_count"), length) + 1)
         places = [i + (s + 1) * np.arange(n) for s in skips for i in range(length - (n - 1) * (s + 1))]
         if not places:
             continue

@@ -18,7 +18,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoPro
 
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
-from aot.frontends.onnx.functions import expanded
+from aot.frontends.onnx.functions import check_inlined, expanded
 from aot.frontends.onnx.tensors import array, dense
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
@@ -26,11 +26,12 @@ from aot.ir.types import Array, Dim, Shape, dtype_of
 from aot.opset.infrastructure import Constant, Parameter, Result
 from codegen.loops import Var
 from runtime.abi import DType
-from runtime.errors import AotError, CorruptError, UnsupportedError
+from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 
 OLDEST_OPSET = 6  # 7 changed broadcasting; what is older is converted
 UNKNOWN_DIM = -1  # as some exporters write it
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
+MANY = 1 << 30  # inputs of a schema that takes any number
 
 CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
     "value": None, "sparse_value": None, "value_float": np.float32, "value_floats": np.float32,
@@ -88,6 +89,7 @@ def _opsets(model: ModelProto, file: str) -> dict[str, int]:
 
 
 def _inlined(model: ModelProto, file: str) -> ModelProto:
+    check_inlined(model, file)
     try:
         return inliner.inline_local_functions(model)
     except Exception as error:
@@ -212,6 +214,7 @@ class _Reader:
         name = _checked(proto.name) or _checked(next(filter(None, proto.output), proto.op_type))
         sources = [self._source(scope, i, name) for i in proto.input]
         kind, domain = _checked(proto.op_type), "" if proto.domain in DEFAULT_DOMAINS else _checked(proto.domain)
+        self._check_counts(proto, kind, domain, name)
         attrs: dict[str, Any] = {"domain": domain, "opset": self.opsets.get(domain, 1)}
         regions: dict[str, Graph] = {}
         captures: list[tuple[str, int, int]] = []
@@ -239,6 +242,28 @@ class _Reader:
         for i, output in enumerate(proto.output):
             if output:
                 scope.define(output, node.out_port(i))
+
+    def _check_counts(self, proto: NodeProto, kind: str, domain: str, name: str) -> None:
+        """ModelError for fewer or more inputs or outputs than the operation's schema has; left out ones count."""
+        if not defs.has(kind, domain):
+            return
+        try:
+            schema = defs.get_schema(kind, self.opsets.get(domain, 1), domain)
+        except defs.SchemaError:  # the operation is younger than the opset: the conversion decides
+            return
+        counts = (
+            ("inputs", proto.input, schema.min_input, schema.max_input),
+            ("outputs", proto.output, schema.min_output, schema.max_output),
+        )
+        for what, given, least, most in counts:
+            named = max((i for i, n in enumerate(given, 1) if n), default=0)
+            if len(given) < least or named > most:
+                several = f"{least} to {most}" if most < MANY else f"{least} or more"
+                wanted = str(least) if least == most else several
+                opset = self.opsets.get(domain, 1)
+                error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(given)}")
+                error.add_note(f"in ONNX node {name!r} ({kind}) of {self.file}")
+                raise error
 
     def _source(self, scope: _Scope, name: str, node: str) -> OutPort | None:
         if not name:

@@ -10,6 +10,7 @@ from aot.ir.graph import OutPort
 from aot.opset.recurrent import Direction
 from aot.opset.recurrent_cells import WeightsFormat
 from runtime.abi import DType
+from runtime.errors import ModelError
 
 DIRECTIONS = {d.value: d for d in Direction}
 WITH_PARAMETERS = ("hardsigmoid", "leakyrelu", "elu", "scaledtanh", "affine", "thresholdedrelu")
@@ -24,6 +25,10 @@ class _Layer:
         self.direction = node.choice("direction", DIRECTIONS, "forward")
         self.directions = 2 if self.direction is Direction.BIDIRECTIONAL else 1
         self.hidden = node.integer("hidden_size", None) if node.has("hidden_size") else r.type.static_shape[2]
+        for what, p, axis, wanted in (("R", r, 2, self.hidden), ("W", w, 1, gates * self.hidden)):
+            if p.type.rank != 3 or p.shape[axis] != wanted:
+                rule = f"hidden_size {self.hidden} wants {wanted} elements along axis {axis} of {what}"
+                raise ModelError(f"{node.kind}: {rule}, got {p.type}")
         self.batch_first = node.flag("layout")
         self.x = x if self.batch_first else self._swapped(x)
         self.w, self.r = w, r

@@ -9,6 +9,7 @@ from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
+from aot.ir.estimate import check_table
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
 from runtime.abi import DType
@@ -56,6 +57,7 @@ def dense(tensor: SparseTensorProto, external: ExternalData) -> Array:
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS >> 16:
         raise CorruptError(f"tensor {tensor.values.name!r}: the shape of a sparse tensor is wrong, got {shape}")
+    check_table(f"tensor {tensor.values.name!r}", *shape, itemsize=values.dtype.itemsize)
     out = np.zeros(shape, values.dtype)
     flat = indices if indices.ndim == 1 else indices @ np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
     if flat.size and not (flat.min() >= 0 and flat.max() < out.size):

@@ -24,6 +24,14 @@ from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
 LATEST_OPSET = 17
+TOKENIZING = frozenset(  # operations of the package openvino_tokenizers
+    "BPETokenizer BytesToChars CaseFold CharsMapNormalization CharsToBytes CombineSegments EqualStr FuzeRagged "
+    "NormalizeUnicode RaggedTensorPack RaggedToDense RaggedToRagged RaggedToSparse RegexNormalization RegexSplit "
+    "SentencepieceDetokenizer SentencepieceStreamDetokenizer SentencepieceTokenizer SpecialTokensSplit "
+    "StringTensorPack StringTensorUnpack StringToHash TrieTokenizer Truncate UTF8Validate "
+    "UnigramTokenizer VocabDecoder VocabEncoder WordpieceTokenizer".split()
+)
+OUTSIDE = "run the tokenizer outside, by openvino_tokenizers or transformers; the network takes the numbers it gives"
 SHOWN_LAYERS = 10  # names per type that an error lists
 
 P = TypeVar("P")
@@ -97,7 +105,11 @@ class _Reader:
                 layers[f"{layer.type} ({layer.version or 'no version'})"].append(layer.name)
             lines = [f"{kind} in {_names(named)}" for kind, named in sorted(layers.items())]
             text = f"{self.file}: operations are not supported: {'; '.join(lines)}"
-            raise UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
+            error = UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
+            if any(layer.type in TOKENIZING for layer in self.unsupported):
+                error.advice = OUTSIDE
+                error.add_note(OUTSIDE)
+            raise error
 
     def region(self, body: _Body) -> Region:
         """The graph of a network, with its nodes by layer id."""

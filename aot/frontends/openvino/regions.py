@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aot.frontends.openvino.xml import Element, Layer, integer
@@ -42,13 +43,19 @@ def bodies(cls: type[Op], layer: Layer) -> dict[str, Element]:
 def region_op(cls: type[Op], layer: Layer, regions: Mapping[str, Region]) -> RegionOp:
     """The operation with its port maps: port and layer ids of the file become positions."""
     if cls is If:
-        then = _Maps(layer, "then_port_map", regions["then"]).read()
-        return If(*then, *_Maps(layer, "else_port_map", regions["else"]).read())
+        sides = [_Maps(layer, f"{name}_port_map", regions[name]) for name in ("then", "else")]
+        found = [side.read() for side in sides]
+        for side, (inputs, outputs) in zip(sides, found, strict=True):
+            side.check(inputs, outputs, (), -1)
+        (then_in, then_out), (else_in, else_out) = found
+        return If(then_in, then_out, else_in, else_out)
     maps = _Maps(layer, "port_map", regions["body"])
     inputs, outputs = maps.read()
     edges = maps.back_edges()
+    counter = maps.purpose("input") if cls is Loop else -1
+    maps.check(inputs, outputs, edges, counter)
     if cls is Loop:
-        return Loop(inputs, outputs, edges, maps.purpose("input"), maps.purpose("output"))
+        return Loop(inputs, outputs, edges, counter, maps.purpose("output"))
     if cls is TensorIterator:
         return TensorIterator(inputs, outputs, edges)
     raise InternalError(f"{cls.type}: no port maps known for it")
@@ -84,6 +91,29 @@ class _Maps:
             if e.tag == tag and e.get("purpose") == wanted:
                 return self._parameter(self._inner(e)) if tag == "input" else self._result(self._inner(e))
         return -1
+
+    def check(
+        self, inputs: Sequence[InputMap], outputs: Sequence[OutputMap], edges: Sequence[BackEdge], counter: int
+    ) -> None:
+        """CorruptError unless each Parameter that the body reads, and each output port, has one map.
+
+        A Parameter that a back edge leads to needs an input too, for the first iteration. `counter`: position of the
+        Parameter that counts iterations.
+        """
+        parameters = self.region.graph.parameters
+        given = Counter(m.parameter for m in inputs)
+        carried = Counter(e.parameter for e in edges)
+        for i, node in enumerate(parameters):
+            read = bool(node.out_port(0).destinations) or i in carried
+            if given[i] > 1 or carried[i] > 1 or (read and not given[i] and (i != counter or i in carried)):
+                raise CorruptError(
+                    f"{self.where}: one input for each Parameter of the body, and one back edge at most, "
+                    f"got {given[i]} and {carried[i]} for {node.name!r}"
+                )
+        made = Counter(m.external for m in outputs)
+        for i, port in enumerate(self.layer.outputs):
+            if made[i] != 1:
+                raise CorruptError(f"{self.where}: one result for each output port, got {made[i]} for port {port.id}")
 
     def _inner(self, e: Element) -> int:
         return integer(e, "internal_layer_id", self.where)

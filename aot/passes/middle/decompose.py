@@ -15,9 +15,9 @@ from aot.opset.quantization import FakeQuantize
 from aot.opset.segments import SegmentMax
 from aot.passes.match import constant
 from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
-from aot.passes.rewrite import Replacement, RuleSet, UnfitError, rule
+from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
-from runtime.errors import ModelError
+from runtime.errors import ModelError, ShapeError
 
 ON_STEP = 1e-4  # of a step: what rounding makes of a whole number of them
 
@@ -31,7 +31,7 @@ def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replace
         for port in ports:
             _ = port.type  # infers all that it is made of
     except ModelError as error:
-        raise UnfitError(f"{node.type}: {error}") from error
+        raise ShapeError(f"{node.type}: {error}") from error
     return tuple(ports) if len(node.out_ports()) > 1 else ports[0]
 
 

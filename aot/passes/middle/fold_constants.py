@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from aot.ir.estimate import is_quick
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED
 from aot.ir.types import Array, TensorType, numpy_dtype
@@ -60,7 +61,8 @@ class FoldConstants:
         inputs = [None if s is None else s.node.operands()[s.idx] for s in node.sources()]
         try:
             with np.errstate(all="ignore"):
-                found = node.op.fold(*inputs)
+                quick = is_quick(node.op, inputs, [p.type for p in node.out_ports().values()])
+                found = node.op.fold(*inputs) if quick else None
         except AotError:
             raise
         except UNDEFINED:

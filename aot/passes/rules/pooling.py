@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
+
 from aot.ir.build import Builder
 from aot.ir.graph import Node
-from aot.opset.pooling import DilatedMaxPool, MaxPool, MaxPool_8
-from aot.opset.windows import Rounding
+from aot.opset.pooling import Average, AvgPool, AvgPool_16, DilatedMaxPool, MaxPool, MaxPool_8, Pool
+from aot.opset.windows import AutoPad, Rounding, Windows
 from aot.passes.rewrite import Replacement, rule
 
 
@@ -20,4 +23,43 @@ def drop_unread_places(node: Node, op: MaxPool_8, build: Builder) -> Replacement
     return build(made, node.source(0)), None
 
 
-RULES = (drop_unread_places,)
+@rule(MaxPool, DilatedMaxPool, AvgPool, AvgPool_16)
+def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
+    """pool(x) over windows with elements that are padding wherever the window lies -> pool(x) over windows without them
+
+    A mean over counted padding is multiplied with what is left of the window over all of it.
+    """
+    x = node.source(0)
+    found = op.windows(x.shape)
+    if found.rounding not in (Rounding.FLOOR, Rounding.CEIL) or not isinstance(op, MaxPool | DilatedMaxPool | Average):
+        return None
+    counted = isinstance(op, Average) and not op.counts_data(found)
+    kept = [_kept(found, a) for a in range(found.rank)]
+    if any(k is None for k in kept) or (counted and (found.rounding is Rounding.CEIL or not x.type.dtype.is_float)):
+        return None
+    ranges = [k for k in kept if k is not None]
+    sizes = tuple(last - first + 1 for first, last in ranges)
+    if sizes == op.kernel:
+        return None
+    steps = found.dilations
+    before = [p - first * step for p, (first, _), step in zip(found.before, ranges, steps, strict=True)]
+    rest = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
+    after = [p - n * step for p, n, step in zip(found.after, rest, steps, strict=True)]
+    made = build(replace(
+        op, kernel=sizes, pads_begin=tuple(before), pads_end=tuple(after), auto_pad=AutoPad.EXPLICIT,
+    ), x)  # fmt: skip
+    return build.Multiply(made, prod(sizes) / prod(op.kernel)) if counted else made
+
+
+def _kept(found: Windows, a: int) -> tuple[int, int] | None:
+    """The first and the last element of a window along an axis that lies in the data anywhere; None if not known."""
+    size, before, count, kernel = found.extents[a], found.before[a], found.counts[a], found.kernel[a]
+    if not (isinstance(size, int) and isinstance(before, int) and isinstance(count, int) and isinstance(kernel, int)):
+        return None
+    step, stride = found.dilations[a], found.strides[a]
+    first = max(0, -((before - (count - 1) * stride) // -step))
+    last = min(kernel - 1, (size - 1 + before) // step)
+    return (first, last) if first <= last else None
+
+
+RULES = (drop_unread_places, clip_windows)

@@ -1,0 +1,203 @@
+"""Files that people try, by what they begin with: what each is, and the next step that works. One table.
+
+    b"TFL3" at 4     a TensorFlow Lite model     openvino.save_model(openvino.convert_model('m.tflite'), 'm.xml')
+
+What content does not tell (weights of an IR, some protobufs), the suffix does.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
+
+Test = Callable[[bytes, Path], bool]
+MOST_NAMES = 10_000  # entries of an archive that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`what` a file is and the `advice` that helps; `{file}` and `{stem}` stand for its name. `matches(head, path)`."""
+
+    what: str
+    advice: str
+    matches: Test
+    error: type[AotError] = UnsupportedError
+
+
+def refuse(kind: Kind, path: Path) -> AotError:
+    """The error for a file of this kind; its advice is a note, too."""
+    error = kind.error(f"{path.name}: OpenVINO IR and ONNX can be read, got {kind.what}")
+    names = {"file": str(path), "stem": path.stem}
+    error.advice = kind.advice.format(**names)
+    error.add_note(error.advice)
+    return error
+
+
+def foreign(head: bytes, path: Path) -> Kind | None:
+    """The kind of a file that is neither IR nor ONNX, as its content tells; None if it tells nothing."""
+    return next((kind for kind in (*BY_CONTENT, *BY_BOTH) if kind.matches(head, path)), None)
+
+
+def named(head: bytes, path: Path) -> Kind:
+    """The kind of a file whose content tells nothing, by its suffix."""
+    return next((kind for kind in BY_SUFFIX if kind.matches(head, path)), OTHER)
+
+
+def folder(path: Path) -> Kind:
+    """The kind of a folder, by what lies in it."""
+    return next((kind for kind in FOLDERS if kind.matches(b"", path)), FOLDER)
+
+
+def _begins(*starts: bytes, at: int = 0) -> Test:
+    return lambda head, path: head[at:].startswith(starts)
+
+
+def _like(pattern: bytes) -> Test:
+    """The text begins so, whatever the case of its letters."""
+    found = re.compile(rb"\s*(?:%s)" % pattern, re.IGNORECASE)
+    return lambda head, path: found.match(head) is not None
+
+
+def _ends(*suffixes: str) -> Test:
+    return lambda head, path: path.name.lower().endswith(suffixes)
+
+
+def _both(one: Test, other: Test) -> Test:
+    return lambda head, path: one(head, path) and other(head, path)
+
+
+def _zipped(*parts: str) -> Test:
+    """A zip with an entry that ends with each of these."""
+
+    def matches(head: bytes, path: Path) -> bool:
+        names = _entries(path) if head.startswith(ZIP) else []
+        return bool(names) and all(any(n.endswith(part) for n in names) for part in parts)
+
+    return matches
+
+
+def _entries(path: Path) -> list[str]:
+    try:
+        with ZipFile(path) as archive:
+            return archive.namelist()[:MOST_NAMES]
+    except (BadZipFile, OSError, ValueError, NotImplementedError):
+        return []
+
+
+def _holds(*patterns: str) -> Test:
+    return lambda head, path: all(any(path.glob(pattern)) for pattern in patterns)
+
+
+def _is_safetensors(head: bytes, path: Path) -> bool:
+    """The length of a JSON header in 8 bytes, then the header."""
+    return head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= path.stat().st_size - 8
+
+
+def _is_text(head: bytes, path: Path) -> bool:
+    del path
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return all(c.isprintable() or c.isspace() for c in text)
+
+
+def _weights_of_ir(head: bytes, path: Path) -> bool:
+    del head
+    return path.suffix.lower() == ".bin" and path.with_suffix(".xml").is_file()
+
+
+ZIP = b"PK\x03\x04"
+VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
+FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), inputs, '{stem}.onnx', dynamo=True)"
+FROM_SCRIPT = "load and export it: torch.onnx.export(torch.jit.load('{file}'), inputs, '{stem}.onnx', dynamo=False)"
+FROM_EXPORTED = "load and export it: torch.onnx.export(torch.export.load('{file}'), (), '{stem}.onnx', dynamo=True)"
+FROM_TRAINING = "export the model as ONNX from where it was trained"
+FROM_KERAS = "load it in Python and export it: keras.saving.load_model('{file}').export('{stem}.onnx', format='onnx')"
+EXPORT_HUB = "export the network with its weights: optimum-cli export onnx --model NAME FOLDER"
+DOWNLOAD = "download the file itself, and look at its first bytes: head -c 100 '{file}'"
+
+BY_CONTENT = (
+    Kind("a Git LFS pointer, which stands for the file", "fetch the file itself: git lfs pull --include '{file}'",
+         _begins(b"version https://git-lfs.github.com/spec/"), CorruptError),
+    Kind("a web page", DOWNLOAD, _like(rb"<!doctype html|<html|<head|<script"), CorruptError),
+    Kind("an error message of a server", DOWNLOAD, _like(rb"<\?xml[^>]*>\s*<error|<error"), CorruptError),
+    Kind("a compiled file", "run it: aot run '{file}' x.npy, or look at it: aot info '{file}'", _begins(b"\x7fELF"),
+         UsageError),
+    Kind("a TensorFlow Lite model", VIA_OPENVINO, _begins(b"TFL3", at=4)),
+    Kind("a model in ONNX Runtime's own format", "take the .onnx file that it was made from", _begins(b"ORTM", at=4)),
+    Kind("GGUF weights", EXPORT_HUB, _begins(b"GGUF", b"lmgg", b"tjgg", b"ggjt")),
+    Kind("weights in Keras's HDF5 format", FROM_KERAS, _begins(b"\x89HDF\r\n\x1a\n")),
+    Kind("an array of NumPy", "it is an input: aot run MODEL '{file}'", _begins(b"\x93NUMPY")),
+    Kind("a program exported by PyTorch (torch.export)", FROM_EXPORTED,
+         lambda head, path: any(_zipped(n)(head, path) for n in ("exported_program.json", "models/model.json"))),
+    Kind("a TorchScript model", FROM_SCRIPT, _zipped("data.pkl", "constants.pkl")),
+    Kind("a PyTorch checkpoint, which holds weights and no network", FROM_TORCH, _zipped("data.pkl")),
+    Kind("a Keras model", FROM_KERAS, _zipped("config.json", ".h5")),
+    Kind("a Core ML package", FROM_TRAINING, _zipped("Manifest.json")),
+    Kind("arrays of NumPy", "they are inputs: aot run MODEL '{file}'", _zipped(".npy")),
+    Kind("a zip archive", "unpack it: unzip '{file}', then compile the .xml or .onnx file in it", _begins(ZIP)),
+    Kind("a compressed file", "unpack it: gunzip '{file}'", _begins(b"\x1f\x8b")),
+    Kind("a compressed file", "unpack it: unzstd '{file}'", _begins(b"\x28\xb5\x2f\xfd")),
+    Kind("a compressed file", "unpack it: unxz '{file}'", _begins(b"\xfd7zXZ\0")),
+    Kind("a compressed file", "unpack it: bunzip2 '{file}'", _begins(b"BZh")),
+    Kind("a compressed file", "unpack it: unlz4 '{file}'", _begins(b"\x04\x22\x4d\x18")),
+    Kind("an archive", "unpack it: 7z x '{file}'", _begins(b"7z\xbc\xaf\x27\x1c", b"Rar!")),
+    Kind("an archive", "unpack it: tar xf '{file}'", _begins(b"ustar", at=257)),
+    Kind("a PyTorch checkpoint, which holds weights and no network", FROM_TORCH,
+         _begins(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")),
+    Kind("pickled Python objects", "load them where they were made, and export the model as ONNX: skl2onnx, torch.onnx",
+         lambda head, path: head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and len(head) > 2),
+    Kind("a TensorRT engine", "take the .onnx file that it was made from", _begins(b"ptrt", b"ftrt")),
+    Kind("a PDF document", DOWNLOAD, _begins(b"%PDF")),
+    Kind("an encrypted file", "decrypt it first: gpg -d '{file}', openssl enc -d",
+         lambda head, path: head.startswith((b"Salted__", b"-----BEGIN PGP", b"age-encryption.org"))),
+    Kind("safetensors, which hold weights and no network", EXPORT_HUB, _is_safetensors),
+)  # fmt: skip
+
+BY_BOTH = (
+    Kind("a TensorFlow SavedModel's graph", "convert its folder: " + VIA_OPENVINO.replace("{file}", "FOLDER"),
+         _both(_begins(b"\x08\x01\x12"), _ends("saved_model.pb"))),
+    Kind("a Core ML model", FROM_TRAINING, _ends(".mlmodel")),
+    Kind("a TensorFlow graph", VIA_OPENVINO, _both(_begins(b"\x0a"), _ends(".pb"))),
+    Kind("a PaddlePaddle model", VIA_OPENVINO, _ends(".pdmodel", ".pdiparams")),
+    Kind("the weights of an IR", "give the .xml file beside it: {stem}.xml", _weights_of_ir),
+    Kind("an XGBoost model", "convert it: onnxmltools.convert_xgboost", _like(rb'\{\s*"learner"')),
+    Kind("a LightGBM model", "convert it: onnxmltools.convert_lightgbm", _like(rb"tree\s+version=")),
+    Kind("JSON", "give the .xml or .onnx file of the network; this describes something else",
+         _both(_like(rb'\{\s*(?:"|\})|\[\s*[\[{"\d\]]'), _is_text)),
+)  # fmt: skip
+
+OTHER = Kind("something else", "OpenVINO reads other formats, too: " + VIA_OPENVINO, lambda head, path: True)
+BY_SUFFIX = (
+    Kind("a text", "give the .xml or .onnx file of the network", _is_text),
+    Kind("no XML: the file is encrypted or damaged", "decrypt it, or copy it again", _ends(".xml"), CorruptError),
+    Kind("a PyTorch file that is damaged or encrypted", FROM_TORCH, _ends(".pt", ".pth", ".pt2"), CorruptError),
+    Kind("a TensorFlow Lite file that is damaged or encrypted", VIA_OPENVINO, _ends(".tflite"), CorruptError),
+    Kind("a Keras file that is damaged or encrypted", FROM_KERAS, _ends(".h5", ".keras"), CorruptError),
+    Kind("weights without a network", "give the .xml or .onnx file of the network",
+         _ends(".bin", ".safetensors", ".gguf", ".data", ".weights", ".ckpt", ".caffemodel")),
+    Kind("a TensorFlow graph", VIA_OPENVINO, _ends(".pb")),
+    Kind("a TensorFlow.js, ncnn, MNN or RKNN model", FROM_TRAINING,
+         _ends(".param", ".mnn", ".rknn", ".engine", ".plan", ".om", ".dlc", ".hef")),
+)  # fmt: skip
+
+FOLDER = Kind("a folder", "give the .xml or .onnx file of the network", lambda head, path: True)
+FOLDERS = (
+    Kind("a folder of a TensorFlow SavedModel", VIA_OPENVINO, _holds("saved_model.pb")),
+    Kind("a Core ML package", FROM_TRAINING, _holds("Manifest.json", "Data")),
+    Kind("a folder of an OpenVINO model", "give the .xml file in it: ls '{file}'/*.xml", _holds("*.xml", "*.bin")),
+    Kind("a folder of an ONNX model", "give the .onnx file in it: ls '{file}'/*.onnx", _holds("*.onnx")),
+    Kind("a folder of a Hugging Face model", "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
+         _holds("config.json", "*.safetensors")),
+    Kind("a folder of a Hugging Face model", "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
+         _holds("config.json", "*.bin")),
+    Kind("a folder of a PaddlePaddle model", "give OpenVINO its .pdmodel or .json file, and compile what it writes",
+         _holds("*.pdiparams")),
+)  # fmt: skip

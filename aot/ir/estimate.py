@@ -1,0 +1,45 @@
+"""What computing a value while compiling would take, before it is tried: bytes of a table, seconds of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from aot.ir.op import ComputeOp, Input, Op, Operand
+from aot.ir.types import TensorType
+from codegen.expressions import walk
+from codegen.loops import Reduce, Var, dense
+from runtime.errors import BudgetError
+
+TABLE_BYTES = 1 << 28  # of a constant that is made of attributes: the largest ones of known networks have 2^24
+TERM_SECONDS = 2e-10  # a multiply-add of a product in NumPy
+TAP_SECONDS = 2e-5  # a pass over all outputs, which references of windows make for each element of the window
+FOLD_SECONDS = 10.0  # that one value is worth; what takes longer is computed by the compiled model
+
+
+def check_table(what: str, *shape: int, itemsize: int = 8) -> None:
+    """BudgetError for a constant of this shape that is too large to be made while compiling."""
+    size = prod(shape) * itemsize
+    if size > TABLE_BYTES:
+        raise BudgetError(f"{what}: a constant of at most {TABLE_BYTES} bytes, got {size} for {list(shape)}")
+
+
+def is_quick(op: Op, inputs: Sequence[Operand | None], types: Sequence[TensorType]) -> bool:
+    """True if the reference takes at most `FOLD_SECONDS`, by the sums that the operation's own definition has."""
+    taps = prod(getattr(op, "kernel", ()) or (1,))
+    elements = sum(prod(t.static_shape) for t in types if t.is_static)
+    if isinstance(op, ComputeOp) and not hasattr(op, "scalar") and taps * TAP_SECONDS <= FOLD_SECONDS:
+        taps = _terms(op, inputs, types[0])
+    return taps * (TAP_SECONDS + elements * TERM_SECONDS) <= FOLD_SECONDS
+
+
+def _terms(op: ComputeOp, inputs: Sequence[Operand | None], out: TensorType) -> int:
+    """Terms of the sums of one element; those of sizes that are not known count as one."""
+    given = [
+        None if o is None else Input(dense(f"x{i}", *o.shape, dtype=o.dtype), o.type, o.value)
+        for i, o in enumerate(inputs)
+    ]
+    index = [Var(f"i{k}", n) for k, n in enumerate(out.shape)]
+    sums = [e for e in walk(op.compute(out, *given)(*index)) if isinstance(e, Reduce)]
+    extents = [[a.extent for a in e.axes if isinstance(a.extent, int)] for e in sums]
+    return max((prod(found) for found in extents), default=1)
