@@ -103,7 +103,8 @@ def reduced(fuzzer: Fuzzer, case: Case, outcome: Outcome, seconds: float = REDUC
     def holds(small: Case) -> bool:
         return time.monotonic() < until and run(lambda: fuzzer.judge(small), limits).key == outcome.key
 
-    return fuzzer.smallest(case, holds)
+    small = fuzzer.smallest(case, holds)
+    return small if run(lambda: fuzzer.judge(small), limits).key == outcome.key else case
 
 
 if __name__ == "__main__":

@@ -419,8 +419,8 @@ KEEPING: tuple[Step, ...] = (
 )  # fmt: skip
 STEPS: tuple[Step, ...] = (
     unary, unary, binary, binary, binary, compare, choose, logic, convert, convert, rounded, reshape, reshape,
-    transpose, transpose, expand, squeeze, concat, concat, split, split, slices, strided, gather, repeat, pad, reduce, reduce,
-    softmax, mvn, matmul, matmul, convolution, pool, top, running_sum, sizes, trial, trial, trial, trial, trial,
+    transpose, transpose, expand, squeeze, concat, concat, split, split, slices, strided, gather, repeat, pad, reduce,
+    reduce, softmax, mvn, matmul, matmul, convolution, pool, top, running_sum, sizes, trial, trial, trial, trial, trial,
     branches, loop, state,
 )  # fmt: skip
 

@@ -183,8 +183,8 @@ def _place(error: BaseException) -> str:
 
 
 def _first_of_ours(log: str) -> str:
-    """The innermost function of this project in what faulthandler wrote."""
-    for line in log.splitlines():
+    """The innermost function of this project in what faulthandler wrote of the thread that was running."""
+    for line in log[max(log.find("Current thread"), 0) :].splitlines():
         if line.startswith('  File "'):
             name, _, rest = line.removeprefix('  File "').partition('"')
             if any(name.startswith(f"{ROOT / ours}/") for ours in OURS):
