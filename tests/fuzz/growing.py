@@ -157,3 +157,18 @@ class Growing:
         some = [v for v in inner if not self.d.integer(0, 9)]
         for k, value in enumerate((unread[-most:] + some) or self.pool[-1:]):
             self.graph.add(Result(), value.port, name=f"y{k}")
+
+
+Step = Callable[[Growing], object]
+
+
+def grow(made: Growing, steps: int, kinds: tuple[Step, ...]) -> None:
+    """So many steps; those that do not fit are drawn again, a few times."""
+    tries = 6 * steps
+    while steps and tries:
+        tries -= 1
+        try:
+            made.d.pick(kinds)(made)
+            steps -= 1
+        except Refused:
+            continue

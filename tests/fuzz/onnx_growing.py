@@ -141,8 +141,23 @@ class OnnxGrowing:
         return helper.make_model(self.graph(outputs, "random"), opset_imports=opsets, ir_version=9)
 
 
+Step = Callable[[OnnxGrowing], object]
+
+
 def _captured(node: onnx.NodeProto) -> list[str]:
     """Names that the bodies of a node read."""
     bodies = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
     inner = [n for b in bodies for n in b.node]
     return [name for n in inner for name in (*n.input, *_captured(n))]
+
+
+def grow(g: OnnxGrowing, steps: int, kinds: tuple[Step, ...]) -> None:
+    """So many steps; those that do not fit are drawn again, a few times."""
+    tries = 6 * steps
+    while steps and tries:
+        tries -= 1
+        try:
+            g.d.pick(kinds)(g)
+            steps -= 1
+        except Refused:
+            continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,10 +11,9 @@ from onnx import helper
 
 from aot.ir.types import Array
 from tests.fuzz.growing import Refused
-from tests.fuzz.onnx_growing import OnnxGrowing
+from tests.fuzz.onnx_growing import OnnxGrowing, Step, grow
 from tests.properties.gathering import span
 
-Step = Callable[[OnnxGrowing], object]
 F32, I64 = np.float32, np.int64
 UNARY = (
     "Relu", "Sigmoid", "Tanh", "Exp", "Abs", "Neg", "Floor", "Ceil", "Sqrt", "Sin", "Erf", "Softplus", "HardSigmoid",
@@ -25,24 +25,12 @@ REDUCED = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "R
 CASTS = (np.float32, np.float32, np.float16, np.float64, np.int32, np.int64, np.uint8, np.int8, np.bool_)
 
 
-def grow(g: OnnxGrowing, steps: int, kinds: tuple[Step, ...]) -> None:
-    """So many steps; those that do not fit are drawn again, a few times."""
-    tries = 6 * steps
-    while steps and tries:
-        tries -= 1
-        try:
-            g.d.pick(kinds)(g)
-            steps -= 1
-        except Refused:
-            continue
-
-
 def is_float(v: Array) -> bool:
     return v.dtype.kind == "f"
 
 
-def of(*types: object) -> Callable[[Array], bool]:
-    return lambda v: v.dtype in [np.dtype(t) for t in types]  # type: ignore[arg-type]
+def of(*types: Any) -> Callable[[Array], bool]:
+    return lambda v: v.dtype in [np.dtype(t) for t in types]
 
 
 def ranked(least: int, most: int = 6) -> Callable[[Array], bool]:

@@ -24,7 +24,7 @@ from tests.fuzz.graphs import ir_of, random_graph
 from tests.fuzz.growing import Growing
 from tests.fuzz.ir_writer import written
 from tests.fuzz.reduce import fewest
-from tests.fuzz.server import STAGE, Outcome
+from tests.fuzz.server import REFERENCE, STAGE, Outcome
 from tests.networks import NETWORKS
 from tests.properties.drawing import random_draw
 
@@ -94,10 +94,11 @@ class Pairs:
         (folder / "grown.xml").write_text(xml)
         (folder / "grown.bin").write_bytes(weights)
         inputs = unpacked(case.files[FED], graph)
-        models = [compiled(folder / f"{n}.xml") for n in ("model", "grown")]
-        for model in models:
-            if isinstance(model, Outcome):
-                return model
+        model, second = (compiled(folder / f"{n}.xml") for n in ("model", "grown"))
+        if isinstance(model, Outcome):
+            return model
+        if isinstance(second, Outcome):
+            return second
         rounds = [inputs, other_sizes(graph, inputs)]
         for k, given in enumerate(rounds):
             if given is None or (k and graph.sinks):
@@ -108,14 +109,14 @@ class Pairs:
                 continue
             STAGE.enter("infer")
             try:
-                result = models[0](list(given))  # type: ignore[operator]
+                result = model(list(given))
             except InternalError:
                 raise
             except AotError:  # judged by the fuzzer of graphs
                 continue
             values = [np.asarray(result[n]).copy() for n in range(len(bounds))]
             expected = [Expected(_like(v, b.value), b.allowed) for v, b in zip(values, bounds, strict=True)]
-            found = compare(models[1], given, expected, exact=same)  # type: ignore[arg-type]
+            found = compare(second, given, expected, exact=same)
             if found.finding:
                 text = f"{'other sizes: ' if k else ''}{'exact: ' if same else ''}{found.text}"
                 return Outcome(found.kind, text, f"{found.place} of the grown graph", found.code)
@@ -135,6 +136,6 @@ def _like(found: Array, value: Array) -> Array:
 
 def _bounds(folder: Path, inputs: Sequence[Array]) -> list[Expected]:
     """What the two may be apart: both may be off by as much as their own roundings give."""
-    STAGE.enter("reference")
+    STAGE.enter(REFERENCE)
     both = [expectations(read(folder / f"{n}.xml"), inputs) for n in ("model", "grown")]
     return [Expected(a.value, a.allowed + b.allowed) for a, b in zip(*both, strict=True)]

@@ -79,7 +79,8 @@ class Stage:
 
 
 STAGE = Stage()
-PEER = "peer"  # the stage in which another program computes: its crashes are no findings
+PEER = "peer"  # the stage in which another program computes
+REFERENCE = "reference"  # the stage in which the references compute, which are slow
 
 
 def refusal(error: Exception) -> Outcome:
@@ -93,7 +94,7 @@ def refusal(error: Exception) -> Outcome:
 
 
 def run(judge: Callable[[], Outcome], limits: Limits | None = None) -> Outcome:
-    """Judge in a child. Its end by a signal is a `crash`, a `hang` or, in the stage of a peer, `skipped`."""
+    """Judge in a child. Its end by a signal is a `crash` or a `hang`; in the stage of an oracle, `skipped`."""
     limits = limits or Limits()
     begin, (reading, writing) = time.monotonic(), os.pipe()
     log = os.memfd_create("log")
@@ -163,8 +164,8 @@ def _outcome(sent: bytes | None, status: int, seconds: float, log: str) -> Outco
             found: Outcome = pickle.loads(sent)
             return Outcome(found.kind, found.text, found.place, found.code, seconds)
     stage, number = STAGE.read(), os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if stage == PEER:
-        return Outcome("skipped", "the peer failed", seconds=seconds)
+    if stage in (PEER, REFERENCE):
+        return Outcome("skipped", f"the {stage} failed", seconds=seconds)
     place = _first_of_ours(log)
     if sent is None or number in (signal.SIGXCPU, signal.SIGKILL):
         return Outcome("hang", f"in stage {stage}\n{log}"[:MOST_TEXT], place or stage, 1, seconds)
