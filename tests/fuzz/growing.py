@@ -114,8 +114,8 @@ class Growing:
         """Clamped if it is large."""
         if value.dtype.is_float and value.array.size:
             with np.errstate(all="ignore"):
-                most = np.nanmax(np.abs(value.array.astype(np.float64)))
-            if not most <= LARGE:
+                small = bool((np.abs(value.array.astype(np.float64)) <= LARGE).all())
+            if not small:
                 return self.named("Clamp", value, min=-8.0, max=8.0)
         return value
 

@@ -32,7 +32,7 @@ def test_found_cases_have_their_outcomes(case: Kept) -> None:
 @pytest.mark.parametrize("name", sorted(FUZZERS))
 def test_cases_of_each_fuzzer_are_right(name: str) -> None:
     fuzzer = FUZZERS[name]
-    for seed in range(3):
+    for seed in range(2):
         found = run(lambda seed=seed: fuzzer.judge(fuzzer.draw(seed)))
         assert not found.finding, f"seed {seed}: {found}"
 
