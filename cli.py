@@ -73,8 +73,9 @@ Extensions = Annotated[
 ]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
-Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph after a pass")]
+Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
 Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
+Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
 
 
@@ -125,6 +126,8 @@ def compile(
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
     stop_after: Annotated[Stage | None, typer.Option(help="Print a stage instead of compiling to the end")] = None,
     stop_after_rewrite: Rewrites = None,
+    stop_after_lowering: Lowerings = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Check what each lowering pass leaves")] = False,
     emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
@@ -150,7 +153,8 @@ def compile(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
             values=values_of(value), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
             save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
-            stop_after_rewrite=stop_after_rewrite, external_weights=weights is Weights.EXTERNAL,
+            stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering, verify=verify,
+            external_weights=weights is Weights.EXTERNAL,
             small_weights=small_weights, plain_products=plain_products, tune=tune,
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
@@ -176,7 +180,7 @@ def compile(
     typer.echo(f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s")
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
-        typer.echo("\n".join(f"  {line}" for line in str(made.report).splitlines()))
+        typer.echo("\n".join(f"  {line}" for line in (*made.report.passes, *made.lowering)))
 
 
 @command
@@ -270,6 +274,7 @@ def dump(
     model: Model,
     stage: Annotated[Stage, typer.Option(help="Which form of the model")] = Stage.OPTIMIZED,
     kernel: Annotated[str | None, typer.Option(help="Only this kernel, of loops, llvm or asm")] = None,
+    after: Annotated[str | None, typer.Option(metavar="PASS", help="Steps after this lowering pass, or define")] = None,
     target: Target = "native",
     layout: Layout = None,
     shape: Shapes = None,
@@ -281,17 +286,16 @@ def dump(
     plain_products: PlainProducts = False,
     seed: Seed = None,
     stop_after_rewrite: Rewrites = None,
+    stop_after_lowering: Lowerings = None,
     debug: Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
-    if kernel is not None and stage not in (Stage.LOOPS, Stage.LLVM, Stage.ASM):
-        raise UsageError(f"dump: --kernel goes with --stage loops, llvm or asm, got {stage.value}")
     options = CompileOptions(
         target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
         specialise=specialise_of(specialise), extensions=extensions, seed=seed, small_weights=small_weights,
-        plain_products=plain_products, stop_after_rewrite=stop_after_rewrite,
+        plain_products=plain_products, stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering,
     )
-    typer.echo(aot.stages(model, options).text(stage.value, kernel))
+    typer.echo(aot.stages(model, options).text(stage.value, kernel, after))
 
 
 @command

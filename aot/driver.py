@@ -2,7 +2,8 @@
 
     imported   the graph as it was read                     aot.frontends
     optimized  canonical opset graph                        aot.passes
-    groups     what is computed together, and how           aot.lowering
+    steps      what runs, over values in memory             aot.lowering
+    groups     what is computed together, and how           aot.lowering.program
     loops      loop nests                                   codegen
     llvm, asm  LLVM IR and machine code                     codegen.llvm
 """
@@ -22,27 +23,16 @@ from aot.frontends import front_passes, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
-from aot.lowering.chain import chain
-from aot.lowering.compress import compress
 from aot.lowering.define import define
-from aot.lowering.dots import use_dots
-from aot.lowering.fuse import fuse
-from aot.lowering.group import group
-from aot.lowering.hoist import hoist
-from aot.lowering.in_place import reuse
-from aot.lowering.layout import lay_out
-from aot.lowering.narrow import narrow
+from aot.lowering.pipeline import Lowering
+from aot.lowering.pipeline import pipeline as lowering_pipeline
 from aot.lowering.program import Pick, ProgramBuilder
-from aot.lowering.recurrence import spread
 from aot.lowering.regions import lower_region
-from aot.lowering.split import split
+from aot.lowering.run import LoweringReport, run_lowering
 from aot.lowering.steps import Steps
-from aot.lowering.strassen import use_strassen
-from aot.lowering.strips import use_strips
+from aot.lowering.text import steps_text
 from aot.lowering.weights import Weights
-from aot.lowering.windows import separate_windows
-from aot.lowering.winograd import use_winograd
-from aot.options import CompileOptions
+from aot.options import CompileOptions, Stage
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
@@ -67,6 +57,9 @@ from runtime.model import CompiledModel
 from runtime.profile import example_inputs
 
 
+DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
+
+
 class Compilation:
     """One model on its way; a stage is made when it is asked for, together with those before it."""
 
@@ -85,6 +78,7 @@ class Compilation:
         self._ready = optimized
         self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
+        self.lowering: list[LoweringReport] = []
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
@@ -143,8 +137,9 @@ class Compilation:
             names = [item.name for item in sort_passes(passes, self.extensions) if item.target is not None]
         except PassError as error:
             raise UsageError(f"--extensions: {error}") from error
-        if unknown := set(self.options.print_after) - {"all", *names}:
-            raise UsageError(f"--print-after: one of {', '.join(names)}, got {min(unknown)}")
+        lowering = [p.name for p in self._lowering_passes]
+        if unknown := set(self.options.print_after) - {"all", *names, *lowering}:
+            raise UsageError(f"--print-after: one of {', '.join([*names, *lowering])}, got {min(unknown)}")
         return names
 
     @cached_property
@@ -180,27 +175,32 @@ class Compilation:
     @cached_property
     def steps(self) -> Steps:
         steps = define(self.optimized, lower_region)
-        for block in list(steps.blocks()):
-            fuse(block)
-            use_dots(block, self.target)
-            group(block)
-            split(block)
-            hoist(block)
-            use_dots(block, self.target)  # of what was split
-            chain(block, self.target)
-            fewer = not (self.options.small_weights or self.options.plain_products)
-            if fewer:
-                use_winograd(block, self.target)
-            lay_out(block)
-            if fewer:
-                use_strassen(block, self.target)
-            separate_windows(block)
-            use_strips(block, self.target)
-            spread(block, self.target)
-            reuse(block)
-        compress(steps, always=self.options.small_weights)
-        narrow(steps, self.target, always=self.options.small_weights)
+        stop, verify = self.options.stop_after_lowering, self.options.verify
+        self.lowering = run_lowering(
+            steps, self._lowering_passes, stop_after=stop, observe=self._show_steps, verify=verify
+        )
         return steps
+
+    @property
+    def _lowering_passes(self) -> tuple[Lowering, ...]:
+        return lowering_pipeline(self.options, self.target)
+
+    def _show_steps(self, done: LoweringReport, steps: Steps) -> None:
+        wanted = self.options.print_after
+        if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
+            self.options.on_dump(done.name, steps_text(steps))
+
+    def steps_after(self, name: str | None) -> str:
+        """The steps as text after a lowering pass; `define`: before the first one; None: after the last one."""
+        if name is None:
+            return steps_text(self.steps)
+        passes = self._lowering_passes
+        known = [DEFINE, *(p.name for p in passes)]
+        if name not in known:
+            raise UsageError(f"--after: one of {', '.join(known)}, got {name}")
+        steps = define(self.optimized, lower_region)
+        run_lowering(steps, passes[: known.index(name)])
+        return steps_text(steps)
 
     @cached_property
     def tuning(self) -> Tuning:
@@ -241,16 +241,33 @@ class Compilation:
             self.optimized, self.steps, self.target, self.tuning.pick, weights=self.weights, kernels=self.kernels
         )
         builder.build(lambda done, total: self._event("lower", done, total))
+        self._save("15-steps.txt", lambda: steps_text(self.steps))
         self._save("20-groups.txt", lambda: "\n".join(builder.text) + "\n")
         return builder
 
-    def text(self, stage: str, kernel: str | None = None) -> str:
-        """A stage (`Stage`) as text; `kernel` chooses one from the loops on."""
-        if stage in ("imported", "optimized"):
-            return graph_text(self.imported if stage == "imported" else self.optimized)
-        if stage == "groups":
-            return self.groups
-        return {"loops": self.loops, "llvm": self.llvm, "asm": self.asm}[stage](kernel)
+    def text(self, stage: str, kernel: str | None = None, after: str | None = None) -> str:
+        """A stage (`Stage`) as text. `kernel` picks one of loops, llvm and asm; `after`: steps after a lowering pass.
+
+        Raises UsageError for a stage, a kernel or a pass that does not exist, and for options of other stages.
+        """
+        by_kernel = {Stage.LOOPS: self.loops, Stage.LLVM: self.llvm, Stage.ASM: self.asm}
+        if stage not in set(Stage):
+            raise UsageError(f"dump: a stage is one of {', '.join(Stage)}, got {stage}")
+        if kernel is not None and stage not in by_kernel:
+            raise UsageError(f"dump: --kernel goes with --stage {', '.join(by_kernel)}, got {stage}")
+        if after is not None and stage != Stage.STEPS:
+            raise UsageError(f"dump: --after goes with --stage {Stage.STEPS}, got {stage}")
+        match Stage(stage):
+            case Stage.IMPORTED:
+                return graph_text(self.imported)
+            case Stage.OPTIMIZED:
+                return graph_text(self.optimized)
+            case Stage.STEPS:
+                return self.steps_after(after)
+            case Stage.GROUPS:
+                return self.groups
+            case one:
+                return by_kernel[one](kernel)
 
     @property
     def groups(self) -> str:

@@ -21,7 +21,8 @@ Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, neste
 class Stage(StrEnum):
     """What a compilation can show on its way."""
 
-    IMPORTED, OPTIMIZED, GROUPS, LOOPS, LLVM, ASM = "imported", "optimized", "groups", "loops", "llvm", "asm"
+    IMPORTED, OPTIMIZED, STEPS, GROUPS = "imported", "optimized", "steps", "groups"
+    LOOPS, LLVM, ASM = "loops", "llvm", "asm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,9 @@ class CompileOptions:
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `tune`: seconds to
     measure schedules for on this machine;
     `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
-    goes to `on_dump`; `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
+    goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
+    passes, only required passes run; `verify`: check the steps after each lowering pass;
+    `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
     `extensions`: a folder of operations and passes of the user's, whose code runs (see `aot.extensions`).
     """
 
@@ -59,6 +62,8 @@ class CompileOptions:
     extensions: Path | None = None
     print_after: tuple[str, ...] = ()
     stop_after_rewrite: int | None = None
+    stop_after_lowering: int | None = None
+    verify: bool = False
     save_temps: Path | None = None
     on_event: Event | None = None
     on_dump: Callable[[str, str], None] | None = None

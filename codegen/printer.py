@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from codegen.define import Definition, Group, Window
 from codegen.loops import (
@@ -39,7 +40,7 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
             rows = (f"{pad}  window {_window(w)}" for w in windows)
             return "\n".join([head, *rows, *(definition_text(m, depth + 1) for m in members)])
         case Definition(out, axes, value, _, where):
-            limits = "".join(f" where {expr_text(i)} < {_size(b)}" for i, b in where)
+            limits = "".join(f" where {expr_text(i)} < {size_text(b)}" for i, b in where)
             over = f"    for {_axes(axes)}" if axes else ""
             return f"{pad}{out.name}[{_list(work.target)}] = {expr_text(value)}{over}{limits}"
 
@@ -47,6 +48,11 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
 def _window(w: Window) -> str:
     limits = f" within {w.within[0]}..{w.within[1]}" if w.within is not None else ""
     return f"{w.axis.name} = {w.of.name} * {w.scale} - {w.before} +: {w.size}{limits}"
+
+
+def statements_text(stmts: tuple[Stmt, ...], depth: int = 0) -> str:
+    """Statements, one a line."""
+    return "\n".join(_lines(stmts, depth))
 
 
 def expr_text(expr: Expr) -> str:
@@ -60,6 +66,8 @@ def expr_text(expr: Expr) -> str:
             return name
         case Load(buffer, index):
             return f"{buffer.name}[{_list(index)}]"
+        case Prim("add", (a, Const(value, dtype))) if dtype is not DType.BOOL and value < 0:
+            return expr_text(Prim("sub", (a, Const(-value, dtype)), expr.dtype))
         case Prim(fn, (a, b)) if fn in INFIX:
             return f"{_operand(a, fn)} {INFIX[fn]} {_operand(b, fn, right=True)}"
         case Prim("cast" | "bits" as fn, (a,), dtype):
@@ -86,16 +94,17 @@ def _axes(axes: tuple[Var, ...]) -> str:
 
 
 def _range(var: Var) -> str:
-    return f"{var.low}..{_size(var.extent)}" if var.low else _size(var.extent)
+    return f"{var.low}..{size_text(var.extent)}" if var.low else size_text(var.extent)
 
 
-def _size(size: Size | None) -> str:
+def size_text(size: Size | None) -> str:
+    """A size as maths; `?` for one without an end."""
     return "?" if size is None else str(size) if isinstance(size, int) else expr_text(size)
 
 
 def _declaration(b: Buffer) -> str:
     starts = [f"{expr_text(s)} +: " if s != Const(0) else "" for s in b.start] or [""] * len(b.shape)
-    shape = ", ".join(s + _size(n) for s, n in zip(starts, b.shape, strict=True))
+    shape = ", ".join(s + size_text(n) for s, n in zip(starts, b.shape, strict=True))
     return f"{b.name}: {b.dtype.value}[{shape}]" + (f" @{b.space.value}" if b.space is not Space.ARG else "")
 
 
@@ -132,7 +141,7 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
 
 
 def schedule_text(s: Schedule, depth: int = 0) -> str:
-    """One line a schedule; members below."""
+    """One line a schedule; members below, equal ones in a row as one line with their number."""
     tiles = " ".join(f"{t.axis}:{t.size}" + ("" if t.tail is Tail.BALANCE else f"/{t.tail.value}") for t in s.tile)
     fused = " ".join(f"{n}=({','.join(p)})" for n, p in s.fuse)
     parts = [
@@ -154,7 +163,8 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
     ]
     line = "  " * depth + (" ".join(filter(None, parts)) or "plain")
-    return "\n".join([line, *(schedule_text(m, depth + 1) for m in s.members)])
+    runs = ((member, len([*equal])) for member, equal in groupby(s.members))
+    return "\n".join([line, *(schedule_text(m, depth + 1) + (f" x{n}" if n > 1 else "") for m, n in runs)])
 
 
 def _pack(p: Pack) -> str:

@@ -75,7 +75,7 @@ def test_compile_json(tmp_path: Path) -> None:
 
 def test_compile_prints_the_graph_after_passes(tmp_path: Path) -> None:
     out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--print-after", "all").stdout
-    assert out.count("# after ") > 1 and "Convolution" in out
+    assert out.count("# after ") > 1 and "Convolution" in out and "# after assign_layouts" in out
 
 
 def test_compile_can_stop_early(tmp_path: Path) -> None:
@@ -138,15 +138,28 @@ def test_info(library: Path) -> None:
 
 
 @pytest.mark.parametrize(("stage", "word"), [
-    ("imported", "Convolution"), ("optimized", "Convolution"), ("groups", "["), ("loops", "for "), ("llvm", "define "),
-    ("asm", ".text"),
+    ("imported", "Convolution"), ("optimized", "Convolution"), ("steps", "(ReduceMean)"), ("groups", "["),
+    ("loops", "for "), ("llvm", "define "), ("asm", ".text"),
 ])
 def test_dump(stage: str, word: str) -> None:
     assert word in aot("dump", MODEL, "--stage", stage).stdout
 
 
 def test_dump_of_a_kernel_needs_kernels() -> None:
-    aot("dump", MODEL, "--stage", "imported", "--kernel", "k0", code=2)
+    for stage in ("imported", "groups"):
+        assert "--kernel goes with --stage" in aot("dump", MODEL, "--stage", stage, "--kernel", "k0", code=2).stderr
+
+
+def test_dump_of_steps_after_a_lowering_pass() -> None:
+    before, after = (aot("dump", MODEL, "--stage", "steps", "--after", p).stdout for p in ("define", "fuse_steps"))
+    assert before.count("(Relu)") > after.count("(Relu)") == 0
+    assert "one of define, fuse_steps" in aot("dump", MODEL, "--stage", "steps", "--after", "absent", code=2).stderr
+    assert "--after goes with" in aot("dump", MODEL, "--after", "fuse_steps", code=2).stderr
+
+
+def test_passes_are_timed_and_checked(tmp_path: Path) -> None:
+    out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--verify").stdout
+    assert all(name in out for name in ("canonicalize: ", "assign_layouts: ", "narrow_constants: "))
 
 
 def test_ops() -> None:

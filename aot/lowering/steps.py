@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
@@ -157,9 +158,19 @@ class Cycle:
         return _variables(self.limit, self.going, *self.start.values(), *self.follow.values())
 
 
+class Layouts(StrEnum):
+    """How far the values' places in memory are decided."""
+
+    LOGICAL = "logical"  # dense, in the order of their dimensions: only indices count
+    FINAL = "final"  # strides, halos and pitches are chosen, and padded reads find their halo
+
+
 @dataclass(slots=True)
 class Steps:
-    """Steps in an order that runs, and the values by name; blocks inside of control flow share the values."""
+    """Steps in an order that runs, and the values by name; blocks inside of control flow share the values.
+
+    `aot.lowering.verify` says what must hold, `aot.lowering.text` prints it.
+    """
 
     name: str
     values: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -171,6 +182,7 @@ class Steps:
     rules: list[Rule] = field(default_factory=list[Rule])
     state_bytes: Size = 0
     variables: tuple[Kept, ...] = ()
+    layouts: Layouts = Layouts.LOGICAL
 
     def known(self) -> tuple[Var, ...]:
         """What has a value while a step runs: the model's symbols, those that an inference sets, named sizes."""

@@ -22,13 +22,14 @@ Make = Callable[..., OutPort | tuple[OutPort, ...]]
 
 
 def compiled(
-    make: Make, *shapes: Sequence[int], tolerance: Tolerance = LOOSE, dtype: DType = DType.F32, target: str = "native"
-) -> Compilation:
+    make: Make, *shapes: Sequence[int], tolerance: Tolerance = LOOSE, dtype: DType = DType.F32, target: str = "native",
+    options: CompileOptions | None = None,
+) -> Compilation:  # fmt: skip
     """All stages of the graph that `make(build, *ports)` makes; its results are those of the references."""
     graph = graph_of(make, *shapes, dtype=dtype)
     inputs = values(*shapes, dtype=dtype)
     expected = interpret(graph, inputs)
-    made = stages(graph, CompileOptions(level=None, target=target))
+    made = stages(graph, options or CompileOptions(level=None, target=target))
     found = in_memory(made.built, threads=1)(*inputs)
     for n, y in enumerate(expected):
         assert found[n].shape == y.shape

@@ -14,8 +14,10 @@ from aot.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
 from codegen.program import Program
+from codegen.target import Target
 from runtime.abi import DType
 from tests.passes.check import graph_of, values
 
@@ -23,11 +25,13 @@ FEW, MANY = 2, 64  # rows
 EXACT = (0.0, -0.0, 1.5, -65504.0, np.inf, -np.inf, 2.0**-14, 2.0**-24, -3 * 2.0**-24, 1 - 2.0**-11)
 
 
-def product(w: Array, rows: int, target: str = "x86-64-v3", *, small: bool = False) -> driver.Compilation:
+def product(
+    w: Array, rows: int, target: str = "x86-64-v3", *, small: bool = False, passes: int | None = None
+) -> driver.Compilation:
     def make(b: Builder, x: OutPort) -> OutPort:
         return b.MatMul(x, b.const(w, DType.F32), transpose_a=False, transpose_b=False)
 
-    options = CompileOptions(level=None, target=target, small_weights=small)
+    options = CompileOptions(level=None, target=target, small_weights=small, stop_after_lowering=passes)
     return stages(graph_of(make, (rows, w.shape[0])), options)
 
 
@@ -87,12 +91,14 @@ def test_on_zen_it_always_pays() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("rows", [1, 7, MANY])
 @pytest.mark.parametrize("target", ["native", "x86-64-v3"])
-def test_results_are_the_same_bits(monkeypatch: pytest.MonkeyPatch, dtype: str, rows: int, target: str) -> None:
+def test_results_are_the_same_bits(dtype: str, rows: int, target: str) -> None:
     w = weights(-0.0, 0.0, 2.0**-24, 2.0**-14, dtype=dtype)
     x = values((rows, w.shape[0]))
     small = in_memory(product(w, rows, target, small=True).built)(*x)[0]
-    monkeypatch.setattr(driver, "narrow", lambda *_, **__: None)
-    assert small.tobytes() == in_memory(product(w, rows, target).built)(*x)[0].tobytes()
+    names = [p.name for p in pipeline(CompileOptions(), Target.parse(target))]
+    wide = product(w, rows, target, passes=names.index("narrow_constants"))
+    assert stored(wide.program) == {DType.F32}
+    assert small.tobytes() == in_memory(wide.built)(*x)[0].tobytes()
 
 
 def test_rows_of_a_table() -> None:

@@ -1,0 +1,89 @@
+"""The order of lowering. Each line says why it stands where it stands.
+
+A pass changes one block of steps at a time: the model's own, then each body of control flow. The last two see all
+blocks together. Passes below `assign_layouts` rely on final strides; `aot.lowering.verify` says what holds between any
+two passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from aot.lowering.chain import chain
+from aot.lowering.compress import compress
+from aot.lowering.dots import use_dots
+from aot.lowering.fuse import fuse
+from aot.lowering.group import group
+from aot.lowering.hoist import hoist
+from aot.lowering.in_place import reuse
+from aot.lowering.layout import lay_out
+from aot.lowering.narrow import narrow
+from aot.lowering.recurrence import spread
+from aot.lowering.split import split
+from aot.lowering.steps import Layouts, Steps
+from aot.lowering.strassen import use_strassen
+from aot.lowering.strips import use_strips
+from aot.lowering.windows import separate_windows
+from aot.lowering.winograd import use_winograd
+from aot.options import CompileOptions
+from codegen.target import Target
+
+Run = Callable[[Steps], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A lowering pass: `run` changes the steps that it is given in place.
+
+    `needs`: the layouts that the pass requires; `gives`: the layouts that it leaves. `whole`: it runs once, on all
+    blocks together, instead of once a block. `required`: it runs even after the last pass that
+    `--stop-after-lowering` allows.
+    """
+
+    name: str
+    run: Run
+    needs: Layouts
+    gives: Layouts
+    whole: bool = False
+    required: bool = False
+    enabled: bool = True
+
+
+def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
+    """The lowering passes in the order in which they run, for these options and this target."""
+    small = options.small_weights
+    exact = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
+    dots = partial(use_dots, target=target)
+    winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
+    compressed, narrowed = partial(compress, always=small), partial(narrow, target=target, always=small)
+    every = (
+        _logical("fuse_steps", fuse),                  # views vanish before any pass counts readers
+        _logical("use_integer_dots", dots),            # quantised products still have their scales beside them
+        _logical("group_rows", group),                 # before layouts are voted on: a group votes as one
+        _logical("split_quotient_axes", split),        # grouped and transposed convolutions become products
+        _logical("hoist_invariants", hoist),           # what is equal along an axis leaves the sums
+        _logical("use_integer_dots_again", dots),      # for products that the split has exposed
+        _logical("fuse_attention", partial(chain, target=target)),     # needs softmax as a group of rows
+        _logical("use_winograd", winograd, enabled=not exact),         # its tiles are values that get layouts below
+        Lowering("assign_layouts", lay_out, Layouts.LOGICAL, Layouts.FINAL, required=True),  # strides are final below
+        _final("use_strassen", strassen, enabled=not exact),           # halves of matrices are addresses: needs strides
+        _final("separate_pooling", separate_windows),  # needs the halo fills that layouts brought
+        _final("fuse_row_strips", partial(use_strips, target=target)),  # weighs bytes of rows as they lie in memory
+        _final("unroll_recurrence", partial(spread, target=target)),    # moves buffers by their strides, step by step
+        _final("write_in_place", reuse),               # the last readers are known, and which layouts are equal
+        _final("compress_constants", compressed, whole=True),          # the readers in all blocks are known
+        _final("narrow_constants", narrowed, whole=True),              # takes what bytes could not hold
+    )  # fmt: skip
+    return tuple(p for p in every if p.enabled)
+
+
+def _logical(name: str, run: Run, *, enabled: bool = True) -> Lowering:
+    """A pass that works on logical indices, before memory has an order."""
+    return Lowering(name, run, Layouts.LOGICAL, Layouts.LOGICAL, enabled=enabled)
+
+
+def _final(name: str, run: Run, *, whole: bool = False, enabled: bool = True) -> Lowering:
+    """A pass that relies on strides and keeps them."""
+    return Lowering(name, run, Layouts.FINAL, Layouts.FINAL, whole, enabled=enabled)

@@ -1,0 +1,94 @@
+"""The runner of lowering passes: runs them in order, times, counts and verifies them, and can stop between any two."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from aot.lowering.pipeline import Lowering
+from aot.lowering.steps import Steps
+from aot.lowering.verify import verify_steps
+from codegen.traverse import Work
+from runtime.errors import AotError, InternalError
+
+LOG = logging.getLogger(__name__)
+
+Observer = Callable[["LoweringReport", Steps], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoweringReport:
+    """What one lowering pass did: `made` of its `works` are new; `steps` counts the steps after it, in all blocks."""
+
+    name: str
+    milliseconds: float
+    steps: int
+    works: int
+    made: int
+
+    def __str__(self) -> str:
+        what = f"{self.made} of {self.works} works new" if self.made else "unchanged"
+        return f"{self.name}: {what}, {self.steps} steps ({self.milliseconds:.1f} ms)"
+
+
+def run_lowering(
+    steps: Steps,
+    passes: Iterable[Lowering],
+    *,
+    stop_after: int | None = None,
+    observe: Observer | None = None,
+    verify: bool = False,
+) -> list[LoweringReport]:
+    """Run `passes` on `steps`, which change in place.
+
+    `stop_after`: after so many passes only required ones run. `observe` is called after each pass, with the steps.
+    `verify`: check the steps before the first and after each pass. Raises InternalError, which names the pass, for
+    steps that a pass broke; errors of other classes leave as they are, with a note that names the pass.
+    """
+    blocks = list(steps.blocks())  # passes may add blocks, which they finish themselves
+    if verify:
+        verify_steps(steps)
+    reports: list[LoweringReport] = []
+    known = _works(steps)
+    for number, item in enumerate(passes):
+        if stop_after is not None and number >= stop_after and not item.required:
+            continue
+        begin = time.perf_counter()
+        for block in (steps,) if item.whole else blocks:
+            _step(item, block)
+        for block in steps.blocks():
+            block.layouts = item.gives
+        elapsed = (time.perf_counter() - begin) * 1e3
+        now = _works(steps)
+        count = sum(len(b.steps) for b in steps.blocks())
+        reports.append(LoweringReport(item.name, elapsed, count, len(now), len(now - known)))
+        known = now
+        LOG.info("%s", reports[-1])
+        if verify:
+            _check(item, steps)
+        if observe is not None:
+            observe(reports[-1], steps)
+    return reports
+
+
+def _step(item: Lowering, block: Steps) -> None:
+    if block.layouts is not item.needs:
+        raise InternalError(f"{item.name}: needs {item.needs.value} layouts, got {block.layouts.value} ones")
+    try:
+        item.run(block)
+    except AotError as error:
+        error.add_note(f"in lowering pass {item.name}")
+        raise
+
+
+def _check(item: Lowering, steps: Steps) -> None:
+    try:
+        verify_steps(steps)
+    except InternalError as error:
+        raise InternalError(f"lowering pass {item.name} left broken steps: {error}") from error
+
+
+def _works(steps: Steps) -> set[Work]:
+    return {w for b in steps.blocks() for s in b.steps for w in s.works}
