@@ -23,7 +23,7 @@ from tests.fuzz.case import Case
 from tests.fuzz.peers import openvino_is_trusted, openvino_results
 from tests.fuzz.server import PEER, REFERENCE, STAGE, Outcome, refusal
 
-FAST = CompileOptions(level=None)
+FAST = CompileOptions(level=None, verify=True)
 FED = "inputs.npz"
 
 
