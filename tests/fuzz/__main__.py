@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.fuzz.case import Case, Fuzzer
 from tests.fuzz.fuzzers import FUZZERS
-from tests.fuzz.server import Limits, Outcome, run
+from tests.fuzz.server import GOOD, STAGE, Limits, Outcome, run
 
 REDUCE_SECONDS = 120
 STEP = 1_000_003  # seeds of one run and of the next are far apart
@@ -27,13 +27,16 @@ def main() -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     if asked.show is not None:
         return show(FUZZERS[asked.only[0]], asked.show, asked.out)
-    children = []
+    children = list[int]()
     for job in range(1, asked.jobs):
         if not (pid := os.fork()):
             os._exit(work(asked, job))
         children.append(pid)
-    found = work(asked, 0)
-    return max([found, *(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children)])
+    found = [work(asked, 0)]
+    for pid in children:
+        _, status = os.waitpid(pid, 0)
+        found.append(os.waitstatus_to_exitcode(status))
+    return int(any(found))
 
 
 def arguments() -> argparse.Namespace:
@@ -59,6 +62,7 @@ def show(fuzzer: Fuzzer, seed: int, out: Path) -> int:
 
 def work(asked: argparse.Namespace, job: int) -> int:
     """Judge cases until the time is over; prints a line for each finding, and counts at the end."""
+    STAGE.renew()
     until, counts = time.monotonic() + 60 * asked.minutes, Counter[str]()
     number = job
     while time.monotonic() < until:
@@ -72,7 +76,7 @@ def work(asked: argparse.Namespace, job: int) -> int:
     lines = [f"  {count:7} {name}" for name, count in sorted(counts.items())]
     sys.stdout.write("\n".join([f"job {job}: {sum(counts.values())} cases", *lines, ""]))
     sys.stdout.flush()
-    return int(any(name.split()[1] not in ("fine", "refused", "skipped") for name in counts))
+    return int(any(name.split()[1] not in GOOD for name in counts))
 
 
 def keep(fuzzer: Fuzzer, seed: int, outcome: Outcome, out: Path) -> None:

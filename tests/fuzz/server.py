@@ -68,6 +68,10 @@ class Stage:
     """The part of a judgement that is running; the parent reads it from memory of both when the child has died."""
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Memory of its own for a parent that was forked itself."""
         self.file = os.memfd_create("stage")
 
     def enter(self, name: str) -> None:
