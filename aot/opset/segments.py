@@ -130,7 +130,8 @@ class GroupedMatMul(LoopOp):
             return (wide(a) @ turned).astype(a.dtype)
         out = np.zeros((a.shape[0], b.shape[1]), a.dtype)
         # offsets that do not ascend, too, mean what `nest` counts: the ends that a row is not before
-        which = np.count_nonzero(np.less_equal(offsets.reshape(-1, 1), np.arange(a.shape[0])), axis=0)
+        passed: Array = np.less_equal.outer(offsets, np.arange(len(a)))
+        which: Array = passed.sum(0)
         for g in range(b.shape[0]):
             out[which == g] = (wide(a[which == g]) @ turned[g]).astype(a.dtype)
         return out
