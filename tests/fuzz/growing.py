@@ -134,6 +134,8 @@ class Growing:
         """`value` in the shape and type of `like`, and between its least and greatest element."""
         if not value.array.size or not like.size:
             raise Refused("empty")
+        if not np.isfinite(value.array.astype(np.float64)).all():
+            raise Refused("not a number")  # boxes and places are chosen by numbers
         flat = self.named("Reshape", value, self.ints(-1))
         if value.dtype is not dtype_of(like):
             flat = self.named("Convert", flat, destination_type=dtype_of(like))
