@@ -20,7 +20,7 @@ from tests.fuzz.comparing import FED, compare, compiled, lenient, other_sizes, p
 from tests.fuzz.growing import Refused
 from tests.fuzz.onnx_growing import OPSETS, OnnxGrowing, grow
 from tests.fuzz.onnx_steps import STEPS
-from tests.fuzz.peers import onnxruntime_results
+from tests.fuzz.peers import onnxruntime_results, onnxruntime_takes
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import PEER, REFERENCE, STAGE, Outcome, refusal
 from tests.properties.drawing import random_draw
@@ -54,12 +54,11 @@ def judge_onnx(case: Case) -> Outcome:
         try:
             graph = read(path)
         except AotError as error:
-            found = refusal(error)
-            return found if found.code == 3 else Outcome("bug", f"a right graph: {found.text}", found.place, found.code)
+            return _refused(path, refusal(error))
         inputs = unpacked(case.files[FED], graph)
         model = compiled(path)
         if isinstance(model, Outcome):
-            return model
+            return _refused(path, model)
         STAGE.enter(REFERENCE)
         bounds = expectations(graph, inputs)
         found = compare(model, inputs, bounds)
@@ -69,6 +68,16 @@ def judge_onnx(case: Case) -> Outcome:
         if found.finding or (larger := other_sizes(read(path), inputs)) is None:
             return found
         return _at_other_sizes(model, path, larger)
+
+
+def _refused(path: Path, found: Outcome) -> Outcome:
+    """A finding, unless it is no bug and ONNX Runtime refuses the model, too: some graphs are not right."""
+    if found.kind == "bug" and found.code == 1:
+        return found
+    STAGE.enter(PEER)
+    if found.code == 3 or not onnxruntime_takes(path):
+        return Outcome("refused", found.text, found.place, found.code)
+    return Outcome("bug", f"a right graph is refused: {found.text}", found.place, found.code)
 
 
 def _against_runtime(

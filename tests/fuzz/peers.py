@@ -49,10 +49,24 @@ def openvino_results(path: Path, inputs: Sequence[Array]) -> list[Array]:
     return [np.array(t.data) for t in request.output_tensors]
 
 
-def onnxruntime_results(path: Path, inputs: Sequence[Array]) -> list[Array]:
-    """Results of the nodes as they are written, by one thread."""
+def _session(path: Path) -> onnxruntime.InferenceSession:
+    """The nodes as they are written, by one thread."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads, options.log_severity_level = 1, 4
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def onnxruntime_takes(path: Path) -> bool:
+    """True if ONNX Runtime loads the model."""
+    try:
+        _session(path)
+    except Exception:  # its exceptions have no base of their own
+        return False
+    return True
+
+
+def onnxruntime_results(path: Path, inputs: Sequence[Array]) -> list[Array]:
+    """Results of the nodes as they are written."""
+    session = _session(path)
     return session.run(None, {i.name: x for i, x in zip(session.get_inputs(), inputs, strict=True)})
