@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from aot.ir.dims import may_be_negative
-from aot.ir.graph import Node, OutPort
-from aot.ir.op import Op, Operand
+from aot.ir.graph import Node
+from aot.ir.op import Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
 from aot.opset.activation import PRelu, WithScalars
+from aot.opset.comparison import Select
 from aot.opset.control_flow import If
 from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.families import Elementwise, may_stretch
 from aot.opset.matmul import MatMul
-from codegen.loops import Const, Expr, prim, select
+from codegen.index import bounds, normal
+from codegen.loops import Const, Expr, Prim, prim, select
 from codegen.program import Rule
 
 
@@ -37,19 +38,24 @@ def _branches(node: Node) -> list[Rule]:
 
 def _conditions(node: Node) -> list[Rule]:
     """What the operation itself says."""
-    operands = [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
-    return [r for a, b, rule in node.op.conditions(*operands) for r in _equal(node, rule, a, b)]
+    return [r for a, b, rule in node.op.conditions(*_operands(node)) for r in _equal(node, rule, a, b)]
+
+
+def _operands(node: Node) -> list[Operand | None]:
+    return [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
 
 
 def _outputs(node: Node) -> list[Rule]:
-    """Dimensions that data might make negative."""
+    """Dimensions that data or small inputs might make negative, where no condition of the operation says so."""
     known = {n for p in node.sources() if p is not None for n in p.shape}
+    conditions = [a for a, _, _ in node.op.conditions(*_operands(node))]
+    known |= {simplify(a.args[0]) for a in conditions if isinstance(a, Prim) and a.fn == "min"}  # `at_least`
     found: list[Rule] = []
     for port in node.out_ports().values():
         for k, n in enumerate(port.shape):
             if isinstance(n, int) or n in known:
                 continue
-            if may_be_negative(n):
+            if bounds(normal(n, {}))[0] < 0:
                 text = f"{node.type} {_layer(node)!r}: dimension {k} must not be negative, got {dim_text(n)}"
                 found.append(Rule(prim("max", n, 0), n, text))
     return found
@@ -57,24 +63,40 @@ def _outputs(node: Node) -> list[Rule]:
 
 def _inputs(node: Node) -> list[Rule]:
     """What elementwise operations and products want."""
-    sources = [p for p in node.sources() if p is not None]
-    op: Op = node.op
-    aligned = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY) is AutoBroadcast.NUMPY
-    aligned &= not isinstance(op, PRelu | WithScalars)
-    if isinstance(op, Elementwise) and aligned:
-        return _broadcast(node, sources, node.out_port(0).shape, 0)
-    if isinstance(op, MatMul) and len(sources) == 2:
-        found = _broadcast(node, sources, node.out_port(0).shape, 2) if min(s.type.rank for s in sources) > 1 else []
-        a, b = sources[0].shape, sources[1].shape
+    shapes = [p.shape for p in node.sources() if p is not None]
+    op, out = node.op, node.out_port(0)
+    if isinstance(op, Elementwise) and not isinstance(op, PRelu | WithScalars):
+        mode = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY)
+        if mode is AutoBroadcast.NUMPY:
+            return _broadcast(node, shapes, out.shape, 0)
+        return _as_large(node, shapes, mode)
+    if isinstance(op, MatMul) and len(shapes) == 2:
+        a, b = shapes
+        found = _broadcast(node, shapes, out.shape, 2) if min(len(a), len(b)) > 1 else []
         inner = a[-2 if op.transpose_a and len(a) > 1 else -1], b[-1 if op.transpose_b or len(b) == 1 else -2]
         return found + _equal(node, "inner dimensions of its inputs must be equal", *inner)
     return []
 
 
-def _broadcast(node: Node, sources: Sequence[OutPort], out: Shape, skipped: int) -> list[Rule]:
+def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[Rule]:
+    """The data are as large as the result; other inputs are, too, or with PDPD a run of its dimensions, or 1."""
+    out = node.out_port(0).shape
+    data = 1 if isinstance(node.op, Select) else 0
+    rest = [s for k, s in enumerate(shapes) if k != data]
+    whole = shapes if mode is not AutoBroadcast.PDPD else [shapes[data]]
+    rule = "dimension {} of its inputs must be equal"
+    pairs = [(k, n, m) for s in whole for k, (n, m) in enumerate(zip(s, out, strict=True))]
+    found = [r for k, n, m in pairs for r in _equal(node, rule.format(k), n, m)]
+    if mode is AutoBroadcast.PDPD:
+        start = getattr(node.op, "start_axis", -1)
+        found += _broadcast(node, [mode.aligned(out, s, start) for s in rest], out, 0)
+    return found
+
+
+def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) -> list[Rule]:
     found: list[Rule] = []
-    for source in sources:
-        dims = source.shape[: source.type.rank - skipped]
+    for shape in shapes:
+        dims = shape[: len(shape) - skipped]
         for back, (n, m) in enumerate(zip_longest(reversed(dims), reversed(out[: len(out) - skipped]))):
             if n is None or n in (1, m) or (isinstance(n, int) and isinstance(m, int)):
                 continue

@@ -288,7 +288,7 @@ def _place(
     dims = [k for k, n in enumerate(b.shape) if n != 1 or (halo is not None and halo.sides[k] != (0, 0))]
     last = _innermost(dims, votes)
     orders = [tuple(k for k in dims if k != last) + ((last,) if last is not None else ())]
-    if len(dims) <= 4 and _is_reshaped(sites):
+    if 1 < len(dims) <= 4 and _is_reshaped(sites):
         orders += [p for p in permutations(dims) if p != orders[0]]
 
         def cost(p: tuple[int, ...]) -> float:

@@ -247,8 +247,12 @@ class PRelu(Elementwise):
         return x.type
 
     def conditions(self, x: Operand, slope: Operand) -> list[Condition]:
-        """Where run time tells whether a list of slopes goes by channel, it is as long as one of the dimensions."""
-        if slope.rank != 1 or not self._by_channel(x.shape, count := slope.shape[0]) or count == x.shape[1]:
+        """Sizes of the slope are 1 or those of the data; a list of slopes may be as long as there are channels."""
+        if slope.rank != 1 or not self._by_channel(x.shape, slope.shape[0]):
+            pairs = zip(reversed(slope.shape), reversed(x.shape), strict=False)
+            rule = "each size of the slope must be 1 or that of the data"
+            return [((n - m) * (n - 1), 0, rule) for n, m in pairs if n not in (1, m)]
+        if (count := slope.shape[0]) == x.shape[1]:
             return []
         fitting = (count - x.shape[1]) * (count - 1) * (count - x.shape[-1] if x.rank > 2 else 1)
         return [(fitting, 0, "slopes must be one, one for each channel, or one for each element of the last dimension")]
@@ -278,6 +282,8 @@ class PRelu(Elementwise):
     def reference(self, x: Array, slope: Array) -> Array:
         if slope.ndim == 1 and self._by_channel(x.shape, slope.size):
             slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
+        if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+            raise ShapeError(f"PRelu: the slope must broadcast to {list(x.shape)}, got {list(slope.shape)}")
         return rounded_once(self._kinked, x, slope)
 
     @staticmethod

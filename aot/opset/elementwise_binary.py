@@ -40,7 +40,9 @@ class AutoBroadcast(StrEnum):
         return pdpd_shape(a, b, start) if self is AutoBroadcast.PDPD and len(b) <= len(a) else b
 
     def fit(self, x: Array, shape: Shape, start: int) -> Array:
-        """`x` with the ones that NumPy's rule needs to broadcast it to `shape`."""
+        """`x` with the ones that NumPy's rule needs to broadcast it to `shape`; ShapeError if that is not `shape`."""
+        if self is not AutoBroadcast.NUMPY and self.shape(shape, x.shape, start, "broadcast") != shape:
+            raise ShapeError(f"broadcast: {list(x.shape)} must fit in {list(shape)}")
         return x.reshape([int(n) for n in self.aligned(shape, x.shape, start) if isinstance(n, int)])
 
     @staticmethod

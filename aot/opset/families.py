@@ -159,18 +159,22 @@ class Reduction(ComputeOp):
 
     def infer(self, x: Operand, axes: Operand) -> TensorType:
         if axes.value is None:  # `decompose` finds out; as many axes as it names go
-            rank = x.rank if self.keep_dims else x.rank - prod(axes.type.static_shape)
+            count = prod(axes.type.static_shape)
+            if count > max(x.rank, 1):
+                raise ShapeError(f"{self.type}: a tensor of rank {x.rank} has fewer axes than are named, got {count}")
+            rank = x.rank if self.keep_dims else max(x.rank - count, 0)
             return TensorType(x.dtype, tuple(fresh(self, f"d{k}", None, x, axes) for k in range(rank)))
         chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
         kept = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
         return TensorType(x.dtype, tuple(kept))
 
     def axes(self, rank: int, given: Iterable[int]) -> frozenset[int]:
-        return frozenset(axis_of(a, rank, self.type) for a in given)
+        """Axes 0 and -1 of a scalar are one of one element, as in OpenVINO and ONNX Runtime."""
+        return frozenset(axis_of(a, max(rank, 1), self.type) for a in given)
 
     def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
         chosen = self.axes(x.rank, axes.operand().ints(f"{self.type}: axes"))
-        inner = {i: axis(f"r{i}", x.shape[i]) for i in sorted(chosen)}
+        inner = {i: axis(f"r{i}", x.shape[i] if x.rank else 1) for i in sorted(chosen)}
 
         def element(*index: Expr) -> Expr:
             rest = iter(index)

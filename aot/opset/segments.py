@@ -129,6 +129,9 @@ class GroupedMatMul(LoopOp):
         if offsets is None:
             return (wide(a) @ turned).astype(a.dtype)
         out = np.zeros((a.shape[0], b.shape[1]), a.dtype)
-        for g, (first, last) in enumerate(zip([0, *offsets[:-1]], offsets, strict=True)):
-            out[int(first) : int(last)] = (wide(a[int(first) : int(last)]) @ turned[g]).astype(a.dtype)
+        # offsets that do not ascend, too, mean what `nest` counts: the ends that a row is not before
+        passed: Array = np.less_equal.outer(offsets, np.arange(len(a)))
+        which: Array = passed.sum(0)
+        for g in range(b.shape[0]):
+            out[which == g] = (wide(a[which == g]) @ turned[g]).astype(a.dtype)
         return out

@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.ir.dims import may_be_negative
 from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
-from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.bucketing import unravel, volume
 from codegen.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from codegen.script import LANES, Scripted, array, lanes, loops, parallel, var
@@ -65,8 +65,8 @@ class Selection(LoopOp):
         x, k = operands
         assert x is not None and k is not None
         count, extent = k.dims("TopK: k")[0], x.shape[axis_of(self.axis, x.rank, "TopK")]
-        least = prim("min", as_expr(count, DType.I64), extent)
-        return ((least, count, "k must not be above how many there are"),) if may_be_negative(count) else ()
+        least = simplify(prim("min", as_expr(count, DType.I64), extent))
+        return () if least == count else ((least, count, "k must not be above how many there are"),)
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
         along = axis_of(self.axis, x.rank, "TopK")

@@ -31,4 +31,5 @@ CASES = [
     *(Case(op(), [(F32, ("n=3", 4)), np.array([0])]) for op in OPS),
     *(Case(op(keep_dims=k), [(BOOL, (3, 4)), LAST], EXACT) for op in LOGIC for k in BOTH),
     *(Case(op(), [(BOOL, (3, 4)), NONE], EXACT) for op in LOGIC),
+    *(Case(op(keep_dims=k), [(F32, ()), np.array([a])]) for op in OPS for k in BOTH for a in (0, -1)),
 ]

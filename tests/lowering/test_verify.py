@@ -172,3 +172,15 @@ def test_results_do_not_depend_on_how_many_passes_run(most: int) -> None:
     made = compiled(make, (33, 64), options=CompileOptions(level=None, stop_after_lowering=most))
     ran = [r.name for r in made.lowering]
     assert "assign_layouts" in ran and len(ran) - most in (0, 1)
+
+
+def test_an_empty_output_has_no_value() -> None:
+    """No step touches it: `define` drops its value, and the steps are legal."""
+
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, OutPort]:
+        none = b.const([0], DType.I64)
+        return b.Exp(x), b.Slice(x, none, none, b.const([1], DType.I64))
+
+    made = stages(graph_of(make, (4, 8)), CompileOptions(target="x86-64-v3", verify=True))
+    assert "output1" not in made.steps.values
+    assert len(made.steps.steps) == 1

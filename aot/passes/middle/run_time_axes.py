@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -22,6 +23,9 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
     if axes.value is not None:
         return None
     rank = x.type.rank
+    if not rank:  # a scalar has one axis, of one element
+        named = prod(axes.type.static_shape)
+        return build(op, x, _numbers(build, *[0] * min(named, 1)))
     left = [_left(build, axes, d, rank) for d in range(rank)]
     for d, stays in enumerate(left):
         size = build.Gather(build.ShapeOf(x), _numbers(build, d), build.const(0, DType.I64))

@@ -1,0 +1,11 @@
+"""All kinds of fuzzers, by name."""
+
+from tests.fuzz.calls import Calls
+from tests.fuzz.case import Fuzzer
+from tests.fuzz.graphs import Graphs
+from tests.fuzz.ir_mutants import IrMutants
+from tests.fuzz.onnx_graphs import OnnxGraphs
+from tests.fuzz.onnx_mutants import OnnxMutants
+from tests.fuzz.pairs import Pairs
+
+FUZZERS: dict[str, Fuzzer] = {f.name: f for f in (IrMutants(), OnnxMutants(), Graphs(), Calls(), OnnxGraphs(), Pairs())}

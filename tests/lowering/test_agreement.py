@@ -1,0 +1,93 @@
+"""Sizes that an operation cannot take are refused by a rule that names the layer, where inference cannot know them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import compile_model
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
+from aot.opset.elementwise_binary import AutoBroadcast
+from aot.opset.infrastructure import Parameter, Result
+from aot.options import CompileOptions
+from codegen.loops import Var
+from runtime.abi import DType
+from runtime.errors import UsageError
+from runtime.model import CompiledModel
+from tests.passes.check import Make
+
+Size = int | str
+
+
+def compiled(make: Make, *shapes: tuple[Size, ...]) -> CompiledModel:
+    """`make(build, *ports)`; a name is a size that varies. Inputs are f32."""
+    graph = Graph()
+    build = Builder(graph)
+    dims = [tuple(Var(n) if isinstance(n, str) else n for n in shape) for shape in shapes]
+    made = make(build, *(build(Parameter(DType.F32, d), name=f"x{k}") for k, d in enumerate(dims)))
+    assert isinstance(made, OutPort)
+    build(Result(), made)
+    return compile_model(graph, CompileOptions(level=None), threads=1)
+
+
+def ints(build: Builder, *values: int) -> OutPort:
+    return build.const(values, DType.I64)
+
+
+def add(mode: AutoBroadcast, start: int = -1) -> Make:
+    return lambda b, x, y: b.Add(x, y, auto_broadcast=mode, start_axis=start, name="sum")
+
+
+def select(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+    condition = b.Greater(x, b.const(0, DType.F32))
+    return b.Select(condition, y, y, auto_broadcast=AutoBroadcast.PDPD, start_axis=0, name="choice")
+
+
+def patches(b: Builder, x: OutPort) -> OutPort:
+    """What follows has sizes of its own: it is the patches that the rule must be about."""
+    return b.ReduceSum(b.ExtractImagePatches(x, sizes=(2, 3), name="patches"), ints(b, 2, 3))
+
+
+NONE, PDPD = AutoBroadcast.NONE, AutoBroadcast.PDPD
+CASES = [
+    ("none", add(NONE), [("n", 3), ("m", 3)], [(2, 3), (2, 3)], [[(4, 3), (2, 3)], [(2, 3), (4, 3)], [(1, 3), (2, 3)]]),
+    ("pdpd", add(PDPD, 0), [("n", 3), ("m",)], [(2, 3), (2,)], [[(4, 3), (2,)], [(1, 3), (2,)]]),
+    ("pdpd of one", add(PDPD, 0), [("n", 3), ("m",)], [(2, 3), (1,)], [[(2, 3), (3,)]]),
+    ("pdpd in one", add(PDPD, 0), [(1, 3), ("m",)], [(1, 3), (1,)], [[(1, 3), (2,)]]),
+    ("pdpd select", select, [("n",), ("m", 3)], [(2,), (2, 3)], [[(2,), (1, 3)], [(3,), (2, 3)]]),
+    ("patches", patches, [("n", 1, "h", "w")], [(1, 1, 2, 3)], [[(1, 1, 0, 3)], [(1, 1, 2, 1)], [(1, 1, 0, 0)]]),
+    ("slopes", lambda b, x, y: b.PRelu(x, y), [("n",), (2,)], [(2,), (2,)], [[(1,), (2,)], [(3,), (2,)]]),
+    ("slopes of channels", lambda b, x, y: b.PRelu(x, y), [(1, "c", 2), (1, "m", 1)], [(1, 3, 2), (1, 3, 1)],
+     [[(1, 5, 2), (1, 3, 1)], [(1, 1, 2), (1, 3, 1)]]),
+    ("top", lambda b, x: b.TopK(x, ints(b, 4), axis=0, outputs=2), [("n", 3)], [(4, 3)], [[(3, 3)], [(0, 3)]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "shapes", "right", "wrong"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_sizes_that_do_not_fit_are_refused(
+    make: Make, shapes: list[tuple[Size, ...]], right: list[tuple[int, ...]], wrong: list[list[tuple[int, ...]]]
+) -> None:
+    model = compiled(make, *shapes)
+    assert np.asarray(model([np.ones(s, np.float32) for s in right])[0]).size
+    for sizes in wrong:
+        with pytest.raises(UsageError, match=r"must be|must not|or 1"):
+            model([np.ones(s, np.float32) for s in sizes])
+
+
+def test_top_of_as_many_as_there_are_needs_no_rule() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        size = b.Gather(b.ShapeOf(x, output_type=DType.I64), ints(b, 0), b.const(0, DType.I64))
+        return b.TopK(x, b.Minimum(size, ints(b, 4)), axis=0, outputs=2)
+
+    model = compiled(make, ("n", 3))
+    assert not model.manifest.json.get("rules")
+    assert [model([np.ones((n, 3), np.float32)])[0].shape for n in (2, 5)] == [(2, 3), (4, 3)]
+
+
+def test_axes_of_a_scalar_that_are_an_input() -> None:
+    def make(b: Builder, x: OutPort, axes: OutPort) -> OutPort:
+        return b.ReduceL1(x, b.Convert(axes, destination_type=DType.I64))
+
+    model = compiled(make, (), (1,))
+    assert model([np.float32(-3), np.zeros(1, np.float32)])[0] == 3
