@@ -133,8 +133,14 @@ class Definer:
         """What must hold for the types of a node."""
         found = rules(node)
         for rule in found:
-            self.steps.sizes.learn(rule.one, rule.other)
+            if not self.inner or self._in_scope(rule):
+                self.steps.sizes.learn(rule.one, rule.other)
         self._demand(node, found)
+
+    def _in_scope(self, rule: Rule) -> bool:
+        """True if a rule of a body is about a size that the body computes: a body need not run, other sizes are free."""
+        late = self.steps.sizes.late_of(rule.one, rule.other)
+        return any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late)
 
     def _demand(self, node: Node, wanted: list[Rule]) -> None:
         """Rules of the shape function, and of what only an inference tells; a branch need not run."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.build import Builder
-from aot.ir.graph import Graph, OutPort
+from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Operand
 from aot.ir.types import Array, Dim, numpy_dtype
 from codegen.loops import Expr
@@ -55,6 +55,10 @@ class Bodies(Protocol):
         """
         ...
 
+    def fork(self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]]) -> Sequence[Value]:
+        """The outputs of `made`, an If without outputs, for both regions and what their parameters are."""
+        ...
+
 
 def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
     """Register the conversion of operations of a domain."""
@@ -80,6 +84,8 @@ class Call:
     captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
     bodies: Bodies
     seed: int | None  # what random numbers begin with, where the user wants any
+    node: Node
+    inputs: Sequence[Value]  # of the node, captured values behind the others
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = self.attrs.get(name, default)

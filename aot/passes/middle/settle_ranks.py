@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 from aot.ir.copies import copy_graph, copy_node
 from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.one_rank import one_rank_needed
 from aot.ir.types import TensorType
 from aot.opset.control_flow import If, enter, known_truth
 from aot.opset.infrastructure import Parameter, Result
 from aot.opset.port_maps import InputMap, OutputMap
 from aot.passes.front.name_bodies import name_bodies
-from runtime.errors import ModelError, UnsupportedError
+from runtime.errors import ModelError
 
 
 def settle_ranks(graph: Graph) -> bool:
@@ -36,7 +37,9 @@ def settle_ranks(graph: Graph) -> bool:
 
 
 def _differs(node: Node) -> bool:
-    return isinstance(node.op, If) and known_truth(node.input(0)) is None and node.op.must_hold(node.regions)
+    if not isinstance(node.op, If) or node.op.only or known_truth(node.input(0)) is not None:
+        return False
+    return bool(node.op.required(node.regions))
 
 
 def _settle(node: Node) -> bool:
@@ -58,9 +61,7 @@ def _settle(node: Node) -> bool:
     if graph.scope:
         return False
     layer = node.origin.layers[0] if node.origin.layers else node.name
-    raise UnsupportedError(
-        f"If {layer!r}: an output of the network has one rank, got {pair[0]} where its condition holds, else {pair[1]}"
-    )
+    raise one_rank_needed(layer, *pair, node.source(0))
 
 
 def _behind(node: Node) -> list[Node]:
