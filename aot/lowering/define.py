@@ -138,7 +138,7 @@ class Definer:
         self._demand(node, found)
 
     def _in_scope(self, rule: Rule) -> bool:
-        """True if a rule of a body is about a size that the body computes: a body need not run, other sizes are free."""
+        """True if a rule of a body is about a size that the body computes: a body need not run."""
         late = self.steps.sizes.late_of(rule.one, rule.other)
         return any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late)
 

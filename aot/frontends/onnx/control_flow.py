@@ -119,8 +119,8 @@ def _at_run_time(
 ) -> Outputs:
     """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
-    total = node.scalar(-1) if trips is None else build.Squeeze(trips) if trips.type.rank else trips
-    start = build.const(True, DType.BOOL) if going is None else build.Squeeze(going) if going.type.rank else going
+    total = node.scalar(-1) if trips is None else node.single(trips)
+    start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
     given = iter([node.scalar(0), start, *states])
     ports = [_tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]

@@ -54,6 +54,7 @@ from aot.frontends.onnx.forks import (
     joined,
     open_fork,
     open_ranks,
+    settle,
     tensors_in,
 )
 from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
@@ -61,6 +62,7 @@ from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
+from aot.ir.types import Dim
 from aot.opset.control_flow import BRANCHES, If
 from aot.opset.infrastructure import Constant, Parameter, Result
 from runtime.errors import AotError, ModelError, UnsupportedError
@@ -95,6 +97,7 @@ class OnnxToOpset:
         problems = list(dict.fromkeys(work.problems))
         if problems:
             raise unconverted(graph.file or graph.name, problems)
+        settle([(v, _declared_rank(r)) for v, r in zip(values, graph.results, strict=True)], work.forks)
         for node, pair in zip(graph.results, values, strict=True):
             value = joined(pair)
             if not isinstance(value, OutPort):
@@ -106,6 +109,11 @@ class OnnxToOpset:
                 port.disconnect()
             graph.remove(node)
         return True
+
+
+def _declared_rank(result: Node) -> int | None:
+    declared = result.rt_info.get("declared")
+    return None if declared is None else int(declared["rank"])
 
 
 def _output_problem(node: Node, what: str) -> Problem:
@@ -127,6 +135,7 @@ class _Work:
     seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
     made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
+    forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
         """The values of a graph's results; FAILED for those that could not be made."""
@@ -222,7 +231,7 @@ class _Work:
         except BROKEN as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
         parts = found.values if isinstance(found, Outputs) else found
-        values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort) else list(parts)
+        values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort | Forked) else list(parts)
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in tensors_in(value):
@@ -254,7 +263,8 @@ class _Work:
         return inner.graph
 
     def _inner(self, region: Graph) -> _Work:
-        return _Work(Graph(name=region.name, file=region.file, scope=f"{region.name}."), self.seed, self.problems)
+        graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
+        return _Work(graph, self.seed, self.problems, forks=self.forks)
 
     def branch(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> list[Value]:
         """The results of a region in the graph of this work, which gets parameters like `inputs`."""
@@ -267,7 +277,9 @@ class _Work:
             env[node.out_port(0)] = made
         return _whole(self.results(region, env))
 
-    def fork(self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]]) -> list[Any]:
+    def fork(
+        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+    ) -> list[Any]:
         """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
         op = made.op
         assert isinstance(op, If)
@@ -286,7 +298,8 @@ class _Work:
             raise sides[0].error or sides[1].error  # type: ignore[misc]
         node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
         call = CallOf(node.node, tuple(node.inputs))
-        fork = Fork(self, made, (sides[0], sides[1]), call)
+        fork = Fork(self, made, (sides[0], sides[1]), size, call)
+        self.forks.append(fork)
         pairs = fork.pairs(found[0], found[1], call)
         return pairs if open_ranks(pairs) else [joined(p) for p in pairs]
 

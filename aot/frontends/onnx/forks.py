@@ -18,11 +18,12 @@ from typing import Any, Protocol, TypeAlias
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import few_integers
 from aot.ir.one_rank import one_rank_needed
-from aot.ir.types import Array, TensorType
+from aot.ir.op import Foreign
+from aot.ir.types import Array, Dim, TensorType
 from aot.opset.control_flow import BRANCHES, If
 from aot.opset.infrastructure import Constant, Parameter, Result
 from aot.opset.port_maps import InputMap, OutputMap
-from runtime.errors import InternalError, ModelError, UnsupportedError
+from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
 Value: TypeAlias = "OutPort | Forked | Failed | tuple[Value, ...] | None"  # a tuple is a sequence of tensors
 
@@ -145,8 +146,9 @@ _MISSING = Failed()
 class Fork:
     """An If while it is built. Its node has no output before a pair is joined."""
 
-    def __init__(self, work: Work, node: Node, sides: tuple[Side, Side], call: Call) -> None:
-        self.work, self.node, self.sides, self.call = work, node, sides, call
+    def __init__(self, work: Work, node: Node, sides: tuple[Side, Side], size: Dim | None, call: Call) -> None:
+        """`size`: the condition is that this size is 1; None for any other condition."""
+        self.work, self.node, self.sides, self.size, self.call = work, node, sides, size, call
         self.forks = frozenset[Fork]().union(*(forks_of(work, v) for v in call.inputs))
         self.joined: dict[Forked, OutPort] = {}
         self.results: tuple[list[int], list[int]] = ([], [])
@@ -273,6 +275,30 @@ class Fork:
         self.forks |= forks_of(self.work, port)
         return parameter.out_port(0)
 
+    # ---- branches that cannot run
+
+    def rule_out(self, k: int, why: str) -> bool:
+        """Branch `k` cannot run, unless it is the only one left; True if that is new."""
+        if self.sides[k].error is not None or self.sides[1 - k].error is not None:
+            return False
+        self.sides[k].error = ShapeError(why)
+        self._update()
+        return True
+
+    def learn_sizes(self) -> None:
+        """Rule out a branch by the rules of operations: those around the If, and those in the branch for other sizes.
+
+        A recurrent state of batch 1, for instance, says that the batch of its data is 1.
+        """
+        if self.size is None:
+            return
+        for graph, inside in ((self.work.graph, False), (self.sides[1].work.graph, True)):
+            wanted = set(_equal_to(graph, self.size))
+            if 1 in wanted:
+                self.rule_out(1, "a rule says that the size is 1")
+            elif wanted and not inside:
+                self.rule_out(0, f"a rule says that the size is {min(wanted)}")
+
     # ---- what comes out
 
     def join(self, pair: Forked) -> OutPort:
@@ -287,7 +313,7 @@ class Fork:
         live = [p for p in ports if p is not None]
         if len(live) == 2 and live[0].type.rank != live[1].type.rank:
             layer = self.node.origin.layers[0] if self.node.origin.layers else self.node.name
-            raise one_rank_needed(layer, live[0].type, live[1].type, self.node.source(0))
+            raise one_rank_needed(layer, live[0].type, live[1].type, self.node.source(0), self.size)
         if len(live) == 2 and few_integers(live[0].type) and _constant(live[0].value, live[1].value):
             dtype = live[0].type.dtype
             return self.work.graph.add(Constant(dtype), origin=self.node.origin, data=live[0].value).out_port(0)
@@ -315,6 +341,46 @@ class Fork:
         op = If(*maps[0], *maps[1], only[0] if len(only) == 1 else "")
         if op != self.node.op:
             self.node.op = op
+
+
+def _equal_to(graph: Graph, size: Dim) -> Iterator[int]:
+    """Numbers that rules of a graph's operations want a size to be."""
+    for node in graph.nodes.values():
+        if node.regions or any(isinstance(n.op, Foreign) for n in (node, *(p.node for p in node.sources() if p))):
+            continue
+        operands = [None if p is None else p.node.operands()[p.idx] for p in node.sources()]
+        for one, other, _ in node.op.conditions(*operands):
+            for a, b in ((one, other), (other, one)):
+                if a == size and isinstance(b, int):
+                    yield b
+
+
+def settle(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) -> None:
+    """Rule out branches by what sizes must be, and by the ranks that outputs of the network are declared with."""
+    for fork in forks:
+        fork.learn_sizes()
+    for value, rank in values:
+        if rank is not None and len(ranks := _ranks(value)) > 1 and rank in ranks:
+            _keep(value, rank)
+
+
+def _ranks(value: Value) -> set[int]:
+    if isinstance(value, OutPort):
+        return {value.type.rank}
+    if not isinstance(value, Forked):
+        return set()
+    live = [v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None]
+    return set[int]().union(*map(_ranks, live))
+
+
+def _keep(value: Value, rank: int) -> None:
+    """Rule out the branches that give no such rank."""
+    if isinstance(value, Forked):
+        for k, v in enumerate(value.sides):
+            if value.fork.sides[k].error is None and rank not in _ranks(v):
+                value.fork.rule_out(k, f"an output of the network has rank {rank}")
+            elif value.fork.sides[k].error is None:
+                _keep(v, rank)
 
 
 def _flat(values: Iterable[Value]) -> Iterator[Value]:
@@ -346,12 +412,10 @@ def open_fork(values: Iterable[Value]) -> Fork | None:
     return max(found, key=lambda f: f.node.id, default=None)
 
 
-def joined(value: Any) -> Any:
+def joined(value: Value) -> Any:
     """A value without pairs, which become outputs of their Ifs. UnsupportedError if the ranks of one differ."""
-    return tuple(map(_joined, _flat((value,)))) if isinstance(value, tuple) else _joined(value)
-
-
-def _joined(value: Value) -> Value:
+    if isinstance(value, tuple):
+        return tuple(map(joined, value))
     return value.fork.join(value) if isinstance(value, Forked) else value
 
 

@@ -55,8 +55,13 @@ class Bodies(Protocol):
         """
         ...
 
-    def fork(self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]]) -> Sequence[Value]:
-        """The outputs of `made`, an If without outputs, for both regions and what their parameters are."""
+    def fork(
+        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+    ) -> Sequence[Value]:
+        """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
+
+        `size`: the condition is that this size is 1.
+        """
         ...
 
 
@@ -189,6 +194,10 @@ class Call:
         if len(numbers) == len(found):
             return self.list(numbers)
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
+
+    def single(self, x: OutPort) -> OutPort:
+        """The one element of a tensor as a scalar; that there is one is checked."""
+        return self.build.Squeeze(x, self.list(range(x.type.rank))) if x.type.rank else x
 
     def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
         """`x` in another shape; at most one dimension may be symbolic."""
