@@ -10,7 +10,7 @@ import pytest
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 import aot
-from runtime.errors import UnsupportedError, UsageError
+from runtime.errors import BudgetError, UnsupportedError, UsageError
 from tests.frontends.onnx_models import Array, i64, model, save
 from tests.frontends.onnx_oracle import expected
 
@@ -215,6 +215,20 @@ def test_an_output_with_two_ranks_is_refused_with_a_remedy(tmp_path: Path) -> No
         aot.compile_model(path)
     made = aot.compile_model(path, aot.CompileOptions(dims=(("k", 1, 1),)))
     assert np.array(made(np.zeros((2, 1, 4), np.float32))[0]).shape == (2, 4)
+
+
+def test_forks_that_double_are_bounded(tmp_path: Path) -> None:
+    nodes = [node("ReduceSum", "x", "sum", keepdims=0), node("Greater", "sum half", "c")]
+    for k in range(40):
+        wider, same = (branch([node(kind, read, f"{kind}{k}")]) for kind, read in _steps(f"r{k}" if k else "x"))
+        nodes.append(node("If", "c", f"r{k + 1}", then_branch=wider, else_branch=same))
+    path = built(tmp_path, [*nodes, node("Size", "r40", "y")], ["y"])
+    with pytest.raises(BudgetError, match="at most 256 conditions decide ranks"):
+        aot.compile_model(path)
+
+
+def _steps(x: str) -> list[tuple[str, str]]:
+    return [("Unsqueeze", f"{x} [0]"), ("Identity", x)]
 
 
 @pytest.mark.parametrize(

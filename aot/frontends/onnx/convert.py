@@ -65,7 +65,7 @@ from aot.ir.op import Foreign
 from aot.ir.types import Dim
 from aot.opset.control_flow import BRANCHES, If
 from aot.opset.infrastructure import Constant, Parameter, Result
-from runtime.errors import AotError, ModelError, UnsupportedError
+from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 FAMILIES = (
     attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, losses,
@@ -73,6 +73,7 @@ FAMILIES = (
     microsoft_quantization, movement, normalization, pooling, quantization, random_numbers, recurrent, reduction,
     resize, sampling, scatter, shape, softmax,
 )  # fmt: skip
+MAX_FORKS = 256
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
@@ -299,9 +300,14 @@ class _Work:
         node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
         call = CallOf(node.node, tuple(node.inputs))
         fork = Fork(self, made, (sides[0], sides[1]), size, call)
-        self.forks.append(fork)
         pairs = fork.pairs(found[0], found[1], call)
-        return pairs if open_ranks(pairs) else [joined(p) for p in pairs]
+        if not open_ranks(pairs):
+            return [joined(p) for p in pairs]
+        self.forks.append(fork)
+        if len(self.forks) > MAX_FORKS:
+            rule = f"at most {MAX_FORKS} conditions decide ranks, counted in each branch that reads them, got more"
+            raise BudgetError(f"{node.kind}: {rule}: fix the sizes that decide (--dim, --shape)")
+        return pairs
 
 
 def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:

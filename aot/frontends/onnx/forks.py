@@ -148,7 +148,7 @@ class Fork:
 
     def __init__(self, work: Work, node: Node, sides: tuple[Side, Side], size: Dim | None, call: Call) -> None:
         """`size`: the condition is that this size is 1; None for any other condition."""
-        self.work, self.node, self.sides, self.size, self.call = work, node, sides, size, call
+        self.work, self.node, self.sides, self.size = work, node, sides, size
         self.forks = frozenset[Fork]().union(*(forks_of(work, v) for v in call.inputs))
         self.joined: dict[Forked, OutPort] = {}
         self.results: tuple[list[int], list[int]] = ([], [])
@@ -200,7 +200,7 @@ class Fork:
             if found is not _MISSING:
                 todo.pop()
                 continue
-            call = self._call(todo[-1])
+            call = self._call(k, todo[-1])
             missing = [v for v in _flat(call.inputs) if self._inside(k, v) is _MISSING]
             if missing:
                 todo += missing
@@ -225,24 +225,23 @@ class Fork:
                 made = self.work.made.get(value)
                 if made is None or not any(f is self or self in f.forks for f in made.forks):
                     return self._imported(k, value)
-                if made.pair is not None:
-                    return self._inside(k, made.pair) if made.pair.fork is self else self._pair_again(k, made.pair)
-                return _MISSING if made.call is None else self._again(k, made.call, made.index)
+                if made.pair is not None and made.pair.fork is self:
+                    return made.pair.sides[k]
+                source = made.pair or made
+                return self._again(k, source.call, source.index)
             case _:
                 return value
 
-    def _again(self, k: int, call: Call, index: int) -> Value:
-        found = self.sides[k].again.get(call)
+    def _again(self, k: int, call: Call | None, index: int) -> Value:
+        """The output of a call that was converted again in branch `k`."""
+        found = None if call is None else self.sides[k].again.get(call)
         return _MISSING if found is None else found[index]
 
-    def _pair_again(self, k: int, pair: Forked) -> Value:
-        return self._again(k, pair.call, pair.index)
-
-    def _call(self, value: Value) -> Call:
-        """The call that makes a value which is missing in a branch."""
+    def _call(self, k: int, value: Value) -> Call:
+        """The call that makes a value which is missing in branch `k`."""
         while not isinstance(value, Forked):
             if isinstance(value, tuple):
-                value = next(v for v in _flat(value) if self._is_missing(v))
+                value = next(v for v in _flat(value) if self._inside(k, v) is _MISSING)
                 continue
             assert isinstance(value, OutPort)
             made = self.work.made[value]
@@ -250,9 +249,6 @@ class Fork:
                 return made.call
             value = _tensor(made.pair)
         return value.call
-
-    def _is_missing(self, value: Value) -> bool:
-        return any(side.error is None and self._inside(k, value) is _MISSING for k, side in enumerate(self.sides))
 
     def _imported(self, k: int, port: OutPort) -> OutPort:
         side = self.sides[k]
@@ -277,13 +273,11 @@ class Fork:
 
     # ---- branches that cannot run
 
-    def rule_out(self, k: int, why: str) -> bool:
-        """Branch `k` cannot run, unless it is the only one left; True if that is new."""
-        if self.sides[k].error is not None or self.sides[1 - k].error is not None:
-            return False
-        self.sides[k].error = ShapeError(why)
-        self._update()
-        return True
+    def rule_out(self, k: int, why: str) -> None:
+        """State that branch `k` cannot run, unless it is the only one left."""
+        if all(side.error is None for side in self.sides):
+            self.sides[k].error = ShapeError(why)
+            self._update()
 
     def learn_sizes(self) -> None:
         """Rule out a branch by the rules of operations: those around the If, and those in the branch for other sizes.

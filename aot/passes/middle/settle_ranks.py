@@ -16,7 +16,7 @@ from aot.ir.build import Builder
 from aot.ir.copies import copy_graph, copy_node
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.one_rank import may_be_one, one_rank_needed, which_are_one
-from aot.ir.types import TensorType
+from aot.ir.types import Dim, TensorType
 from aot.opset.control_flow import If, enter, known_truth
 from aot.opset.infrastructure import Parameter, Result
 from aot.opset.port_maps import InputMap, OutputMap
@@ -33,13 +33,15 @@ def settle_ranks(graph: Graph) -> bool:
             if settle_ranks(body):
                 node.forget_types()
                 changed = True
+    sizes: dict[int, Dim] = {}  # of the Ifs that were Squeezes: what their condition compares with 1
     for node in graph.order():
         if node.type == "Squeeze" and _without_axes(node):
-            changed = _fork(node) or changed
+            sizes |= _fork(node)
+    changed |= bool(sizes)
     left: set[int] = set()
     while (node := next((n for n in graph.order() if n.id not in left and _differs(n)), None)) is not None:
         left.add(node.id)
-        changed = _settle(node) or changed
+        changed = _settle(node, sizes.get(node.id)) or changed
     return changed
 
 
@@ -49,12 +51,15 @@ def _without_axes(node: Node) -> bool:
     return axes is None or (axes.value is not None and not axes.value.size)
 
 
-def _fork(node: Node) -> bool:
-    """Replace a Squeeze by an If over the one size that may be 1. UnsupportedError if there are several."""
+def _fork(node: Node) -> dict[int, Dim]:
+    """Replace a Squeeze by an If over the one size that may be 1: id of the If, and the size; nothing if none may.
+
+    UnsupportedError if several sizes may be 1.
+    """
     graph, x = node.graph, node.source(0)
     places = [k for k, n in enumerate(x.shape) if may_be_one(n)]
     if not places:
-        return False
+        return {}
     if len(places) > 1:
         raise UnsupportedError(f"Squeeze {_layer(node)!r}: {which_are_one(x.type)}")
     build, ones = Builder(graph, node.origin), [k for k, n in enumerate(x.shape) if n == 1]
@@ -69,9 +74,10 @@ def _fork(node: Node) -> bool:
         made.regions[name] = body
     node.out_port(0).replace_by(made.out_port(0))
     graph.remove(node)
+    made.name = node.name
     name_bodies(graph)
     made.operands()  # tells the bodies what their parameters are
-    return True
+    return {made.id: x.shape[places[0]]}
 
 
 def _layer(node: Node) -> str:
@@ -84,7 +90,8 @@ def _differs(node: Node) -> bool:
     return bool(node.op.required(node.regions))
 
 
-def _settle(node: Node) -> bool:
+def _settle(node: Node, size: Dim | None) -> bool:
+    """Move what follows into both branches; `size`: the If was a Squeeze, and its condition is that this size is 1."""
     graph, op = node.graph, node.op
     assert isinstance(op, If)
     behind = _behind(node)
@@ -103,9 +110,9 @@ def _settle(node: Node) -> bool:
     if pair is None:
         _replace(node, op, behind, then, other)
         return True
-    if graph.scope:
+    if graph.scope and size is None:
         return False
-    raise one_rank_needed(_layer(node), *pair, node.source(0))
+    raise one_rank_needed(_layer(node), *pair, node.source(0), size)
 
 
 def _behind(node: Node) -> list[Node]:
