@@ -130,17 +130,13 @@ class Definer:
         self._bind(node)
 
     def _check(self, node: Node) -> None:
-        """What must hold for the types of a node."""
+        """What must hold for the types of a node. A body need not run: its rules bind sizes that it computes only."""
         found = rules(node)
         for rule in found:
-            if not self.inner or self._in_scope(rule):
+            late = self.steps.sizes.late_of(rule.one, rule.other)
+            if not self.inner or any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late):
                 self.steps.sizes.learn(rule.one, rule.other)
         self._demand(node, found)
-
-    def _in_scope(self, rule: Rule) -> bool:
-        """True if a rule of a body is about a size that the body computes: a body need not run."""
-        late = self.steps.sizes.late_of(rule.one, rule.other)
-        return any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late)
 
     def _demand(self, node: Node, wanted: list[Rule]) -> None:
         """Rules of the shape function, and of what only an inference tells; a branch need not run."""

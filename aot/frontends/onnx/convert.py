@@ -54,10 +54,10 @@ from aot.frontends.onnx.forks import (
     joined,
     open_fork,
     open_ranks,
-    settle,
     tensors_in,
 )
 from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
+from aot.frontends.onnx.ruled_out import settle
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort

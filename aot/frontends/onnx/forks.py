@@ -18,7 +18,6 @@ from typing import Any, Protocol, TypeAlias
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import few_integers
 from aot.ir.one_rank import one_rank_needed
-from aot.ir.op import Foreign
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.control_flow import BRANCHES, If
 from aot.opset.infrastructure import Constant, Parameter, Result
@@ -279,20 +278,6 @@ class Fork:
             self.sides[k].error = ShapeError(why)
             self._update()
 
-    def learn_sizes(self) -> None:
-        """Rule out a branch by the rules of operations: those around the If, and those in the branch for other sizes.
-
-        A recurrent state of batch 1, for instance, says that the batch of its data is 1.
-        """
-        if self.size is None:
-            return
-        for graph, inside in ((self.work.graph, False), (self.sides[1].work.graph, True)):
-            wanted = set(_equal_to(graph, self.size))
-            if 1 in wanted:
-                self.rule_out(1, "a rule says that the size is 1")
-            elif wanted and not inside:
-                self.rule_out(0, f"a rule says that the size is {min(wanted)}")
-
     # ---- what comes out
 
     def join(self, pair: Forked) -> OutPort:
@@ -335,46 +320,6 @@ class Fork:
         op = If(*maps[0], *maps[1], only[0] if len(only) == 1 else "")
         if op != self.node.op:
             self.node.op = op
-
-
-def _equal_to(graph: Graph, size: Dim) -> Iterator[int]:
-    """Numbers that rules of a graph's operations want a size to be."""
-    for node in graph.nodes.values():
-        if node.regions or any(isinstance(n.op, Foreign) for n in (node, *(p.node for p in node.sources() if p))):
-            continue
-        operands = [None if p is None else p.node.operands()[p.idx] for p in node.sources()]
-        for one, other, _ in node.op.conditions(*operands):
-            for a, b in ((one, other), (other, one)):
-                if a == size and isinstance(b, int):
-                    yield b
-
-
-def settle(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) -> None:
-    """Rule out branches by what sizes must be, and by the ranks that outputs of the network are declared with."""
-    for fork in forks:
-        fork.learn_sizes()
-    for value, rank in values:
-        if rank is not None and len(ranks := _ranks(value)) > 1 and rank in ranks:
-            _keep(value, rank)
-
-
-def _ranks(value: Value) -> set[int]:
-    if isinstance(value, OutPort):
-        return {value.type.rank}
-    if not isinstance(value, Forked):
-        return set()
-    live = [v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None]
-    return set[int]().union(*map(_ranks, live))
-
-
-def _keep(value: Value, rank: int) -> None:
-    """Rule out the branches that give no such rank."""
-    if isinstance(value, Forked):
-        for k, v in enumerate(value.sides):
-            if value.fork.sides[k].error is None and rank not in _ranks(v):
-                value.fork.rule_out(k, f"an output of the network has rank {rank}")
-            elif value.fork.sides[k].error is None:
-                _keep(v, rank)
 
 
 def _flat(values: Iterable[Value]) -> Iterator[Value]:
