@@ -214,6 +214,12 @@ class Node:
         self.forget_types()
         return self._inputs[-1]
 
+    def add_output_port(self) -> OutPort:
+        """One more output; the operation must be exchanged for one that gives it."""
+        self._outputs.append(OutPort(self, len(self._outputs)))
+        self.forget_types()
+        return self._outputs[-1]
+
     def delete_input_port(self, idx: int) -> None:
         """Ports behind it move up."""
         self.in_port(idx).disconnect()

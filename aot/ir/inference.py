@@ -14,6 +14,7 @@ import numpy as np
 
 from aot.ir.estimate import is_quick
 from aot.ir.op import Foreign, Op, Operand, RegionOp
+from aot.ir.symbolic import held
 from aot.ir.types import Array, TensorType, dtype_of
 from codegen.loops import Var
 from runtime.abi import DType
@@ -146,7 +147,9 @@ def _values(
         if not any(i is not None and i.value is not None and i.value.dtype == object for i in inputs):
             raise
         found = None
-    return found if found is not None else [None] * len(types)
+    if found is None:
+        return [None] * len(types)
+    return [held(value, t.dtype) for value, t in zip(found, types, strict=True)]
 
 
 def _constant_dtype(op: Op, data: Array) -> DType:
@@ -177,13 +180,16 @@ def _range(dtype: DType) -> tuple[int, int | None]:
     return -(1 << bits) if dtype.is_signed else 0, (1 << bits if bits <= 16 else None)
 
 
-def with_symbols(op: Op, inputs: Sequence[Operand | None]) -> tuple[Array, ...] | None:
+def with_symbols(
+    op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
+) -> list[Array | None] | None:
     """The outputs' values from those of the inputs, which hold symbols; None if that cannot be computed."""
     if not op.symbolic or any(o is not None and o.value is None for o in inputs):
         return None
     try:
         with np.errstate(all="ignore"):
-            return op.fold(*inputs)
+            found = op.fold(*inputs)
+        return None if found is None else [held(v, o.dtype) for v, o in zip(found, outputs, strict=True)]
     except (AotError, IndexError, TypeError, ValueError):  # a symbol where a number is needed
         return None
 
@@ -195,11 +201,11 @@ def name_outputs(
 
     Not `mine` are operands that come from elsewhere: what is passed into a body.
     """
-    computed = with_symbols(op, inputs)
+    computed = with_symbols(op, inputs, outputs) or [None] * len(outputs)
     found: list[Named] = []
-    for i, (operand, label, own) in enumerate(zip(outputs, labels, mine, strict=True)):
-        if operand.value is not None or computed is not None:
-            found.append((operand.value if operand.value is not None or computed is None else computed[i], False))
+    for operand, value, label, own in zip(outputs, computed, labels, mine, strict=True):
+        if operand.value is not None or value is not None:
+            found.append((operand.value if operand.value is not None else value, False))
         elif operand.source is not None and not own:
             found.append((operand.source.symbols(), False))
         else:

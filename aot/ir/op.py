@@ -17,6 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
+from aot.ir.symbolic import settled
 from aot.ir.types import Array, Dim, Shape, TensorType
 from codegen.define import Definition, Group
 from codegen.index import bounds, normal
@@ -43,13 +44,17 @@ class Source(Protocol):
 class Operand:
     """What inference knows of an input: its type, and its value where that is known at compile time.
 
-    A value of integers may be an object array that holds symbolic dimensions. Where an operation cannot do without a
+    A value of integers that holds symbolic dimensions is an array of objects. Where an operation cannot do without a
     value that is not known, `source` gives symbols for its elements.
     """
 
     type: TensorType
     value: Array | None = None
     source: Source | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.value is not None and self.value.dtype == object:
+            object.__setattr__(self, "value", settled(self.value, self.type.dtype))
 
     @property
     def dtype(self) -> DType:
@@ -85,6 +90,12 @@ class Operand:
         if self.value is None:
             raise UnsupportedError(f"{what} must be known at compile time")
         return self.value
+
+
+def has_symbols(*operands: Operand | None) -> bool:
+    """True if a known value holds symbolic dimensions."""
+    known = ((o.value, o.dtype) for o in operands if o is not None and o.value is not None)
+    return any(value.dtype == object and dtype is not DType.STRING for value, dtype in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +195,7 @@ class Op:
     xml_type: ClassVar[str] = ""
     opset: ClassVar[str] = ""  # the first operation set that has this definition
     symbolic: ClassVar[bool] = False  # `fold` may compute with symbolic dimensions
+    moved: ClassVar[tuple[int, ...] | None] = None  # of a symbolic operation: inputs that may hold them (None: all)
     elements: ClassVar[Elements] = Elements.ANY
     single: ClassVar[bool] = False  # computes in f32: f64 inputs are converted, and its results back
     uniform: ClassVar[tuple[int, ...]] = ()  # inputs with one element type
@@ -201,7 +213,14 @@ class Op:
         """The outputs' values, if the inputs' are known."""
         if not self.pure or not operands or any(o is not None and o.value is None for o in operands):
             return None
-        return self.evaluate(*(None if o is None else o.value for o in operands))
+        values = [None if o is None else o.value for o in operands]
+        if has_symbols(*operands):
+            where = range(len(operands)) if self.moved is None else self.moved
+            if not self.symbolic or any(has_symbols(o) and i not in where for i, o in enumerate(operands)):
+                return None
+            if self.moved is not None:  # so that symbols of one can be written into another
+                values = [v.astype(object) if v is not None and i in where else v for i, v in enumerate(values)]
+        return self.evaluate(*values)
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """What must hold for the inputs to fit: checked by inference where sizes are known, else at run time."""

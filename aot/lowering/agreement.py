@@ -30,10 +30,13 @@ def _layer(node: Node) -> str:
 
 
 def _branches(node: Node) -> list[Rule]:
-    if not isinstance(node.op, If) or not node.op.must_hold(node.regions):
+    if not isinstance(node.op, If) or not (name := node.op.required(node.regions)):
         return []
-    text = f"If {_layer(node)!r}: its branches give different ranks, and what follows fits the other one only"
-    return [Rule(select(prim("ne", _expr(node.op.chosen(node.input(0))), 0), 1, 0), 1, text)]
+    why = "its branches give different ranks, and what follows fits the other one only"
+    if node.op.only:
+        why = "neither what it reads nor what follows fits the branch that its condition chooses"
+    holds, wanted = prim("ne", _expr(node.op.chosen(node.input(0))), 0), int(name == "then")
+    return [Rule(select(holds, 1, 0), wanted, f"If {_layer(node)!r}: {why}")]
 
 
 def _conditions(node: Node) -> list[Rule]:

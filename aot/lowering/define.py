@@ -131,10 +131,12 @@ class Definer:
         self._bind(node)
 
     def _check(self, node: Node) -> None:
-        """What must hold for the types of a node."""
+        """What must hold for the types of a node. A body need not run: its rules bind sizes that it computes only."""
         found = rules(node)
         for rule in found:
-            self.steps.sizes.learn(rule.one, rule.other)
+            late = self.steps.sizes.late_of(rule.one, rule.other)
+            if not self.inner or any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late):
+                self.steps.sizes.learn(rule.one, rule.other)
         self._demand(node, found)
 
     def _demand(self, node: Node, wanted: list[Rule]) -> None:

@@ -45,10 +45,12 @@ class Makers:
         return list(found.values())
 
     def _before_symbols(self, step: Step) -> list[Step]:
-        """Steps that set the symbols that `step` uses, and check them."""
+        """Steps that set the symbols that `step` uses, and check them; no check waits for what `step` itself sets."""
         used = self.sizes.late_of(*step.sizes())
+        mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
-        return setters + [s for checked, s in self.checks if not step.checks and used and checked <= used]
+        checks = [s for checked, s in self.checks if checked <= used and not checked & mine]
+        return setters + (checks if used and not step.checks else [])
 
 
 def overlaps(load: Load, maker: Step, symbols: frozenset[Var]) -> bool:

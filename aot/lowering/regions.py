@@ -15,7 +15,7 @@ from aot.ir.op import axis_of
 from aot.ir.types import Shape
 from aot.lowering.define import Definer, is_empty, tidy
 from aot.lowering.steps import Choice, Cycle, Half, Step, Value, indices
-from aot.opset.control_flow import If, Iterating, Loop, carried_size, counter, last_size
+from aot.opset.control_flow import BRANCHES, If, Iterating, Loop, carried_size, counter, last_size
 from aot.opset.port_maps import InputMap, OutputMap, first_part, in_order
 from codegen.access import volume
 from codegen.define import Definition
@@ -41,7 +41,8 @@ def _if(outer: Definer, node: Node, op: If) -> None:
     condition = op.chosen(node.input(0))
     outs = [_shared(outer, p, p.shape) for p in node.out_ports().values()]
     made: list[Definer] = []
-    for name in ("then",) if op.must_hold(node.regions) else ("then", "else"):
+    required = op.required(node.regions)
+    for name in (required,) if required else BRANCHES:
         body = node.regions[name]
         inputs, outputs = op.maps(name)
         inner = outer.inside(body)
@@ -51,8 +52,10 @@ def _if(outer: Definer, node: Node, op: If) -> None:
         for out, m in zip(outs, in_order(outputs), strict=True):
             _write(inner, body.results[m.result].source(0), out)
         made.append(inner)
-    then, other = made[0].steps, made[1].steps if len(made) > 1 else replace(made[0].steps, steps=[])
-    _control(outer, node, Choice(outer.steps.sizes.of(condition), then, other))
+    blocks = [inner.steps for inner in made]
+    if required:  # the other one never runs
+        blocks.insert(int(required == "then"), replace(blocks[0], steps=[]))
+    _control(outer, node, Choice(outer.steps.sizes.of(condition), *blocks))
 
 
 def _control(outer: Definer, node: Node, control: Choice | Cycle) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.op import Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.elementwise_binary import START_AXIS, AutoBroadcast, Binary, read_aligned
-from aot.opset.families import Elementwise, has_symbols
+from aot.opset.families import Elementwise
 from codegen.loops import Const, Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -243,7 +243,7 @@ class IsNaN(Test):
 class Select(Elementwise):
     """a where the condition holds, else b; a and b broadcast to each other, the condition to their shape."""
 
-    symbolic = True
+    symbolic, moved = True, (1, 2)
 
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
     start_axis: int = attr(default=-1, xml=START_AXIS)
@@ -267,10 +267,6 @@ class Select(Elementwise):
 
     def scalar(self, condition: Expr, a: Expr, b: Expr) -> Expr:
         return select(condition, a, b)
-
-    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        known = [o.value for o in operands if o is not None and o.value is not None]
-        return None if len(known) < 3 or has_symbols(operands[0]) else self.evaluate(*known)
 
     def reference(self, condition: Array, a: Array, b: Array) -> Array:
         shape = self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, "Select")

@@ -34,34 +34,45 @@ Run = Callable[[Graph, Sequence[Array]], list[Array]]
 UNLIMITED = 1 << 62  # iterations
 
 
+BRANCHES = ("then", "else")
+
+
 @op("opset8")
 class If(RegionOp):
     """Input 0 chooses between the regions `then` and `else`; sizes that differ are those of the one that runs.
 
-    Where ranks differ, the condition must hold: only `then` fits what reads the outputs, see `settle_ranks`.
+    If ranks differ, the condition must hold: only `then` fits what reads the outputs, see `settle_ranks`. `only` names
+    the region that must run because the other one fits neither the inputs nor what reads the outputs.
     """
 
     then_inputs: tuple[InputMap, ...] = ()
     then_outputs: tuple[OutputMap, ...] = ()
     else_inputs: tuple[InputMap, ...] = ()
     else_outputs: tuple[OutputMap, ...] = ()
+    only: str = ""
 
     def infer(self, *given: Operand | Regions | None) -> tuple[TensorType, ...]:
         operands, regions = _split(given)
         chosen = known_truth(operands[0])
-        if chosen is not None:
-            return self._branch_types("then" if chosen else "else", operands, regions)
-        then, other = (self._branch_types(name, operands, regions) for name in _BRANCHES)
+        if self.only or chosen is not None:
+            name = self.only or BRANCHES[not chosen]
+            if chosen is not None and BRANCHES[not chosen] != name:
+                raise ShapeError(f"If: region {name} must run, because the other one does not fit, got {chosen}")
+            self.chosen(operands[0])  # asks for its symbol: which region runs is checked
+            return self._branch_types(name, operands, regions)
+        then, other = (self._branch_types(name, operands, regions) for name in BRANCHES)
         condition = self.chosen(operands[0])
         if _unlike(then, other):
             return then
         return tuple(_either(condition, a, b) for a, b in zip(then, other, strict=True))
 
-    def must_hold(self, regions: Regions) -> bool:
-        """Do the branches give different ranks? Only one can be compiled then, and that is `then`."""
+    def required(self, regions: Regions) -> str:
+        """The region that must run, since only one can be compiled: `only`, or `then` if ranks differ; else empty."""
+        if self.only:
+            return self.only
         sides = zip(("then", "else"), (self.then_outputs, self.else_outputs), strict=True)
         then, other = ([regions[n].results[m.result].out_port(0).type for m in in_order(maps)] for n, maps in sides)
-        return _unlike(then, other)
+        return "then" if _unlike(then, other) else ""
 
     def chosen(self, condition: Operand) -> Dim:
         """Not 0 where `then` runs."""
@@ -78,12 +89,11 @@ class If(RegionOp):
 
     def reference(self, arrays: Arrays, regions: Regions, run: Run) -> tuple[Array, ...]:
         name = "then" if _known(arrays[0]).reshape(-1)[0] else "else"
+        if self.only not in ("", name):
+            raise ShapeError(f"If: region {self.only} must run, got {name}")
         inputs, outputs = self.maps(name)
         found = run(regions[name], [_known(arrays[m.external]) for m in sorted(inputs, key=lambda m: m.parameter)])
         return tuple(found[m.result] for m in in_order(outputs))
-
-
-_BRANCHES = ("then", "else")
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Element, Elements, Input, Operand, op
+from aot.ir.op import DecomposedOp, Element, Elements, Input, Operand, has_symbols, op
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
-from aot.opset.families import Elementwise, has_symbols
+from aot.opset.families import Elementwise
 from codegen.loops import Expr, cast, prim
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh
-from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, simplify
+from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh, has_symbols
+from aot.ir.symbolic import symbols_in
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from codegen.index import bounds, normal
 from codegen.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
 from codegen.loops import Operand as ExprLike
@@ -117,22 +118,25 @@ class Elementwise(ComputeOp):
         return lambda *index: self.scalar(*(read_broadcast(x, index) for x in xs))
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        if not has_symbols(*operands):
+        if not has_symbols(*operands) or self.moved is not None:
             return super().fold(*operands)
         if not self.symbolic or any(o is not None and (o.value is None or not o.dtype.is_integer) for o in operands):
             return None
-        each = np.frompyfunc(self._with_symbols, len(operands), 1)
-        values = (o.value.astype(object) for o in operands if o is not None and o.value is not None)
-        return (np.asarray(each(*values), dtype=object),)
+        return self._folded([(o.value, o.dtype) for o in operands if o is not None and o.value is not None])
 
-    def _with_symbols(self, *dims: Dim) -> Dim:
-        return simplify(self.scalar(*(as_expr(d, DType.I64) for d in dims)))
-
-
-def has_symbols(*operands: Operand | None) -> bool:
-    """Does a known value hold dimensions that only run time knows?"""
-    values = (o.value for o in operands if o is not None and o.value is not None and o.value.dtype == object)
-    return any(isinstance(v, Expr) for value in values for v in value.flat)
+    def _folded(self, given: Sequence[tuple[Array, DType]]) -> tuple[Array, ...] | None:
+        """Elements made of numbers by `reference`, in their type; those made of symbols by `scalar`."""
+        marks = [symbols_in(value) for value, _ in given]
+        plain = (np.where(m, 1, v).astype(numpy_dtype(t)) for (v, t), m in zip(given, marks, strict=True))
+        found = self.evaluate(*plain)[0].astype(object)
+        if np.broadcast_shapes(*(m.shape for m in marks)) != found.shape:  # PDPD aligns in another way
+            return None
+        values = [np.broadcast_to(value, found.shape) for value, _ in given]
+        marked = np.broadcast_to(np.any(np.broadcast_arrays(*marks), axis=0), found.shape)
+        for at in np.ndindex(*found.shape):
+            if marked[at]:
+                found[at] = simplify(self.scalar(*(as_expr(v.item(*at), DType.I64) for v in values)))
+        return (found,)
 
 
 def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
@@ -193,11 +197,6 @@ class Reduction(ComputeOp):
     def finish(self, total: Expr, count: Dim) -> Expr:
         """The result from the reduced value."""
         return total
-
-    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        if has_symbols(*operands) and not self.symbolic:
-            return None
-        return super().fold(*operands)
 
     def tuple_of(self, rank: int, axes: Array) -> tuple[int, ...]:
         return tuple(sorted(self.axes(rank, (int(a) for a in np.atleast_1d(axes)))))

@@ -11,10 +11,21 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, axis_of, op
+from aot.ir.op import (
+    ComputeOp,
+    Condition,
+    Element,
+    Elements,
+    Input,
+    LoopOp,
+    Operand,
+    Work,
+    alike,
+    axis_of,
+    op,
+)
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.opset.bucketing import unravel, volume
-from aot.opset.families import has_symbols
 from codegen.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
 from codegen.script import Scripted, loops, parallel
 from runtime.abi import DType
@@ -66,7 +77,7 @@ def _picked(data: Array, indices: Array, along: int) -> Array:
 class Gathering(ComputeOp):
     """out[b.., i.., j.., k..] = data[b.., i.., indices[b.., j..], k..]; the third input is the axis."""
 
-    symbolic = True
+    symbolic, moved = True, (0,)
 
     @property
     def shared(self) -> int:
@@ -90,9 +101,6 @@ class Gathering(ComputeOp):
         if not 0 <= shared <= min(along, indices.rank):
             raise ShapeError(f"Gather: batch_dims is at most the axis {along} and rank {indices.rank}, got {shared}")
         return along, shared
-
-    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        return None if has_symbols(*operands[1:]) else super().fold(*operands)
 
     def compute(self, out: TensorType, data: Input, indices: Input, axis: Input) -> Element:
         along, shared = self._places(data.operand(), indices.operand(), axis.operand())
@@ -144,6 +152,8 @@ class Gather_1(Gathering):
 class GatherElements(ComputeOp):
     """out[i, j, k] = data[i, indices[i, j, k], k] for axis 1."""
 
+    symbolic, moved = True, (0,)
+
     axis: int = 0
 
     def infer(self, data: Operand, indices: Operand) -> TensorType:
@@ -174,6 +184,8 @@ class GatherElements(ComputeOp):
 @dataclass(frozen=True)
 class GatheringND(ComputeOp):
     """out[b.., i.., k..] = data[b.., indices[b.., i.., 0], indices[b.., i.., 1], .., k..]"""
+
+    symbolic, moved = True, (0,)
 
     batch_dims: int = 0
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, fresh, op
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, fresh, has_symbols, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from aot.opset.families import has_symbols
 from codegen.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -46,9 +45,6 @@ class Sequence(ComputeOp):
             return cast(first + cast(i, wide) * by, out.dtype)
 
         return element
-
-    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        return None if has_symbols(*operands) else super().fold(*operands)
 
     def made(self, dtype: DType, start: Array, stop: Array, step: Array) -> Array:
         first, end, by = _numbers(dtype, start, stop, step)
@@ -128,9 +124,6 @@ class Eye(ComputeOp):
             return select(prim("eq", index[-1], diagonal), Const(1, dtype), Const(0, dtype))
 
         return element
-
-    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        return None if has_symbols(*operands) else super().fold(*operands)
 
     def reference(self, rows: Array, columns: Array, k: Array, batch: Array | None = None) -> Array:
         matrix = np.eye(*(int(v.reshape(-1)[0]) for v in (rows, columns, k)), dtype=numpy_dtype(self.output_type))

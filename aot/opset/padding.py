@@ -25,6 +25,8 @@ class PadMode(StrEnum):
 class Pad(ComputeOp):
     """out[i] = x[i - begin]; outside: a value, the edge, or the data mirrored (reflect does not repeat the edge)."""
 
+    symbolic, moved = True, (0, 3)
+
     pad_mode: PadMode = PadMode.CONSTANT
 
     def infer(self, x: Operand, begins: Operand, ends: Operand, value: Operand | None = None) -> TensorType:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Operand, op
+from aot.ir.op import Condition, DecomposedOp, Operand, alike, op
 from aot.ir.types import Array, TensorType, simplify
 from aot.opset.broadcasting import Broadcast
 from aot.opset.decomposition import narrowed, numbers, reshaped, wide, widened
@@ -52,6 +53,12 @@ class Directed(Recurrent, ABC):
         self.expect("number of sequence lengths", lengths.shape[0], x.shape[0])
         state = TensorType(x.dtype, (x.shape[0], count, self.hidden_size))
         return TensorType(x.dtype, (x.shape[0], count, x.shape[1], self.hidden_size)), *[state] * states
+
+    def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
+        """States have the batch of the data."""
+        data, *states = [o for o in operands[: 3 if isinstance(self, LSTM) else 2] if o is not None]
+        rule = "the batch of a state must be that of the data"
+        return [c for s in states for c in alike(rule, s.shape[:1], data.shape[:1])]
 
     def settings(self, reverse: bool) -> dict[str, Any]:
         """Attributes of the recurrence of one direction."""

@@ -10,7 +10,6 @@ import numpy as np
 from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
 from aot.ir.types import Array, TensorType
 from aot.opset.bucketing import unravel, volume
-from aot.opset.families import has_symbols
 from codegen.loops import Buffer, prim
 from codegen.script import Scripted, loops, parallel, var
 
@@ -32,9 +31,6 @@ class Cumulation(LoopOp):
 
     def _axis(self, x: Operand, axis: Operand | None) -> int:
         return axis_of(0 if axis is None else axis.ints(f"{self.type}: axis")[0], x.rank, self.type)
-
-    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        return None if has_symbols(*operands) else super().fold(*operands)
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, axis: Input | None = None) -> tuple[Work, ...]:
         along = self._axis(x.operand(), None if axis is None else axis.operand())

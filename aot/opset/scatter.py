@@ -10,7 +10,20 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Input, LoopOp, Operand, Work, alike, at_most_equal, axis_of, op
+from aot.ir.op import (
+    ComputeOp,
+    Condition,
+    Element,
+    Input,
+    LoopOp,
+    Operand,
+    Work,
+    alike,
+    at_most_equal,
+    axis_of,
+    has_symbols,
+    op,
+)
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.bucketing import unravel, volume
 from aot.opset.gather import wrapped
@@ -70,6 +83,8 @@ def put(out: Array, at: tuple[int | slice, ...], update: Array, how: str) -> Non
 class ScatterUpdate(LoopOp):
     """A copy of the data with out[.., indices[i..], ..] = updates[.., i.., ..] along the axis of the last input."""
 
+    symbolic, moved = True, (0, 2)
+
     def infer(self, data: Operand, indices: Operand, updates: Operand, axis: Operand) -> TensorType:
         check_updates("ScatterUpdate", data, updates, self._wanted(data, indices, axis))
         return data.type
@@ -117,8 +132,13 @@ class ScatterElementsUpdate(LoopOp):
     Without `use_init_val`, elements that are updated do not take part in the reduction themselves.
     """
 
+    symbolic, moved = True, (0, 2)
+
     reduction: Combination = Combination.NONE
     use_init_val: bool = True
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        return None if self.reduction is not Combination.NONE and has_symbols(*operands) else super().fold(*operands)
 
     def infer(self, data: Operand, indices: Operand, updates: Operand, axis: Operand) -> TensorType:
         axis_of(axis.ints("ScatterElementsUpdate: axis")[0], data.rank, "ScatterElementsUpdate")
@@ -223,7 +243,12 @@ def floor_divided(a: Expr, b: Expr) -> Expr:
 class ScatterNDUpdate(LoopOp):
     """A copy of the data with out[indices[p]] = reduction(out[indices[p]], updates[p]): indices are tuples, in rows."""
 
+    symbolic, moved = True, (0, 2)
+
     reduction: Combination = Combination.NONE
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        return None if self.reduction is not Combination.NONE and has_symbols(*operands) else super().fold(*operands)
 
     def infer(self, data: Operand, indices: Operand, updates: Operand) -> TensorType:
         if self.reduction is Combination.MEAN:
@@ -297,6 +322,8 @@ def fitting_updates(updates: Operand, wanted: Shape) -> list[Condition]:
 @op("opset15")
 class SliceScatter(ComputeOp):
     """A copy of the data with out[start:stop:step] = updates along `axes`, or along the first ones."""
+
+    symbolic, moved = True, (0, 1)
 
     def infer(self, data: Operand, updates: Operand, *bounds: Operand | None) -> TensorType:
         check_updates("SliceScatter", data, updates, self._wanted(data, *bounds))

@@ -8,7 +8,9 @@ from aot.ir.dims import may_be_negative
 from aot.ir.op import Condition, Operand, Piece, ViewOp, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.index_maps import same, whole
-from codegen.loops import Expr, as_expr, prim, select
+from codegen.expressions import variables
+from codegen.index import bounds, normal
+from codegen.loops import Const, Expr, Prim, as_expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
@@ -74,7 +76,21 @@ def _bound(n: Dim, bound: Dim) -> Dim:
         if bound < 0:
             return 0 if bound <= -FAR else prim("max", n + bound, 0)
         return bound if bound == 0 else prim("min", n, bound)
-    return bound
+    return prim("min", n, bound) if _may_exceed(bound, n) else bound
+
+
+def _may_exceed(bound: Expr, n: Dim) -> bool:
+    """True if a bound that is computed from the size `n` alone is not known to lie within it.
+
+    A bound made of other sizes is taken to lie within: a rule that the inference checks, so that sizes stay simple.
+    """
+    if isinstance(n, int) or not variables(bound) <= variables(n) or bounds(normal(n - bound, {}))[0] >= 0:
+        return False
+    match bound:
+        case Prim("floordiv" | "div", (whole, Const(k))) if k > 0:
+            return bounds(normal(whole - n * int(k), {}))[1] >= k
+        case _:
+            return True
 
 
 def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:

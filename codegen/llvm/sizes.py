@@ -76,6 +76,8 @@ class SizeCode:
                 return self.add(f"{fn} {_type(args[0])} {a}, {b}")
             case ("min" | "max"), [a, b]:
                 return self.add(f"call i64 @llvm.s{fn}.i64(i64 {a}, i64 {b})")
+            case "abs", [a]:
+                return self.add(f"call i64 @llvm.smax.i64(i64 {a}, i64 {self.add(f'sub i64 0, {a}')})")
             case "neg", [a]:
                 return self.add(f"sub i64 0, {a}")
             case "not", [a]:

@@ -10,8 +10,10 @@ import pytest
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control_flow import If, Loop, TensorIterator
+from aot.opset.infrastructure import Parameter
 from aot.opset.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.state import Assign, ReadValue_3
+from codegen.loops import Var
 from runtime.abi import DType
 from runtime.errors import UnsupportedError, UsageError
 from tests.dynamic.networks import check, compiled, parameter, result
@@ -169,3 +171,60 @@ def test_only_one_branch_fits_what_follows() -> None:
     np.testing.assert_allclose(model([np.array(True), X, Z])[0], np.maximum(X, 0) @ Z)
     with pytest.raises(UsageError, match="If 'choice': its branches give different ranks"):
         model([np.array(False), X, Z])
+
+
+def test_a_rule_of_a_branch_says_nothing_outside_of_it() -> None:
+    """In `then` the count must be 4; memory for what is made of the count outside is not laid out for that."""
+    graph = Graph("facts")
+    build = Builder(graph)
+    condition, count = parameter(graph, "c", dtype=DType.BOOL), parameter(graph, "n", dtype=DType.I64)
+    long = build.Broadcast(build.const(1.0, DType.F32), build.Reshape(count, build.const([1], DType.I64)))
+    bodies: dict[str, Graph] = {}
+    for name in ("then", "else"):
+        inner = Graph(name)
+        port, made = inner.add(Parameter(DType.F32, None)).out_port(0), Builder(inner)
+        four = made.Reshape(port, made.const([4], DType.I64))
+        axis = made.const([0], DType.I64)
+        result(inner, made.ReduceSum(four, axis) if name == "then" else made.ReduceMax(port, axis))
+        bodies[name] = inner
+    maps = (InputMap(1, 0),), (OutputMap(0, 0),)
+    node = graph.add(If(*maps, *maps), condition, long)
+    node.regions = bodies
+    result(graph, build.Add(long, node.out_port(0)))
+    model = compiled(graph)
+    for n in (4, 1000):
+        assert np.array_equal(model([np.array(False), np.array(n)])[0], np.full(n, 2, np.float32))
+    assert np.array_equal(model([np.array(True), np.array(4)])[0], np.full(4, 5, np.float32))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_squeeze_without_axes_over_a_size_that_varies(n: int) -> None:
+    graph = Graph("squeeze")
+    build, x = Builder(graph), parameter(graph, "x", Var("n", None), 1, 4)
+    squeezed = build.Softmax(build.Squeeze(x), axis=-1)
+    result(graph, build.Reshape(squeezed, build.const([-1], DType.I64)))
+    data = np.arange(4 * n, dtype=np.float32).reshape(n, 1, 4)
+    powers = np.exp(data - data.max(-1, keepdims=True))
+    np.testing.assert_allclose(compiled(graph)([data])[0], (powers / powers.sum(-1, keepdims=True)).reshape(-1), 1e-6)
+
+
+def test_squeeze_without_axes_before_what_fits_one_rank() -> None:
+    graph = Graph("squeeze")
+    build, x = Builder(graph), parameter(graph, "x", Var("n", None), 1, 4)
+    result(graph, build.Transpose(build.Squeeze(x), build.const([1, 0], DType.I64)))
+    model = compiled(graph)
+    data = np.arange(12, dtype=np.float32).reshape(3, 1, 4)
+    assert np.array_equal(model([data])[0], data.reshape(3, 4).T)
+    with pytest.raises(UsageError, match="neither what it reads nor what follows fits the branch"):
+        model([data[:1]])
+
+
+def test_squeeze_without_axes_that_decides_the_rank_of_an_output() -> None:
+    graph = Graph("squeeze")
+    result(graph, Builder(graph).Squeeze(parameter(graph, "x", Var("n", None), 1, 4), name="narrow"))
+    with pytest.raises(UnsupportedError, match=r"Squeeze 'narrow': .* got f32\[4\] where n is 1, .*--dim n=N"):
+        compiled(graph)
+    several = Graph("several")
+    result(several, Builder(several).Squeeze(parameter(several, "x", Var("n", None), Var("m", None)), name="narrow"))
+    with pytest.raises(UnsupportedError, match=r"Squeeze 'narrow': without axes, .*--dim m=N --dim n=N"):
+        compiled(several)

@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import aot
+from runtime.errors import UsageError
 from tests.frontends.onnx_models import Array, Numbers, i64, model, run, save
 from tests.frontends.onnx_oracle import expected
 
@@ -265,13 +266,12 @@ def test_compiled(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(compiled([x])[0]), run(path, x)[0], rtol=1e-4, atol=1e-5)
 
 
-
-
-def test_a_branch_that_does_not_fit_the_shapes_gives_nan(tmp_path: Path) -> None:
+def test_a_branch_that_does_not_fit_the_shapes_must_not_run(tmp_path: Path) -> None:
     then = branch("then", helper.make_node("MatMul", ["x", "w"], ["t"]))
     other = branch("other", helper.make_node("MatMul", ["x", "v"], ["e"]))
     node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
     x, held = f32(2, 3), {"w": f32(3, 4), "v": f32(7, 4)}
     path = save(tmp_path, model([node], {"c": np.array(True), "x": x}, ["y"], held))
     np.testing.assert_allclose(run(path, np.array(True), x)[0], x @ held["w"], rtol=1e-5)
-    assert np.isnan(run(path, np.array(False), x)[0]).all()
+    with pytest.raises(UsageError, match="neither what it reads nor what follows fits the branch"):
+        aot.compile_model(path)([np.array(False), x])

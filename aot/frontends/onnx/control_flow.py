@@ -10,16 +10,17 @@ from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
+from aot.frontends.onnx.forks import joined
 from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import TensorType
 from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.infrastructure import Parameter, Result
+from aot.opset.infrastructure import Parameter
 from aot.opset.port_maps import BackEdge, InputMap, OutputMap
 from codegen.loops import Var
 from runtime.abi import DType
-from runtime.errors import InternalError, ModelError, UnsupportedError
+from runtime.errors import UnsupportedError
 
 BRANCHES = ("then_branch", "else_branch")
 UNROLLED = 1 << 10  # nodes that unrolling may make
@@ -48,7 +49,7 @@ def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
 def if_(node: Call, condition: OutPort) -> Outputs:
     """One branch where the condition is known; else the opset's If.
 
-    A branch that does not fit the shapes of the model's inputs would fail at run time; here it gives NaN.
+    If a branch does not fit the shapes of the inputs, the other one must run, which the library checks.
     """
     value = condition.value
     if value is not None and value.dtype != object:
@@ -60,48 +61,12 @@ def if_(node: Call, condition: OutPort) -> Outputs:
         captured = node.captures[name]
         maps.append(tuple(InputMap(external=len(ports) + k, parameter=i) for k, (i, _) in enumerate(captured)))
         ports += [_tensor(v) for _, v in captured]
-    then, other = _branches(node)
-    outs = tuple(OutputMap(external=k, result=k) for k in range(len(then.results)))
-    node.refuse(len(then.results) != len(other.results), "its branches have different numbers of outputs")
-    made = node.build.node(If(maps[0], outs, maps[1], outs), *ports, outputs=len(outs))
-    made.regions = {"then": then, "else": other}
-    return Outputs(list(made.out_ports().values()))
-
-
-def _branches(node: Call) -> tuple[Graph, Graph]:
-    found: list[Graph | None] = []
-    wrong: ModelError | None = None
+    made = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
+    regions: list[tuple[Graph, list[OutPort]]] = []
     for name in BRANCHES:
-        values = dict(node.captures[name])
-        ports = [_tensor(values[i]) for i in range(len(_region(node, name).parameters))]
-        try:
-            found.append(node.bodies.separate(_region(node, name), ports, [True] * len(ports)))
-        except ModelError as error:
-            found.append(None)
-            wrong = wrong or error
-    then, other = found
-    if then is not None and other is not None:
-        return then, other
-    given = then or other
-    if given is None:
-        raise wrong or InternalError("If: a branch was not converted")
-    failing = _failing(node, BRANCHES[0 if then is None else 1], given)
-    return (failing, given) if then is None else (given, failing)
-
-
-def _failing(node: Call, name: str, like: Graph) -> Graph:
-    """What stands for a branch that cannot be: NaN."""
-    region = _region(node, name)
-    made = Graph(region.name, region.file, scope=f"{region.name}.")
-    build = Builder(made)
-    for i, value in node.captures[name]:
-        port = _tensor(value)
-        made.add(Parameter(port.type.dtype, port.type.dims), name=region.parameters[i].name)
-    for result in like.results:
-        type = result.source(0).type
-        node.refuse(not type.dtype.is_float, "a branch does not fit the inputs' shapes, and its results have no NaN")
-        made.add(Result(), build.const(np.full(type.static_shape, np.nan), type.dtype))
-    return made
+        values, region = dict(node.captures[name]), _region(node, name)
+        regions.append((region, [_tensor(values[i]) for i in range(len(region.parameters))]))
+    return Outputs(node.bodies.fork(node, made, regions))
 
 
 @onnx("Loop")
@@ -137,6 +102,7 @@ def _number(port: OutPort | None) -> int | None:
 
 
 def _tensor(value: Value) -> OutPort:
+    value = joined(value)
     if not isinstance(value, OutPort):
         raise UnsupportedError("only tensors can be collected by a loop")
     return value
@@ -153,8 +119,8 @@ def _at_run_time(
 ) -> Outputs:
     """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
-    total = node.scalar(-1) if trips is None else build.Squeeze(trips) if trips.type.rank else trips
-    start = build.const(True, DType.BOOL) if going is None else build.Squeeze(going) if going.type.rank else going
+    total = node.scalar(-1) if trips is None else node.single(trips)
+    start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
     given = iter([node.scalar(0), start, *states])
     ports = [_tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]

@@ -46,13 +46,29 @@ from aot.frontends.onnx import (
     softmax,
     trees,
 )
+from aot.frontends.onnx.forks import Call as CallOf
+from aot.frontends.onnx.forks import (
+    FAILED,
+    Fork,
+    Forked,
+    Made,
+    Side,
+    forks_of,
+    joined,
+    open_fork,
+    open_ranks,
+    tensors_in,
+)
 from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
+from aot.frontends.onnx.ruled_out import settle
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
+from aot.ir.types import Dim
+from aot.opset.control_flow import BRANCHES, If
 from aot.opset.infrastructure import Constant, Parameter, Result
-from runtime.errors import AotError, ModelError, UnsupportedError
+from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 FAMILIES = (
     attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, linear_models,
@@ -60,6 +76,7 @@ FAMILIES = (
     microsoft_quantization, ml_features, movement, normalization, pooling, quantization, random_numbers, recurrent,
     reduction, resize, sampling, scatter, shape, softmax, trees,
 )  # fmt: skip
+MAX_FORKS = 256
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
@@ -84,7 +101,9 @@ class OnnxToOpset:
         problems = list(dict.fromkeys(work.problems))
         if problems:
             raise unconverted(graph.file or graph.name, problems)
-        for node, value in zip(graph.results, values, strict=True):
+        settle([(v, _declared_rank(r)) for v, r in zip(values, graph.results, strict=True)], work.forks)
+        for node, pair in zip(graph.results, values, strict=True):
+            value = joined(pair)
             if not isinstance(value, OutPort):
                 what = "a sequence" if value is not None else "absent"
                 raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
@@ -96,6 +115,11 @@ class OnnxToOpset:
         return True
 
 
+def _declared_rank(result: Node) -> int | None:
+    declared = result.rt_info.get("declared")
+    return None if declared is None else int(declared["rank"])
+
+
 def _output_problem(node: Node, what: str) -> Problem:
     return Problem(node.name, "Output", "", 0, f"outputs must be tensors, got {what}")
 
@@ -104,11 +128,6 @@ def _foreign(node: Node) -> Foreign | None:
     return node.op if isinstance(node.op, Foreign) and node.op.dialect == "onnx" else None
 
 
-class _Failed:
-    """Stands for the outputs of a node that could not be converted."""
-
-
-FAILED = _Failed()
 Environment = dict[OutPort, Any]
 
 
@@ -119,6 +138,8 @@ class _Work:
     graph: Graph
     seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
+    made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
+    forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
         """The values of a graph's results; FAILED for those that could not be made."""
@@ -140,30 +161,53 @@ class _Work:
             env[node.out_port(0)] = copy.out_port(0)
 
     def _convert(self, node: Node, env: Environment) -> None:
+        inputs = [None if s is None else env[s] for s in node.sources()]
+        for port, value in zip(node.out_ports().values(), self.evaluate(node, inputs), strict=True):
+            env[port] = value
+            if node.graph is not self.graph:
+                continue
+            if isinstance(value, Forked):
+                value.names = port.names
+            elif isinstance(value, OutPort) and not isinstance(value.node.op, Parameter):
+                value.add_tensor_names(port.names)  # an input keeps its own name alone
+
+    def evaluate(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
+
+        Raises ModelError where the inputs break a rule of ONNX.
+        """
         op = node.op
         assert isinstance(op, Foreign)
         attrs = dict(op.attrs)
-        inputs = [None if s is None else env[s] for s in node.sources()]
-        values: Sequence[Any] = [FAILED] * len(node.out_ports())
+        failed = [FAILED] * len(node.out_ports())
         function = CONVERSIONS.get((attrs["domain"], op.kind))
         reason = attrs.get("unsupported") or ("" if function is not None else "there is no conversion for it")
         if reason:
             self._refuse(node, op, attrs, reason)
-        elif FAILED not in inputs:
-            before = len(self.problems)
-            try:
-                values = self._called(node, attrs, inputs)
-            except UnsupportedError as error:
-                if len(self.problems) == before:  # else it lies in a body, and is listed
-                    self._refuse(node, op, attrs, str(error))
-            except AotError as error:
-                error.add_note(f"in ONNX node {node.name!r} ({op.kind}) of {node.graph.file}")
-                raise
-        for port, value in zip(node.out_ports().values(), values, strict=True):
-            env[port] = value
-            named = node.graph is self.graph and isinstance(value, OutPort)
-            if named and not isinstance(value.node.op, Parameter):  # an input keeps its own name alone
-                value.add_tensor_names(port.names)
+        if reason or FAILED in inputs:
+            return failed
+        before = len(self.problems)
+        try:
+            fork = open_fork(inputs)
+            return self._closed(node, attrs, inputs) if fork is None else fork.evaluate(node, inputs)
+        except UnsupportedError as error:
+            if len(self.problems) == before:  # else it lies in a body, and is listed
+                self._refuse(node, op, attrs, str(error))
+            return failed
+        except AotError as error:
+            error.add_note(f"in ONNX node {node.name!r} ({op.kind}) of {node.graph.file}")
+            raise
+
+    def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a node none of whose inputs is an open pair."""
+        values = list(self._called(node, attrs, [joined(v) for v in inputs]))
+        forks = frozenset[Fork]().union(*(forks_of(self, v) for v in inputs))
+        if forks:
+            call = CallOf(node, tuple(inputs))
+            for i, value in enumerate(values):
+                if isinstance(value, OutPort):
+                    self.made.setdefault(value, Made(forks, call, i))
+        return values
 
     def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:
         self.problems.append(Problem(node.name, op.kind, attrs["domain"], attrs["opset"], reason))
@@ -181,7 +225,7 @@ class _Work:
         }
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
-        call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self, self.seed)
+        call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
         given = inputs[:count]
         while given and given[-1] is None:
             given.pop()
@@ -191,10 +235,10 @@ class _Work:
         except BROKEN as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
         parts = found.values if isinstance(found, Outputs) else found
-        values: list[Value] = [parts] if parts is None or isinstance(parts, OutPort) else list(parts)
+        values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort | Forked) else list(parts)
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
-            for port in value if isinstance(value, tuple) else () if value is None else (value,):
+            for port in tensors_in(value):
                 port.node.operands()  # what cannot be inferred belongs to this node
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
@@ -213,19 +257,60 @@ class _Work:
             raise
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        inner = _Work(Graph(name=region.name, file=region.file, scope=f"{region.name}."), self.seed, self.problems)
+        inner = self._inner(region)
+        values = inner.branch(region, inputs, known)
+        for node, value in zip(region.results, values, strict=True):
+            port = joined(value)
+            if not isinstance(port, OutPort):
+                raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
+            inner.graph.add(Result(), port, name=node.name)
+        return inner.graph
+
+    def _inner(self, region: Graph) -> _Work:
+        graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
+        return _Work(graph, self.seed, self.problems, forks=self.forks)
+
+    def branch(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> list[Value]:
+        """The results of a region in the graph of this work, which gets parameters like `inputs`."""
         env: Environment = {}
         for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
-            made = inner.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
+            made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
             value = port.value
             if fixed and value is not None and value.dtype != object:
-                made = inner.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
+                made = self.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
             env[node.out_port(0)] = made
-        for node, value in zip(region.results, _whole(inner.results(region, env)), strict=True):
-            if not isinstance(value, OutPort):
-                raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
-            inner.graph.add(Result(), value, name=node.name)
-        return inner.graph
+        return _whole(self.results(region, env))
+
+    def fork(
+        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+    ) -> list[Any]:
+        """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
+        op = made.op
+        assert isinstance(op, If)
+        sides: list[Side] = []
+        found: list[list[Value]] = []
+        for name, (region, ports) in zip(BRANCHES, regions, strict=True):
+            inner = self._inner(region)
+            made.regions[name] = inner.graph
+            sides.append(Side(inner, list(op.maps(name)[0])))
+            try:
+                found.append(inner.branch(region, ports, [True] * len(ports)))
+            except ModelError as error:
+                sides[-1].error = error
+                found.append([None] * len(region.results))
+        if all(side.error for side in sides):
+            raise sides[0].error or sides[1].error  # type: ignore[misc]
+        node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
+        call = CallOf(node.node, tuple(node.inputs))
+        fork = Fork(self, made, (sides[0], sides[1]), size, call)
+        pairs = fork.pairs(found[0], found[1], call)
+        if not open_ranks(pairs):
+            return [joined(p) for p in pairs]
+        self.forks.append(fork)
+        if len(self.forks) > MAX_FORKS:
+            rule = f"at most {MAX_FORKS} conditions decide ranks, counted in each branch that reads them, got more"
+            raise BudgetError(f"{node.kind}: {rule}: fix the sizes that decide (--dim, --shape)")
+        return pairs
 
 
 def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:

@@ -51,7 +51,9 @@ def windowing(node: Call, rank: int) -> Windowing:
 
 def spatial_rank(node: Call, x: OutPort) -> int:
     rank = x.type.rank - 2
-    node.refuse(not 1 <= rank <= 3, f"1 to 3 spatial axes are supported, got {rank}")
+    if rank < 1:
+        raise ModelError(f"{node.kind}: inputs have a batch, channels and spatial axes, got {x.type}")
+    node.refuse(rank > 3, f"1 to 3 spatial axes are supported, got {rank}")
     return rank
 
 

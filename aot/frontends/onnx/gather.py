@@ -33,7 +33,7 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> Ou
     """values[1] at the index, values[0] elsewhere; an index below 0 counts from the end."""
     build = node.build
     off, on = (build.Gather(values, node.scalar(i), node.scalar(0)) for i in (0, 1))
-    size = node.cast(build.Squeeze(depth) if depth.type.rank else depth, DType.I64)
+    size = node.cast(node.single(depth), DType.I64)
     places = node.cast(indices, DType.I64)
     return build.OneHot(
         places, size, on, off, axis=node.integer("axis", -1), negative_indices_mode=NegativeIndices.NORMALIZE
@@ -42,7 +42,7 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> Ou
 
 @onnx("TopK")
 def top_k(node: Call, x: OutPort, k: OutPort) -> tuple[OutPort, ...]:
-    count = node.build.Squeeze(k) if k.type.rank else k
+    count = node.single(k)
     mode = Mode.MAX if node.flag("largest", True) else Mode.MIN
     values = node.build.TopK(
         x, count, axis=node.integer("axis", -1), mode=mode, sort=Order.VALUE, stable=True,
@@ -101,7 +101,7 @@ def non_max_suppression(
 def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
     """Along an axis that run time names, `x` is taken as [before, axis, behind]."""
     build, flags = node.build, {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
-    along = build.Squeeze(axis) if axis.type.rank else axis
+    along = node.single(axis)
     run = build.CumSum if node.kind == "CumSum" else build.CumProd
     if along.value is not None:
         return run(x, along, **flags)

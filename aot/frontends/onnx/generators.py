@@ -12,7 +12,7 @@ from runtime.abi import DType
 
 @onnx("Range")
 def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
-    plain = (node.build.Squeeze(p) if p.type.rank else p for p in (start, limit, step))
+    plain = (node.single(p) for p in (start, limit, step))
     return node.build.Range(*plain, output_type=start.type.dtype)
 
 
@@ -45,7 +45,7 @@ def window(node: Call, size: OutPort) -> OutPort:
 def single(node: Call, x: OutPort) -> OutPort:
     """A number as an i64 scalar."""
     x = node.cast(x, DType.I64)
-    return node.build.Squeeze(x) if x.type.rank else x
+    return node.single(x)
 
 
 def indices(node: Call, count: OutPort) -> OutPort:
@@ -90,7 +90,7 @@ def mel_weight_matrix(
 def _mel(node: Call, hertz: OutPort) -> OutPort:
     """2595 log10(1 + f / 700), a scalar."""
     build = node.build
-    wide = node.cast(build.Squeeze(hertz) if hertz.type.rank else hertz, DType.F64)
+    wide = node.cast(node.single(hertz), DType.F64)
     return build.Multiply(build.Log(build.Add(build.Divide(wide, 700.0), 1.0)), 2595 / np.log(10))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
+from runtime.errors import ModelError
 
 
 @onnx("MatMul")
@@ -14,6 +15,8 @@ def matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
 @onnx("Gemm")
 def gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> OutPort:
     """alpha a b + beta c"""
+    if a.type.rank != 2 or b.type.rank != 2:
+        raise ModelError(f"Gemm: inputs have rank 2, got {a.type} and {b.type}")
     build, alpha, beta = node.build, node.number("alpha", 1.0), node.number("beta", 1.0)
     product = build.MatMul(a, b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
     if alpha != 1:

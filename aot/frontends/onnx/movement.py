@@ -80,7 +80,7 @@ def pad(
     if pads is None:
         fill, given = node.like(node.number("value", 0.0), x), node.integers("pads")
         return build.Pad(x, node.list(given[:rank]), node.list(given[rank:]), fill, pad_mode=chosen)
-    fill = node.like(0, x) if value is None else node.build.Squeeze(value) if value.type.rank else value
+    fill = node.like(0, x) if value is None else node.single(value)
     begins, ends = _pads(node, pads, axes, rank)
     return build.Pad(x, begins, ends, node.cast(fill, x.type.dtype), pad_mode=chosen)
 
@@ -149,7 +149,7 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
         size = build.Squeeze(node.dims(x, [x.type.rank + axis]), node.list([0]))
         return build.Range(zero, size, one, output_type=DType.I64)
 
-    k = build.Squeeze(k) if k.type.rank else k
+    k = node.single(k)
     rows, columns = build.Add(build.Unsqueeze(count(-2), node.list([1])), k), count(-1)
     return build.GreaterEqual(columns, rows) if upper else build.LessEqual(columns, rows)
 

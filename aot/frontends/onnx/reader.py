@@ -155,6 +155,8 @@ class _Reader:
                 raise CorruptError(f"{self.file}: output {info.name!r} is made by no node")
             made = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
             made.out_port(0).names = (info.name,)
+            if scope.outer is None and info.type.tensor_type.HasField("shape"):
+                made.rt_info["declared"] = {"rank": str(len(info.type.tensor_type.shape.dim))}
 
     def _parameter(self, scope: _Scope, info: ValueInfoProto) -> OutPort:
         origin, top = Origin((info.name,), self.file), scope.outer is None

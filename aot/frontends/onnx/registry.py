@@ -17,7 +17,7 @@ import numpy as np
 
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.build import Builder
-from aot.ir.graph import Graph, OutPort
+from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Operand
 from aot.ir.types import Array, Dim, numpy_dtype
 from codegen.loops import Expr
@@ -55,6 +55,15 @@ class Bodies(Protocol):
         """
         ...
 
+    def fork(
+        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+    ) -> Sequence[Value]:
+        """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
+
+        `size`: the condition is that this size is 1.
+        """
+        ...
+
 
 def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
     """Register the conversion of operations of a domain."""
@@ -80,6 +89,8 @@ class Call:
     captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
     bodies: Bodies
     seed: int | None  # what random numbers begin with, where the user wants any
+    node: Node
+    inputs: Sequence[Value]  # of the node, captured values behind the others
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = self.attrs.get(name, default)
@@ -183,6 +194,10 @@ class Call:
         if len(numbers) == len(found):
             return self.list(numbers)
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
+
+    def single(self, x: OutPort) -> OutPort:
+        """The one element of a tensor as a scalar; that there is one is checked."""
+        return self.build.Squeeze(x, self.list(range(x.type.rank))) if x.type.rank else x
 
     def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
         """`x` in another shape; at most one dimension may be symbolic."""

@@ -8,9 +8,16 @@ import numpy as np
 
 from aot.frontends.onnx.axes import squeezed_at, unsqueezed_at
 from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
-from aot.ir.graph import OutPort
+from aot.ir.graph import Graph, OutPort
+from aot.ir.one_rank import may_be_one, which_are_one
+from aot.ir.op import Foreign
 from aot.ir.types import dtype_of
 from aot.opset.broadcasting import BroadcastMode
+from aot.opset.control_flow import If
+from aot.opset.infrastructure import Parameter, Result
+from aot.opset.port_maps import InputMap
+
+FORKS = 2  # dimensions of a tensor that may be 1: twice as many forms of what follows for each
 
 
 @onnx("Identity")
@@ -57,12 +64,40 @@ def _product(dims: tuple[object, ...]) -> int | None:
 
 
 @onnx("Squeeze")
-def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
     if axes is None and node.has("axes"):
         axes = node.list(node.integers("axes"))
     if axes is not None and axes.value is None:
         return squeezed_at(node, x, axes)
-    return node.build.Squeeze(x) if axes is None else node.build.Squeeze(x, axes)
+    return _without_ones(node, x) if axes is None else node.build.Squeeze(x, axes)
+
+
+def _without_ones(node: Call, x: OutPort) -> Value:
+    """Without all dimensions of size 1: a fork for each that may be 1. `kept` are those that are not 1 in a branch."""
+    known = node.integers("kept", ())
+    may_be = [k for k, n in enumerate(x.shape) if k not in known and may_be_one(n)]
+    if not may_be:
+        ones = [k for k, n in enumerate(x.shape) if n == 1]
+        return node.build.Squeeze(x) if not known else node.build.Squeeze(x, node.list(ones)) if ones else x
+    node.refuse(len(may_be) > FORKS, which_are_one(x.type))
+    place, build = may_be[0], node.build
+    is_one = build.Equal(node.size(x, place), node.scalar(1))
+    made = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)
+    gone, stays = Graph(f"{made.name}.then"), Graph(f"{made.name}.else")
+    one = _foreign(gone, node, gone.add(Parameter(x.type.dtype, None)).out_port(0), axes=(place,))
+    _result(gone, _foreign(gone, node, one, kept=tuple(k - (k > place) for k in known)))
+    _result(stays, _foreign(stays, node, stays.add(Parameter(x.type.dtype, None)).out_port(0), kept=(*known, place)))
+    return node.bodies.fork(node, made, [(gone, [x]), (stays, [x])], x.shape[place])[0]
+
+
+def _foreign(graph: Graph, node: Call, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:
+    """Squeeze of opset 11, whose axes are an attribute."""
+    op = Foreign("onnx", "Squeeze", (("domain", ""), ("opset", 11), *attrs.items()))
+    return graph.add(op, x, name=node.node.name, origin=node.node.origin).out_port(0)
+
+
+def _result(graph: Graph, port: OutPort) -> None:
+    graph.add(Result(), port)
 
 
 @onnx("Unsqueeze")

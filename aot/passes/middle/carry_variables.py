@@ -233,9 +233,9 @@ def _with_maps(op: object, more: Mapping[str, _Maps]) -> If | Iterating:
     match op:
         case If():
             then, other = more["then"], more["else"]
-            return If(
-                op.then_inputs + then.inputs, op.then_outputs + then.outputs,
-                op.else_inputs + other.inputs, op.else_outputs + other.outputs,
+            return replace(
+                op, then_inputs=op.then_inputs + then.inputs, then_outputs=op.then_outputs + then.outputs,
+                else_inputs=op.else_inputs + other.inputs, else_outputs=op.else_outputs + other.outputs,
             )  # fmt: skip
         case Iterating():
             maps = more["body"]

@@ -2,21 +2,26 @@
 
     z = h(If(c) {f} {g})      ->      z = If(c) {h(f)} {h(g)}
 
-Where what follows does not fit `else`, the condition must hold, which a rule checks at run time. An output of the
-network has one rank, whichever branch runs.
+If what follows does not fit one branch, the other one must run, which a rule checks at run time. An output of the
+network has one rank, whichever branch runs. Squeeze without axes over a size that may be 1 is an If:
+
+    Squeeze(x[n, 1, 4])       ->      If(n == 1) {Squeeze(x, [0, 1])} {Squeeze(x, [1])}
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from aot.ir.build import Builder
 from aot.ir.copies import copy_graph, copy_node
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.types import TensorType
+from aot.ir.one_rank import may_be_one, one_rank_needed, which_are_one
+from aot.ir.types import Dim, TensorType
 from aot.opset.control_flow import If, enter, known_truth
 from aot.opset.infrastructure import Parameter, Result
 from aot.opset.port_maps import InputMap, OutputMap
 from aot.passes.front.name_bodies import name_bodies
+from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
 
@@ -28,18 +33,65 @@ def settle_ranks(graph: Graph) -> bool:
             if settle_ranks(body):
                 node.forget_types()
                 changed = True
+    sizes: dict[int, Dim] = {}  # of the Ifs that were Squeezes: what their condition compares with 1
+    for node in graph.order():
+        if node.type == "Squeeze" and _without_axes(node):
+            sizes |= _fork(node)
+    changed |= bool(sizes)
     left: set[int] = set()
     while (node := next((n for n in graph.order() if n.id not in left and _differs(n)), None)) is not None:
         left.add(node.id)
-        changed = _settle(node) or changed
+        changed = _settle(node, sizes.get(node.id)) or changed
     return changed
 
 
+def _without_axes(node: Node) -> bool:
+    """True if a Squeeze has no axes, or an empty list of them."""
+    axes = node.source(1) if len(node.in_ports()) > 1 and node.in_port(1).source is not None else None
+    return axes is None or (axes.value is not None and not axes.value.size)
+
+
+def _fork(node: Node) -> dict[int, Dim]:
+    """Replace a Squeeze by an If over the one size that may be 1: id of the If, and the size; nothing if none may.
+
+    UnsupportedError if several sizes may be 1.
+    """
+    graph, x = node.graph, node.source(0)
+    places = [k for k, n in enumerate(x.shape) if may_be_one(n)]
+    if not places:
+        return {}
+    if len(places) > 1:
+        raise UnsupportedError(f"Squeeze {_layer(node)!r}: {which_are_one(x.type)}")
+    build, ones = Builder(graph, node.origin), [k for k, n in enumerate(x.shape) if n == 1]
+    size = build.Gather(build.ShapeOf(x), build.const(places[0], DType.I64), build.const(0, DType.I64))
+    maps = ((InputMap(1, 0),), (OutputMap(0, 0),))
+    made = build.node(If(*maps, *maps), build.Equal(size, build.const(1, DType.I64)), x)
+    for name, axes in (("then", sorted([*ones, *places])), ("else", ones)):
+        body = Graph(f"{made.name}.{name}")
+        port = body.add(Parameter(x.type.dtype, None), name=x.node.name).out_port(0)
+        inner = Builder(body, node.origin)
+        body.add(Result(), inner.Squeeze(port, inner.const(axes, DType.I64)) if axes else port)
+        made.regions[name] = body
+    node.out_port(0).replace_by(made.out_port(0))
+    graph.remove(node)
+    made.name = node.name
+    name_bodies(graph)
+    made.operands()  # tells the bodies what their parameters are
+    return {made.id: x.shape[places[0]]}
+
+
+def _layer(node: Node) -> str:
+    return node.origin.layers[0] if node.origin.layers else node.name
+
+
 def _differs(node: Node) -> bool:
-    return isinstance(node.op, If) and known_truth(node.input(0)) is None and node.op.must_hold(node.regions)
+    if not isinstance(node.op, If) or node.op.only or known_truth(node.input(0)) is not None:
+        return False
+    return bool(node.op.required(node.regions))
 
 
-def _settle(node: Node) -> bool:
+def _settle(node: Node, size: Dim | None) -> bool:
+    """Move what follows into both branches; `size`: the If was a Squeeze, and its condition is that this size is 1."""
     graph, op = node.graph, node.op
     assert isinstance(op, If)
     behind = _behind(node)
@@ -47,7 +99,10 @@ def _settle(node: Node) -> bool:
         return False
     then, other = (_Branch(node, op, name, behind) for name in ("then", "else"))
     if then.wrong is not None:
-        raise then.wrong
+        if other.wrong is not None:
+            raise then.wrong
+        node.op = replace(op, only="else")
+        return True
     if other.wrong is not None:
         return False
     one, two = then.types(), other.types()
@@ -55,12 +110,9 @@ def _settle(node: Node) -> bool:
     if pair is None:
         _replace(node, op, behind, then, other)
         return True
-    if graph.scope:
+    if graph.scope and size is None:
         return False
-    layer = node.origin.layers[0] if node.origin.layers else node.name
-    raise UnsupportedError(
-        f"If {layer!r}: an output of the network has one rank, got {pair[0]} where its condition holds, else {pair[1]}"
-    )
+    raise one_rank_needed(_layer(node), *pair, node.source(0), size)
 
 
 def _behind(node: Node) -> list[Node]:

@@ -1,0 +1,67 @@
+"""Branches of forks that cannot run: by what rules of operations say of sizes, and by declared ranks of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aot.frontends.onnx.forks import Fork, Forked, Value
+from aot.ir.graph import Graph, OutPort
+from aot.ir.op import Foreign
+from aot.ir.types import Dim
+
+
+def settle(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) -> None:
+    """Rule out branches by what sizes must be, then by the ranks that outputs of the network are declared with.
+
+    `values`: each output of the network, and its declared rank if there is one.
+    """
+    for fork in forks:
+        _learn_sizes(fork)
+    for value, rank in values:
+        if rank is not None and len(ranks := _ranks(value)) > 1 and rank in ranks:
+            _keep(value, rank)
+
+
+def _learn_sizes(fork: Fork) -> None:
+    """Rule out a branch by the rules of operations: those around the If, and those in the branch for other sizes.
+
+    A recurrent state of batch 1, for instance, says that the batch of its data is 1.
+    """
+    if fork.size is None:
+        return
+    around = set(_equal_to(fork.work.graph, fork.size))
+    if 1 in around or 1 in set(_equal_to(fork.sides[1].work.graph, fork.size)):
+        fork.rule_out(1, "a rule says that the size is 1")
+    elif around:
+        fork.rule_out(0, f"a rule says that the size is {min(around)}")
+
+
+def _equal_to(graph: Graph, size: Dim) -> Iterator[int]:
+    """Numbers that rules of a graph's operations want a size to be."""
+    for node in graph.nodes.values():
+        if node.regions or any(isinstance(n.op, Foreign) for n in (node, *(p.node for p in node.sources() if p))):
+            continue
+        operands = [None if p is None else p.node.operands()[p.idx] for p in node.sources()]
+        for one, other, _ in node.op.conditions(*operands):
+            for a, b in ((one, other), (other, one)):
+                if a == size and isinstance(b, int):
+                    yield b
+
+
+def _ranks(value: Value) -> set[int]:
+    if isinstance(value, OutPort):
+        return {value.type.rank}
+    if not isinstance(value, Forked):
+        return set()
+    live = [v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None]
+    return set[int]().union(*map(_ranks, live))
+
+
+def _keep(value: Value, rank: int) -> None:
+    """Rule out the branches that do not give this rank."""
+    if isinstance(value, Forked):
+        for k, v in enumerate(value.sides):
+            if value.fork.sides[k].error is None and rank not in _ranks(v):
+                value.fork.rule_out(k, f"an output of the network has rank {rank}")
+            elif value.fork.sides[k].error is None:
+                _keep(v, rank)

@@ -1,0 +1,57 @@
+"""Ranks that depend on sizes: which sizes may be 1, and the errors that say what settles them."""
+
+from __future__ import annotations
+
+from aot.ir.graph import OutPort
+from aot.ir.types import Dim, TensorType, dim_text
+from codegen.expressions import variables
+from codegen.index import bounds, normal
+from codegen.loops import Expr
+from runtime.errors import UnsupportedError
+
+
+def may_be_one(n: Dim) -> bool:
+    """True if a size that varies can be 1."""
+    low, high = bounds(normal(n, {})) if isinstance(n, Expr) else (0, 0)
+    return low <= 1 <= high
+
+
+def which_are_one(type: TensorType) -> str:
+    """The rule for Squeeze without axes."""
+    names = sorted({v.name for n in type.shape if may_be_one(n) and isinstance(n, Expr) for v in variables(n)})
+    remedy = " ".join(f"--dim {name}=N" for name in names)
+    return f"without axes, which dimensions are 1 must be known, got {type}: fix them ({remedy}, or --shape)"
+
+
+def one_rank_needed(
+    layer: str, then: TensorType, other: TensorType, condition: OutPort, size: Dim | None = None
+) -> UnsupportedError:
+    """The error for an output of the network that has another rank in each branch of If `layer`, with what helps.
+
+    `size`: the layer is a Squeeze, whose condition is that this size is 1.
+    """
+    names = _sizes_behind(condition)
+    fixed = f"fix what decides it (--dim {names[0]}=N, or --shape), or " if names else ""
+    rule = "an output of the network has one rank"
+    if size is not None:
+        rule = f"{rule}, got {then} where {dim_text(size)} is 1, else {other}: {fixed}name the axes in the model"
+        return UnsupportedError(f"Squeeze {layer!r}: {rule}")
+    return UnsupportedError(
+        f"If {layer!r}: {rule}, got {then} where its condition holds, else {other}: "
+        f"{fixed}give both branches one rank in the model (Unsqueeze, Reshape)"
+    )
+
+
+def _sizes_behind(port: OutPort) -> list[str]:
+    """The names of the sizes that a value is computed from."""
+    found, seen, todo = set[str](), set[int](), [port]
+    while todo:
+        port = todo.pop()
+        if port.node.id in seen:
+            continue
+        seen.add(port.node.id)
+        if port.value is not None:
+            found |= {v.name for d in port.value.flat if isinstance(d, Expr) for v in variables(d)}
+        else:
+            todo += [s for s in port.node.sources() if s is not None]
+    return sorted(found)

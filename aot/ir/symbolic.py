@@ -1,0 +1,82 @@
+"""Values with symbolic elements: arrays of objects, in which integers and expressions over sizes stand side by side.
+
+    [n // 2, 3]: i64          elements are numbers of the tensor's type: integers wrap as that type does
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.types import Array, numpy_dtype
+from codegen.expressions import measure, variables
+from codegen.index import bounds, normal
+from codegen.loops import Expr
+from runtime.abi import DType
+
+MAX_PARTS = 1 << 11  # of an element, shared parts counted each time; beyond, kernels compute the value
+SIZE_LIMIT = 1 << 30  # a variable that may be below -SIZE_LIMIT is data, not a size
+
+
+def symbols_in(value: Array) -> NDArray[np.bool_]:
+    """True for each element that is an expression."""
+    if value.dtype != object:
+        return np.zeros(value.shape, bool)
+    return np.array([isinstance(v, Expr) for v in value.flat], bool).reshape(value.shape)
+
+
+def _range(dtype: DType) -> tuple[int, int]:
+    """Least and greatest integer of a type."""
+    if dtype is DType.BOOL:
+        return 0, 1
+    bits = dtype.bits - (1 if dtype.is_signed else 0)
+    return -(1 << bits) if dtype.is_signed else 0, (1 << bits) - 1
+
+
+def wrapped(number: int, dtype: DType) -> int:
+    """An integer as `dtype` holds it."""
+    if dtype is DType.BOOL:
+        return int(number != 0)
+    low, high = _range(dtype)
+    return (number - low) % (high - low + 1) + low
+
+
+def settled(value: Array, dtype: DType) -> Array:
+    """An array of objects as one of numbers if no element is an expression; any other array unchanged."""
+    if value.dtype != object or dtype is DType.STRING or symbols_in(value).any():
+        return value
+    flat = np.array([float(v) if dtype.is_float else wrapped(int(v), dtype) for v in value.flat], object)
+    return flat.reshape(value.shape).astype(numpy_dtype(dtype))
+
+
+def held(value: Array, dtype: DType) -> Array | None:
+    """A value that an operation computed, as a tensor of type `dtype` holds it.
+
+    None if an element may not fit the type, or is too large an expression: then kernels compute it.
+    """
+    if value.dtype != object or dtype is DType.STRING:
+        return value
+    if not all(_fits(v, dtype) for v in value.flat if isinstance(v, Expr)):
+        return None
+    made = np.empty(value.size, object)
+    made[:] = [v if isinstance(v, Expr) else wrapped(int(v), dtype) for v in value.flat]
+    return settled(made.reshape(value.shape), dtype)
+
+
+def _fits(element: Expr, dtype: DType) -> bool:
+    """True if the element is in the type's range, as far as the ranges of sizes say.
+
+    A number that is data has no range that says anything, and no size comes near the ends of i64.
+    """
+    if measure(element)[1] > MAX_PARTS or dtype.is_float:
+        return False
+    if dtype is DType.I64:
+        return True
+    low, high = bounds(normal(element, {}))
+    least, most = _range(dtype)
+    if dtype.bits < 32:
+        return least <= low and high <= most
+    data = any(v.low < -SIZE_LIMIT for v in variables(element))
+    return (least <= low or (dtype.is_signed and (data or low == -inf))) and (high <= most or data or high == inf)
