@@ -31,7 +31,7 @@ def infer_outputs(
     """The `count` outputs of an operation. AotError if the inputs do not fit it."""
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
-    name = op.kind if isinstance(op, Foreign) else op.type
+    name = op.kind if isinstance(op, Foreign) else op.user_type
     for i, operand in enumerate(inputs):
         if operand is None and i in _required(type(op), len(inputs)):
             raise ModelError(f"{name}: input {i} is not connected")

@@ -183,6 +183,7 @@ class Op:
     type: ClassVar[str] = ""
     xml_type: ClassVar[str] = ""
     opset: ClassVar[str] = ""  # the first operation set that has this definition
+    stands_for: ClassVar[str] = ""  # the type of the user's operation that an internal one is made of
     symbolic: ClassVar[bool] = False  # `fold` may compute with symbolic dimensions
     elements: ClassVar[Elements] = Elements.ANY
     single: ClassVar[bool] = False  # computes in f32: f64 inputs are converted, and its results back
@@ -205,6 +206,11 @@ class Op:
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """What must hold for the inputs to fit: checked by inference where sizes are known, else at run time."""
         return ()
+
+    @property
+    def user_type(self) -> str:
+        """The type of the user's operation, for errors."""
+        return self.stands_for or self.type
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
         """`reference`, as a tuple."""
@@ -360,6 +366,13 @@ def at_most_equal(rule: str, size: Dim, most: Dim) -> Condition:
 def at_least(rule: str, size: Dim, least: int) -> Condition:
     """Condition: a size is not below a number."""
     return (min(size, least) if isinstance(size, int) else prim("min", size, least)), least, rule
+
+
+def in_range(rule: str, size: Dim, low: Dim, high: Dim) -> Condition:
+    """Condition: a size is `low` to `high`, both included."""
+    if isinstance(size, int) and isinstance(low, int) and isinstance(high, int):
+        return max(low, min(size, high)), size, rule
+    return prim("max", prim("min", as_expr(size, DType.I64), high), low), size, rule
 
 
 def axis_of(axis: int, rank: int, what: str) -> int:

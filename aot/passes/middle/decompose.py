@@ -62,9 +62,15 @@ def count_range(node: Node, op: Sequence, build: Builder) -> Replacement:
         return None
     out = node.out_port(0).type.dtype
     first, last, by = (single(build, p, out.compute) for p in ports)
-    steps = build.Ceiling(build.Divide(build.Subtract(last, first), by))
     zero, one = build.const(0, DType.I64), build.const(1, DType.I64)
-    places = build.Range(zero, build.Convert(steps, destination_type=DType.I64), one, output_type=DType.I64)
+    sound = build.NotEqual(by, 0)
+    for p in ports:
+        sound = build.LogicalAnd(sound, build.IsFinite(single(build, p, p.type.dtype.compute))) if p.type.dtype.is_float else sound
+    rule = "start, stop and step must be finite, and step not 0"
+    sound = build.Within(build.Convert(sound, destination_type=DType.I64), one, one, operation=node.type, rule=rule)
+    steps = build.Ceiling(build.Divide(build.Subtract(last, first), build.Select(build.Equal(by, 0), build.const(1, out.compute), by)))
+    count = build.Multiply(build.Convert(steps, destination_type=DType.I64), sound)
+    places = build.Range(zero, count, one, output_type=DType.I64)
     found = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))
     return found if out.compute is out else build.Convert(found, destination_type=out)
 

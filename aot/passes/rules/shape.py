@@ -23,7 +23,7 @@ from aot.opset.movement import Concat, Split, Transpose
 from aot.opset.padding import Pad
 from aot.opset.shape import Reshape, Squeeze, Unsqueeze
 from aot.opset.slicing import Slice, StridedSlice
-from aot.passes.match import broadcasts, constant, same_dims, source
+from aot.passes.match import broadcasts, constant, decided, same_dims, source
 from aot.passes.permutation import compose, is_identity, only_moves_ones, order_of, transposed
 from aot.passes.rewrite import rule
 from runtime.abi import DType
@@ -132,7 +132,7 @@ def drop_whole_copy(node: Node, op: ViewOp, build: Builder) -> OutPort | None:
         steps = constant(node.source(3)) if len(node.sources()) > 3 and node.sources()[3] is not None else np.ones(1)
         if steps is None or not (steps == 1).all():
             return None
-    return x
+    return x if decided(node) else None
 
 
 @rule(Pad)
@@ -163,7 +163,7 @@ def merge_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
 
 @rule(Split)
 def drop_single_split(node: Node, op: Split, build: Builder) -> OutPort | None:
-    """Split(x) into one part -> x"""
+    """Split(x) into one part -> x; any dimension divides into one part"""
     return node.source(0) if len(node.out_ports()) == 1 else None
 
 
@@ -174,7 +174,7 @@ def drop_broadcast_of_operand(node: Node, op: Binary, build: Builder) -> OutPort
         return None
     for i in (0, 1):
         inner = source(node.source(i), Broadcast)
-        if inner is None or not _aligned_at_end(inner):
+        if inner is None or not _aligned_at_end(inner) or not decided(inner):
             continue
         x, other = inner.source(0), node.source(1 - i)
         if _broadcast_of(x.shape, other.shape) == node.out_port(0).shape:
