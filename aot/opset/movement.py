@@ -198,8 +198,9 @@ class VariadicSplit(_Parts):
         size = x.shape[self._axis(x, axis)]
         wanted = self._lengths(size, lengths)
         total: Dim = simplify(sum(wanted, start=0))
-        signs = [at_least("lengths must not be negative", n, 0) for n in wanted if _may_be_below_zero(n)]
-        return [*signs, (total, size, f"lengths of the {len(wanted)} parts must add up to the dimension")]
+        parts = f"lengths of the {len(wanted)} parts must"
+        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _may_be_below_zero(n)]
+        return [*signs, (total, size, f"{parts} add up to the dimension")]
 
     def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:
         k = int(axis.reshape(-1)[0])

@@ -21,7 +21,8 @@ FAR = 1 << 31  # a bound so far away means: up to the end
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
     """First index and number of elements of n[start:stop:step]; None is an open end.
 
-    Of a step that only an inference knows, `not_zero` is a condition. As Python counts, but for a backward start before the first element: that is the first element.
+    That a step which an inference computes is not 0 is a condition, `not_zero`. As
+    Python counts, but for a backward start before the first element: that is the first element.
     """
     if not isinstance(step, int):
         step = prim("max", prim("min", step, LONGEST), -LONGEST)

@@ -46,7 +46,7 @@ def only_reader(port: OutPort) -> bool:
 
 
 def decided(node: Node) -> bool:
-    """True if no condition of the operation is left for run time: a rule that removes another node removes its check."""
+    """True if no condition of the node is left for run time; its check is lost where the node is removed."""
     operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
     return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)

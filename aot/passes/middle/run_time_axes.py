@@ -58,7 +58,7 @@ def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replac
 
 def _checked(build: Builder, axes: OutPort, rank: int, operation: str) -> OutPort:
     rule = f"axes are {-rank} to {rank - 1}"
-    return build.Within(axes, -rank, rank - 1, operation=operation, rule=rule)
+    return build.Within(axes, -rank, rank - 1, operation=operation, rule=rule, different=rank)
 
 
 def _left(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:

@@ -16,6 +16,7 @@ from aot.ir.op import Op, ViewOp, axis_of
 from aot.ir.types import Shape
 from aot.opset.activation import Identity
 from aot.opset.broadcasting import Broadcast, BroadcastMode, Tile
+from aot.opset.demands import Within
 from aot.opset.elementwise_binary import Binary
 from aot.opset.families import Reduction
 from aot.opset.matmul import MatMul
@@ -35,6 +36,12 @@ RESHAPES = (Reshape, Squeeze, Unsqueeze)
 def drop_identity(node: Node, op: Identity, build: Builder) -> OutPort | None:
     """Identity(x) -> x"""
     return node.source(0)
+
+
+@rule(Within)
+def drop_kept_demand(node: Node, op: Within, build: Builder) -> OutPort | None:
+    """Within(x) -> x where all that it demands is known to hold"""
+    return node.source(3 if len(node.in_ports()) > 3 else 0) if decided(node) else None
 
 
 @rule(*RESHAPES)
@@ -198,6 +205,7 @@ def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
 
 RULES = (
     drop_identity,
+    drop_kept_demand,
     merge_transposes,
     transpose_as_reshape,
     merge_reshapes,
