@@ -39,11 +39,18 @@ def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
 def _wrong(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str | None:
     for rule in rules:
         one, other = evaluate(rule.one, values), evaluate(rule.other, values)
-        if one is not None and other is not None and one != other:
+        if one is not None and other is not None and (one != other or _too_large(rule, values)):
             names = _names(rule.one) | _names(rule.other)
             sizes = ", ".join(f"{name} = {value}" for name, value in values.items() if name in names)
             return f"{rule.text}, with {sizes}"
     return None
+
+
+def _too_large(rule: RuleInfo, values: Mapping[str, int]) -> bool:
+    """True if a number on the way to either size needs more than 64 bits: compiled code takes the rule for broken."""
+    parts = (n for text in (rule.one, rule.other) for n in ast.walk(ast.parse(text, mode="eval")))
+    numbers = (_value(n, values) for n in parts if isinstance(n, ast.BinOp | ast.UnaryOp))
+    return any(not -(1 << 63) <= n < 1 << 63 for n in numbers)
 
 
 def _names(text: str) -> set[str]:

@@ -33,7 +33,7 @@ def infer_outputs(
     """The `count` outputs of an operation. AotError if the inputs do not fit it."""
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
-    name = op.kind if isinstance(op, Foreign) else op.type
+    name = op.kind if isinstance(op, Foreign) else op.user_type
     _check_count(type(op), len(inputs), name)
     for i, operand in enumerate(inputs):
         if operand is None and i in _required(type(op), len(inputs)):

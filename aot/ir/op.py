@@ -194,6 +194,7 @@ class Op:
     type: ClassVar[str] = ""
     xml_type: ClassVar[str] = ""
     opset: ClassVar[str] = ""  # the first operation set that has this definition
+    stands_for: ClassVar[str] = ""  # the type of the user's operation that an internal one is made of
     symbolic: ClassVar[bool] = False  # `fold` may compute with symbolic dimensions
     moved: ClassVar[tuple[int, ...] | None] = None  # of a symbolic operation: inputs that may hold them (None: all)
     elements: ClassVar[Elements] = Elements.ANY
@@ -225,6 +226,11 @@ class Op:
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """What must hold for the inputs to fit: checked by inference where sizes are known, else at run time."""
         return ()
+
+    @property
+    def user_type(self) -> str:
+        """The type of the user's operation, for errors."""
+        return self.stands_for or self.type
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
         """`reference`, as a tuple."""
@@ -380,6 +386,13 @@ def at_most_equal(rule: str, size: Dim, most: Dim) -> Condition:
 def at_least(rule: str, size: Dim, least: int) -> Condition:
     """Condition: a size is not below a number."""
     return (min(size, least) if isinstance(size, int) else prim("min", size, least)), least, rule
+
+
+def in_range(rule: str, size: Dim, low: Dim, high: Dim) -> Condition:
+    """Condition: a size is `low` to `high`, both included."""
+    if isinstance(size, int) and isinstance(low, int) and isinstance(high, int):
+        return max(low, min(size, high)), size, rule
+    return prim("max", prim("min", as_expr(size, DType.I64), high), low), size, rule
 
 
 def axis_of(axis: int, rank: int, what: str) -> int:

@@ -29,6 +29,11 @@ def _layer(node: Node) -> str:
     return node.origin.layers[0] if node.origin.layers else node.name
 
 
+def _named(node: Node) -> str:
+    """The operation and the layer, as the user's model has them."""
+    return f"{node.op.user_type} {_layer(node)!r}"
+
+
 def _branches(node: Node) -> list[Rule]:
     if not isinstance(node.op, If) or not (name := node.op.required(node.regions)):
         return []
@@ -59,7 +64,7 @@ def _outputs(node: Node) -> list[Rule]:
             if isinstance(n, int) or n in known:
                 continue
             if bounds(normal(n, {}))[0] < 0:
-                text = f"{node.type} {_layer(node)!r}: dimension {k} must not be negative, got {dim_text(n)}"
+                text = f"{_named(node)}: dimension {k} must not be negative, got {dim_text(n)}"
                 found.append(Rule(prim("max", n, 0), n, text))
     return found
 
@@ -105,7 +110,7 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
                 continue
             what = f"dimension {len(out) - skipped - 1 - back}"
             if may_stretch(n, m):
-                text = f"{node.type} {_layer(node)!r}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
+                text = f"{_named(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
                 found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
                 found += _equal(node, f"{what} of its inputs must be equal", n, m)
@@ -115,9 +120,30 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
 def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
-    got = f"{dim_text(a)} and {dim_text(b)}" if b != 0 else dim_text(a)
-    text = f"{node.type} {_layer(node)!r}: {rule}, got {got}"
+    got = " and ".join(dim_text(n) for n in _compared(a, b))
+    text = f"{_named(node)}: {rule}, got {got}"
     return [Rule(a, b, text)]
+
+
+def _compared(a: Dim, b: Dim) -> list[Dim]:
+    """What to show of two sizes: of x = max(low, min(x, high)) it is x, of x = min(x, y) both of them."""
+    for one, other in ((a, b), (b, a)):
+        parts = _parts(other)
+        if len(parts) > 1 and one in parts:
+            shown = [one, *(p for p in parts if p != one)] if len(parts) == 2 else [one]
+            return [n for n in shown if not isinstance(n, int | Const)]
+    return [a] if b == 0 else [a, b]
+
+
+def _parts(n: Dim) -> list[Dim]:
+    """What a minimum, maximum or choice is made of."""
+    match n:
+        case Prim("min" | "max", args) | Prim("select", (_, *args)):
+            return list(dict.fromkeys(p for a in args for p in _parts(a)))
+        case Const(value):
+            return [int(value)]
+        case _:
+            return [n]
 
 
 def _expr(n: Dim) -> Expr:

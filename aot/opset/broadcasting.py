@@ -7,7 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Operand, Piece, ViewOp, op
+from aot.ir.dims import may_be_negative
+from aot.ir.op import Operand, Piece, ViewOp, at_least, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.families import broadcast, pdpd_shape
 from aot.opset.index_maps import whole
@@ -55,7 +56,8 @@ class Broadcast(ViewOp):
         unknown = [(n, m) for n, m in pairs if n not in (1, m) and not (isinstance(n, int) and isinstance(m, int))]
         either = self.mode is BroadcastMode.BIDIRECTIONAL
         rule = "sizes must be equal, or 1 to be stretched"
-        return [((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown]
+        signs = [at_least("sizes must not be negative", m, 0) for m in wanted if may_be_negative(m)]
+        return [*signs, *(((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown)]
 
     def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
         """The input's shape with the output's rank."""

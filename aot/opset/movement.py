@@ -9,11 +9,15 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.dims import may_be_negative
 from aot.ir.graph import OutPort
-from aot.ir.op import ComputeOp, Condition, DecomposedOp, Element, Input, Operand, Piece, ViewOp, alike, axis_of, op
+from aot.ir.op import (
+    ComputeOp, Condition, DecomposedOp, Element, Input, Operand, Piece, ViewOp, alike, at_least, axis_of, op,
+)  # fmt: skip
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.index_maps import permuted, same, shifted, whole
 from aot.opset.shape import volume
+from codegen.index import bounds, normal
 from codegen.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -22,6 +26,10 @@ from runtime.errors import ShapeError
 def _is(k: Dim, place: int) -> Expr:
     """1 where k is `place`, else 0."""
     return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
+
+
+def _may_be_below_zero(n: Dim) -> bool:
+    return n < 0 if isinstance(n, int) else bounds(normal(n, {}))[0] < 0
 
 
 def _chosen(shape: Shape, k: Dim) -> Dim:
@@ -155,6 +163,11 @@ class Split(_Parts):
             raise ShapeError(f"Split: {dim_text(n)} does not divide into {self.num_splits} parts")
         return [n // self.num_splits] * self.num_splits
 
+    def conditions(self, x: Operand, axis: Operand) -> Sequence[Condition]:
+        n = x.shape[self._axis(x, axis)]
+        rule = f"the dimension must divide into {self.num_splits} parts"
+        return [(simplify(n // self.num_splits * self.num_splits), n, rule)]
+
     def reference(self, x: Array, axis: Array) -> tuple[Array, ...]:
         return tuple(np.split(x, self.num_splits, int(axis.reshape(-1)[0])))
 
@@ -164,25 +177,38 @@ class VariadicSplit(_Parts):
     """Parts along an axis with the lengths of the third input; one may be -1: what is left."""
 
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
-        wanted = list(rest[0].dims("VariadicSplit: lengths"))
-        open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
-        total: Dim = 0
-        for k, n in enumerate(wanted):
-            total = total if k in open_ else total + n
         size = x.shape[axis]
-        if len(open_) > 1:
-            raise ShapeError(f"VariadicSplit: one length may be -1, got {[dim_text(n) for n in wanted]}")
+        wanted = self._lengths(size, rest[0])
+        return [prim("min", as_expr(n, DType.I64), size) if may_be_negative(n) else n for n in wanted]
+
+    @staticmethod
+    def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
+        """The lengths without a -1; one that an inference computes may be -1 as well, and then no other one is."""
+        wanted = list(lengths.dims("VariadicSplit: lengths"))
+        open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
+        if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
+            raise ShapeError(f"VariadicSplit: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
+        total: Dim = sum((n for k, n in enumerate(wanted) if k not in open_), start=0)
         if open_:
-            wanted[open_[0]] = size - total
-        elif isinstance(total, int) and isinstance(size, int) and total != size:
-            raise ShapeError(f"VariadicSplit: lengths add up to {total}, the dimension is {size}")
-        return wanted
+            wanted[open_[0]] = simplify(size - total)
+            return wanted
+        return [select(prim("eq", n, -1), size - total + n, n) if may_be_negative(n) else n for n in wanted]
+
+    def conditions(self, x: Operand, axis: Operand, lengths: Operand) -> Sequence[Condition]:
+        size = x.shape[self._axis(x, axis)]
+        wanted = self._lengths(size, lengths)
+        total: Dim = simplify(sum(wanted, start=0))
+        parts = f"lengths of the {len(wanted)} parts must"
+        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _may_be_below_zero(n)]
+        return [*signs, (total, size, f"{parts} add up to the dimension")]
 
     def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:
         k = int(axis.reshape(-1)[0])
         sizes = [int(n) for n in lengths.reshape(-1)]
         if -1 in sizes:
             sizes[sizes.index(-1)] = x.shape[k] - sum(n for n in sizes if n != -1)
+        if min(sizes, default=0) < 0 or sum(sizes) != x.shape[k]:
+            raise ShapeError(f"VariadicSplit: lengths must add up to {x.shape[k]}, got {lengths.tolist()}")
         return tuple(np.split(x, np.cumsum(sizes)[:-1], k))
 
 
@@ -251,7 +277,7 @@ class ReverseSequence(ComputeOp):
     def reference(self, x: Array, lengths: Array) -> Array:
         out = x.copy()
         moved = np.moveaxis(out, (self.batch_axis, self.seq_axis), (0, 1))
-        for b, n in enumerate(np.clip(lengths.reshape(-1), 0, moved.shape[1])):
+        for b, n in enumerate(np.clip(np.nan_to_num(lengths.reshape(-1)), 0, moved.shape[1])):
             moved[b, : int(n)] = moved[b, : int(n)][::-1].copy()
         return out
 

@@ -7,12 +7,13 @@ variances.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, at_least, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from codegen.loops import Expr, Space, as_expr, cast, dense, prim, select
 from runtime.abi import DType
@@ -62,6 +63,10 @@ class GridOfPriors(ComputeOp, ABC):
             raise ModelError(f"{self.type}: 1 or 4 variances, got {len(self.variance)}")
         height, width = grid.dims(f"{self.type}: size of the grid")
         return TensorType(DType.F32, (2, height * width * 4 * len(self.priors())))
+
+    def conditions(self, grid: Operand, image: Operand) -> Sequence[Condition]:
+        sizes = grid.dims(f"{self.type}: size of the grid")
+        return [at_least("the sizes of the grid must not be negative", n, 0) for n in sizes]
 
     def compute(self, out: TensorType, grid: Input, image: Input) -> Element:
         priors, (_, columns) = self.priors(), grid.operand().dims(f"{self.type}: size of the grid")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -94,6 +95,8 @@ def _may_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) 
 @dataclass(frozen=True)
 class Resampling:
     """`scales`: numerator and denominator for each axis; without them the second input holds the sizes."""
+
+    stands_for: ClassVar[str] = "Interpolate"
 
     axes: tuple[int, ...] = ()
     coordinate_transformation_mode: Coordinates = Coordinates.HALF_PIXEL

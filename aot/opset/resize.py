@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial, reduce
 
 import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
+from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, fresh, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.decomposition import narrowed, numbers
+from aot.opset.demands import Within
 from aot.opset.elementwise_unary import Rounding as NearestInteger
 from aot.opset.resampling import NearestResize, WeightedResize
+from aot.opset.resize_taps import Sampling, axes_of, resampled
 from aot.opset.resize_weights import (
     Coordinates,
     Mode,
@@ -31,9 +34,11 @@ from aot.opset.resize_weights import (
     rational,
     taps,
 )
+from aot.opset.shape import volume
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
+CUBIC = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
 PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
 BYTES = (DType.U8, DType.I8)
 
@@ -47,13 +52,14 @@ class ShapeFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An Interpolate whose inputs are known: exact fractions for scales, or none when sizes are given."""
+    """An Interpolate: sizes, or exact fractions for scales; sizes that `late` scales make are symbols."""
 
     axes: tuple[int, ...]
     sizes: Shape
     scales: tuple[tuple[int, int], ...]
     begins: tuple[int, ...]
     ends: tuple[int, ...]
+    late: bool = False
 
     def shape(self, given: Sequence[Dim]) -> Shape:
         """Of the output."""
@@ -96,7 +102,11 @@ class Interpolation(DecomposedOp, ABC):
         chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
         wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
         fractions: tuple[tuple[int, int], ...] = ()
-        if scales is not None:
+        late = scales is not None and scales.value is None
+        if scales is not None and late:  # `decompose` computes the sizes
+            count = volume(scales.shape)
+            wanted = tuple(fresh(self, f"d{k}", None, x, scales) for k in range(count if isinstance(count, int) else 0))
+        elif scales is not None:
             fractions = tuple(rational(float(s)) for s in scales.known("Interpolate: scales").reshape(-1))
         count = len(wanted) + len(fractions)
         if len(set(chosen)) != len(chosen) or count != len(chosen):
@@ -104,16 +114,20 @@ class Interpolation(DecomposedOp, ABC):
         if any(up <= 0 for up, _ in fractions):
             raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
         begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
-        return Plan(chosen, wanted, fractions, begins, ends)
+        return Plan(chosen, wanted, fractions, begins, ends, late)
 
     def infer(self, x: Operand, *inputs: Operand | None) -> TensorType:
         return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))
 
     def decompose(self, build: Builder, x: OutPort, *inputs: OutPort | None) -> OutPort:
-        operands = [None if p is None else Operand(p.type, p.value) for p in (x, *inputs)]
+        operands = [None if p is None else Operand(p.type, p.seen, p) for p in (x, *inputs)]
         plan = self.plan(*operands)  # type: ignore[arg-type]
         if any(plan.begins) or any(plan.ends):
             x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)
+        if plan.late or (self._tabular and not self._by_constants(plan, x.shape)):
+            wanted = inputs[0] if plan.sizes and not plan.late else self.scales(*inputs)
+            assert wanted is not None
+            return self._at_run_time(build, x, plan, wanted)
         if self._by_tables(plan, x.type):
             return self._tables(build, x, plan)
         made, sizes = self._resampling(plan), None
@@ -122,6 +136,50 @@ class Interpolation(DecomposedOp, ABC):
             if all(isinstance(n, int) for n in plan.sizes):
                 sizes = numbers(build, (n for n in plan.sizes if isinstance(n, int)))
         return build(made, x, sizes) if sizes is not None else build(made, x)
+
+    @property
+    def _tabular(self) -> bool:
+        """True for modes that may weigh many neighbours."""
+        return self.mode in PILLOW or (self.mode is Mode.LINEAR and self.antialiased)
+
+    @staticmethod
+    def _by_constants(plan: Plan, shape: Shape) -> bool:
+        """True if the weights of all axes are known before an inference."""
+        return all(isinstance(n, int) for n in (*plan.sizes, *(shape[a] for a in plan.axes)))
+
+    def scales(self, *inputs: OutPort | None) -> OutPort | None:
+        """The input that holds the scales."""
+        return inputs[0]
+
+    def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, wanted: OutPort) -> OutPort:
+        """Weights are computed by the inference, in f64."""
+        dtype, sized = x.type.dtype, not plan.late and not plan.scales
+        if plan.late:
+            wanted = self._checked(build, wanted)
+        axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
+        kind, rounding, coefficient = self.kind()
+        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC else "linear", None
+        if self.mode in PILLOW:
+            place = Coordinates.HALF_PIXEL.value
+            axes = [replace(a, scale=build.Divide(a.made, a.extent)) for a in axes]
+        elif self._tabular:
+            smaller = reduce(build.LogicalOr, (build.Less(a.scale, 1.0) for a in axes))
+            steep = partial(_steepness, build, smaller)
+        mode = "nearest" if self.mode is Mode.NEAREST else mode
+        how = Sampling(mode, place, rounding.value, coefficient, self._tabular, False, 0.0, inside=True, steep=steep)
+        rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW and dtype in BYTES else [axes]
+        total = x
+        for some in rounds:
+            total = resampled(build, total, some, how)
+            total = total if dtype.is_float or mode == "nearest" else _rounded(build, total, dtype)
+        return narrowed(build, total, dtype)
+
+    def _checked(self, build: Builder, scales: OutPort) -> OutPort:
+        one = build.const(1, DType.I64)
+        positive = build.LogicalAnd(build.IsFinite(scales), build.Greater(scales, 0))
+        every = build.ReduceLogicalAnd(positive, numbers(build, [0]))
+        demand = Within(operation="Interpolate", rule="scales must be positive and finite")
+        return build(demand, build.Convert(every, destination_type=DType.I64), one, one, scales)
 
     def _resampling(self, plan: Plan) -> NearestResize | WeightedResize:
         kind, rounding, coefficient = self.kind()
@@ -142,8 +200,6 @@ class Interpolation(DecomposedOp, ABC):
         if plan.scales:
             return any(up < down for up, down in plan.scales)
         pairs = [(n, shape[a]) for n, a in zip(plan.sizes, plan.axes, strict=True)]
-        if not all(isinstance(m, int) and isinstance(n, int) for m, n in pairs):
-            raise UnsupportedError("Interpolate: antialias needs sizes that are known at compile time")
         return any(isinstance(m, int) and isinstance(n, int) and m < n for m, n in pairs)
 
     def _matrices(self, plan: Plan, shape: tuple[int, ...]) -> list[Weights]:
@@ -195,6 +251,11 @@ class Interpolation(DecomposedOp, ABC):
         return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)
 
 
+def _steepness(build: Builder, smaller: OutPort, scale: OutPort) -> OutPort:
+    """The scale where any axis becomes smaller, else 1."""
+    return build.Select(smaller, scale, build.const(1.0, DType.F64))
+
+
 def _rounded(build: Builder, x: OutPort, dtype: DType) -> OutPort:
     """Numbers that the integer type `dtype` has."""
     bits = dtype.bits - dtype.is_signed
@@ -235,6 +296,8 @@ class Interpolate_4(ModernInterpolation):
     """Inputs: data, sizes, scales, axes (all, without it); `shape_calculation_mode` says which of both counts."""
 
     arity = (3, 4)
+    def scales(self, *inputs: OutPort | None) -> OutPort | None:
+        return inputs[1]
 
     def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
         sizes, scales, axes = (*inputs, None)[:3]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Condition, Operand, Piece, ViewOp, axis_of, op
-from aot.ir.types import Array, Dim, TensorType, simplify
+from aot.ir.op import Condition, Operand, Piece, ViewOp, axis_of, in_range, op
+from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.index_maps import same, whole
 from codegen.expressions import variables
 from codegen.index import bounds, normal
@@ -21,9 +23,11 @@ FAR = 1 << 31  # a bound so far away means: up to the end
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
     """First index and number of elements of n[start:stop:step]; None is an open end.
 
-    As Python counts, but for a backward start before the first element: that is the first element.
+    That a step which an inference computes is not 0 is a condition, `not_zero`. As
+    Python counts, but for a backward start before the first element: that is the first element.
     """
     if not isinstance(step, int):
+        step = prim("max", prim("min", step, LONGEST), -LONGEST)
         up, down = (_any_range(n, start, stop, step, forward) for forward in (True, False))
         first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
         return first, count
@@ -45,6 +49,11 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
     return simplify(low), simplify(count if low == 0 else prim("max", as_expr(count, DType.I64), 0))
+
+
+def not_zero(step: Dim) -> list[Condition]:
+    """Conditions: a step that only an inference knows is not 0."""
+    return [] if isinstance(step, int) else [(select(prim("eq", step, 0), 1, step), step, "steps are not 0")]
 
 
 def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: bool) -> tuple[Expr, Expr]:
@@ -142,13 +151,16 @@ class Slice(ViewOp):
         return firsts, counts, strides
 
     def conditions(self, *operands: Operand | None) -> list[Condition]:
-        """Axes that run time tells are axes of the data."""
+        """Axes and steps that only an inference knows are axes of the data, and not 0."""
         x, axes = operands[0], (*operands, None)[4]
-        if x is None or axes is None:
+        if x is None or operands[3] is None:
             return []
+        steps = [c for step in operands[3].dims("Slice: step") for c in not_zero(step)]
+        if axes is None:
+            return steps
         rule = f"axes are {-x.rank} to {x.rank - 1}"
         late = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
-        return [(prim("min", prim("max", a, -x.rank), x.rank - 1), a, rule) for a in late]
+        return [*steps, *(in_range(rule, a, -x.rank, x.rank - 1) for a in late)]
 
     def infer(self, x: Operand, *bounds: Operand | None) -> TensorType:
         return TensorType(x.dtype, tuple(self._parts(x, *bounds)[1]))
@@ -234,6 +246,21 @@ class StridedSlice(ViewOp):
             else:
                 axes.append(None)
         return [*axes, *range(following, rank)]
+
+    def conditions(
+        self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
+    ) -> Sequence[Condition]:
+        """Of entries that only an inference knows: a single index is one of the data, and a step is not 0."""
+        low = begin.dims("StridedSlice: begin")
+        by = strides.dims("StridedSlice: strides") if strides is not None else ()
+        found: list[Condition] = []
+        for k, d in self._entries(x.rank, len(low)):
+            if not self._on(self.shrink_axis_mask, k):
+                found += not_zero(by[k]) if k < len(by) else []
+            elif not isinstance(low[k], int) or not isinstance(x.shape[d], int):
+                n = x.shape[d]
+                found.append(in_range(f"an index of dimension {d} is one of {dim_text(n)}", low[k], -n, n - 1))
+        return found
 
     def infer(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> TensorType:
         return TensorType(x.dtype, tuple(self._plan(x, begin, end, strides)[2]))

@@ -48,6 +48,7 @@ class SparseFillWithin(LoopOp):
     """As SparseFillEmptyRows, with room for an entry more in each row; the last output is how many there are."""
 
     elements = Elements.NUMBER
+    stands_for = "SparseFillEmptyRows"
 
     def infer(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> tuple[TensorType, ...]:
         if values.rank != 1 or indices.rank != 2:

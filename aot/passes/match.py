@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import Op
+from aot.ir.op import Op, Operand
 from aot.ir.types import Array, Shape
 from aot.opset.elementwise_binary import AutoBroadcast, Binary, Multiply
 
@@ -43,6 +43,13 @@ def source(port: OutPort | None, *classes: type[Op]) -> Node | None:
 
 def only_reader(port: OutPort) -> bool:
     return len(port.destinations) == 1
+
+
+def decided(node: Node) -> bool:
+    """True if no condition of the node is left for run time; its check is lost where the node is removed."""
+    operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
+    conditions = node.op.conditions(*operands)
+    return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)
 
 
 def broadcasts(op: Op) -> bool:

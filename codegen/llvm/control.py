@@ -112,6 +112,7 @@ class _Settings:
         self.rows = [(i, size) for i, size in enumerate(size for row in plan_rows(program) for size in row)]
         self.wrong: list[tuple[str, int]] = []  # what must not be, and its code
         self.room: list[tuple[str, int]] = []
+        self.raised: list[tuple[str, str, str]] = []  # capacities: name, value now, value that the inference needs
         self.stale: set[str] = set()
         self.code = CheckedSizeCode({})
 
@@ -132,6 +133,7 @@ class _Settings:
         code = "0"
         for wrong, number in reversed([*self.wrong, *self.room]):
             code = self.code.add(f"select i1 {wrong}, i32 {number}, i32 {code}")
+        self._raise(code)
         head = f"define internal i32 @{name}(ptr %request, ptr %symbols, ptr %plan) nounwind {{"
         return function_text(head, self.code.lines, f"ret i32 {code}")
 
@@ -185,8 +187,16 @@ class _Settings:
         wanted = add(f"shl i64 1, {bits}")
         keep = add(f"xor i1 {over}, true")
         kept = add(f"or i1 {keep}, {huge}")
-        self._store(capacity.name, add(f"select i1 {kept}, i64 {held}, i64 {wanted}"), known=False)
+        self.raised.append((capacity.name, held, add(f"select i1 {kept}, i64 {held}, i64 {wanted}")))
         self.room += [(huge, abi.ERROR_SIZE), (over, abi.ERROR_CAPACITY)]
+
+    def _raise(self, code: str) -> None:
+        """Only the caller that is told to take more memory may have larger capacities in its request."""
+        if not self.raised:
+            return
+        told = self.code.add(f"icmp eq i32 {code}, {abi.ERROR_CAPACITY}")
+        for name, held, wanted in self.raised:
+            self._store(name, self.code.add(f"select i1 {told}, i64 {wanted}, i64 {held}"), known=False)
 
     def _refresh(self) -> None:
         """Sizes that are made of what has changed."""

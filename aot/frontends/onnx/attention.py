@@ -29,14 +29,19 @@ def heads_last(node: Call, x: OutPort) -> OutPort:
     return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
 
 
-def repeated(node: Call, x: OutPort, heads: int) -> OutPort:
+def repeated(node: Call, x: OutPort, q: OutPort) -> OutPort:
     """Each head of keys or values for several heads of queries: h0 h0 h1 h1 .."""
-    own = x.shape[1]
-    if own == heads or not isinstance(own, int):
+    own, heads, build = x.shape[1], q.shape[1], node.build
+    if own == heads:
         return x
-    node.refuse(own == 0 or heads % own != 0, f"heads must be a multiple of those of keys, got {heads} and {own}")
-    places = np.repeat(np.arange(own), heads // own).tolist()
-    return node.build.Gather(x, node.list(places), node.scalar(1))
+    if isinstance(own, int) and isinstance(heads, int):
+        node.refuse(own == 0 or heads % own != 0, f"heads must be a multiple of those of keys, got {heads} and {own}")
+        return build.Gather(x, node.list(np.repeat(np.arange(own), heads // own).tolist()), node.scalar(1))
+    count, mine = node.size(q, 1), node.size(x, 1)
+    times = build.Maximum(build.Divide(count, build.Maximum(mine, 1)), 1)
+    rule = "heads must be a multiple of those of keys"
+    places = node.within(build.Multiply(times, mine), count, count, rule, indices(node, count))
+    return build.Gather(x, build.Divide(places, times), node.scalar(1))
 
 
 @onnx("Attention")
@@ -46,8 +51,7 @@ def attention(
 ) -> tuple[OutPort | None, ...]:  # fmt: skip
     """softmax(cap(q k^T scale + bias)) v, with the keys and values of the past in front."""
     build, flat = node.build, q.type.rank == 3
-    heads = node.integer("q_num_heads") if flat else node.extent(q, 1, "the number of heads")
-    groups = node.integer("kv_num_heads") if flat else 0
+    heads, groups = (node.integer(n) if flat else 0 for n in ("q_num_heads", "kv_num_heads"))
     q, k, v = heads_first(node, q, heads), heads_first(node, k, groups), heads_first(node, v, groups)
     k = k if past_key is None else build.Concat(past_key, k, axis=2)
     v = v if past_value is None else build.Concat(past_value, v, axis=2)
@@ -57,14 +61,18 @@ def attention(
         offset = build.Unsqueeze(ends, node.list([1, 2, 3]))
     bias = _bias(node, q, k, mask, offset, lengths)
     kinds = node.integer("qk_matmul_output_mode", QK_PLAIN)
-    keys, values = repeated(node, k, heads), repeated(node, v, heads)
+    keys, values = repeated(node, k, q), repeated(node, v, q)
     found, shown = _attended(node, q, keys, values, bias, kinds)
     return heads_last(node, found) if flat else found, k, v, shown
 
 
-def factor(node: Call, q: OutPort) -> float:
-    """Of the scores; 1 / sqrt(size of a head) where the node does not say."""
-    return node.number("scale", 0.0) or 1 / math.sqrt(node.extent(q, 3, "the size of heads"))
+def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
+    """Of the scores, to a power: 1 / sqrt(size of a head) where the node does not say."""
+    given, size, build = node.number("scale", 0.0), q.shape[3], node.build
+    if given or isinstance(size, int):
+        return node.like((given or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
+    wide = build.Power(node.cast(node.size(q, 3), DType.F64), build.const(-power / 2, DType.F64))
+    return node.cast(wide, q.type.dtype)
 
 
 def _attended(
@@ -72,8 +80,8 @@ def _attended(
 ) -> tuple[OutPort, OutPort]:
     """The result, and the scores at the stage that is asked for; each step is rounded to the type of the inputs."""
     build, dtype = node.build, q.type.dtype
-    scale = factor(node, q)
-    q, k = (node.rounded(build.Multiply(p, node.like(math.sqrt(scale), p))) for p in (q, k))
+    root = factor(node, q, 0.5)
+    q, k = (node.rounded(build.Multiply(p, root)) for p in (q, k))
     cap = node.number("softcap", 0.0)
     scores = capped = node.rounded(build.MatMul(q, k, transpose_b=True))
     if cap > 0:

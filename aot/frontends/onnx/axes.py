@@ -13,6 +13,8 @@ from aot.ir.graph import OutPort
 from aot.opset.sorting import Mode, Order
 from runtime.abi import DType
 
+ENDLESS = 2**63 - 1  # a bound behind any size
+
 
 def count_of(node: Call, axes: OutPort) -> int:
     """How many axes there are."""
@@ -24,6 +26,7 @@ def count_of(node: Call, axes: OutPort) -> int:
 def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
     """[rank] of booleans."""
     build = node.build
+    axes = node.axes_within(axes, rank)
     places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
     return build.ReduceLogicalOr(build.Equal(places, node.list(range(rank))), node.list([0]))
 
@@ -35,7 +38,7 @@ def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int)
         known = [node.axis(a, rank) for a in node.ints(axes, "axes")]
         places = [known.index(a) if a in known else len(known) + a for a in range(rank)]
         return build.Gather(build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(places), node.scalar(0))
-    column = node.list([-1, 1])
+    column, axes = node.list([-1, 1]), node.axes_within(axes, rank)
     places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
     here = build.Equal(places, node.list(range(rank)))
     found = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
@@ -75,19 +78,19 @@ def reduced_at(
 
 
 def squeezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
-    """Where as many dimensions are 1 as there are axes, these are meant."""
     rank, count = x.type.rank, count_of(node, axes)
-    ones = [i for i, n in enumerate(x.shape) if n == 1]
+    chosen, ones = _chosen(node, axes, rank), [i for i, n in enumerate(x.shape) if n == 1]
     if len(ones) == count and x.type.is_static:
-        return node.build.Squeeze(x, node.list(ones))
-    return node.build.Reshape(x, _others(node, x, _chosen(node, axes, rank), rank - count))
+        named = node.build.Gather(chosen, node.list(ones), node.scalar(0))
+        return node.build.Squeeze(node.demand(named, "axes are dimensions of size 1", x), node.list(ones))
+    return node.build.Reshape(x, _others(node, x, chosen, rank - count))
 
 
 def unsqueezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
     build, rank, count = node.build, x.type.rank, count_of(node, axes)
-    if rank == 0:
-        return build.Reshape(x, node.list([1] * count))
     chosen = _chosen(node, axes, rank + count)
+    if rank == 0:
+        return build.Reshape(x, build.Select(chosen, node.list([1]), node.list([0])))
     before = build.CumSum(build.Select(chosen, node.list([0]), node.list([1])), node.scalar(0))
     places = build.Clamp(build.Subtract(before, 1), min=0, max=rank - 1)
     sizes = build.Gather(node.dims(x, range(rank)), places, node.scalar(0))

@@ -7,7 +7,7 @@ from typing import Any
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from aot.ir.types import Dim
+from aot.ir.types import Dim, simplify
 from aot.opset.windows import AutoPad
 from runtime.errors import ModelError
 
@@ -88,36 +88,47 @@ def biased(node: Call, y: OutPort, b: OutPort | None) -> OutPort:
 def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     rank = spatial_rank(node, x)
     made, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
-    begins, ends = _transposed_pads(node, made, x, w, extra)
-    # Padding at the end that exceeds the kernel's reach is output that nothing reaches.
-    fields = made.fields("auto_pad") | {"pads_begin": begins, "pads_end": ends, "output_padding": extra}
+    wanted = _transposed_size(node, made, x, extra)
+    pads = (made.begins, made.ends) if wanted is None else _transposed_pads(made, x, w, extra, wanted)
+    fields, size = made.fields("auto_pad") | {"output_padding": extra}, list[OutPort]()
+    if pads is not None:  # padding at the end that exceeds the kernel's reach is output that nothing reaches
+        fields |= {"pads_begin": pads[0], "pads_end": pads[1]}
+    elif wanted is not None:  # the rest is cut where `_transposed_pads` cuts it; the operation names the ends otherwise
+        upper = made.auto_pad is AutoPad.SAME_UPPER
+        fields |= {"auto_pad": AutoPad.SAME_LOWER if upper else AutoPad.SAME_UPPER}
+        node.refuse(not all(isinstance(n, int) for n in wanted), "sizes must be known where the kernel's size is not")
+        size.append(node.list([n for n in wanted if isinstance(n, int)]))
     groups = node.integer("group", 1)
     if groups == 1:
-        y = node.build.ConvolutionBackpropData(x, w, **fields)
+        y = node.build.ConvolutionBackpropData(x, w, *size, **fields)
     else:
-        y = node.build.GroupConvolutionBackpropData(x, grouped(node, w, groups), **fields)
+        y = node.build.GroupConvolutionBackpropData(x, grouped(node, w, groups), *size, **fields)
     return biased(node, y, b)
 
 
-def _transposed_pads(
-    node: Call, made: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """As given, or what gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin."""
-    wanted: tuple[Dim, ...] | None = None
+def _transposed_size(node: Call, made: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
+    """The spatial size that is asked for, if any is."""
     if node.has("output_shape"):
-        wanted = node.integers("output_shape")[-len(extra) :]
-    elif made.auto_pad in (AutoPad.SAME_UPPER, AutoPad.SAME_LOWER):
-        wanted = tuple(n * s for n, s in zip(x.shape[2:], made.strides, strict=True))
-    if wanted is None:
-        return made.begins, made.ends
+        return node.integers("output_shape")[-len(extra) :]
+    if made.auto_pad in (AutoPad.SAME_UPPER, AutoPad.SAME_LOWER):
+        return tuple(n * s for n, s in zip(x.shape[2:], made.strides, strict=True))
+    return None
+
+
+def _transposed_pads(
+    made: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """What gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin.
+
+    None if that depends on sizes that only an inference knows; for SAME_* the input's size cancels out.
+    """
     begins: list[int] = []
     ends: list[int] = []
     for a, size in enumerate(wanted):
         reach = (w.shape[2 + a] - 1) * made.dilations[a] + 1
-        total = made.strides[a] * (x.shape[2 + a] - 1) + extra[a] + reach - size
+        total = simplify(made.strides[a] * (x.shape[2 + a] - 1) + extra[a] + reach - size)
         if not isinstance(total, int):
-            node.refuse(True, "sizes must be known at compile time where the output's size is given")
-            continue
+            return None
         small, large = total // 2, total - total // 2
         upper = made.auto_pad is AutoPad.SAME_UPPER
         begins.append(small if upper else large)

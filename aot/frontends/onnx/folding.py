@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aot.frontends.onnx.axes import ENDLESS
 from aot.frontends.onnx.convolution import Windowing, windowing
 from aot.frontends.onnx.generators import indices
 from aot.frontends.onnx.registry import Call, onnx
@@ -17,7 +18,8 @@ def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
     made = windowing(node, rank)
     if rank == 2 and all(p.value is not None and p.value.dtype != object for p in (size, block)):
         return node.build.Col2Im(x, size, block, **made.fields("auto_pad"))
-    size, block = (node.build.Maximum(node.cast(p, DType.I64), least) for p, least in ((size, 0), (block, 1)))
+    size = node.within(node.cast(size, DType.I64), 0, ENDLESS, "image sizes must not be negative")
+    block = node.within(node.cast(block, DType.I64), 1, ENDLESS, "block sizes must be positive")
     return _added(node, x, size, block, made)
 
 

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from aot.frontends.onnx.axes import bounded
+from aot.frontends.onnx.axes import ENDLESS, bounded
 from aot.frontends.onnx.generators import single
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.estimate import check_table
@@ -24,8 +24,10 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
     rank = x.type.rank
     if (axis is not None and axis.value is None) or (length is not None and length.value is None):
         given = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
-        along = node.build.FloorMod(given, rank)
-        return _by_sums(node, x, along, None if length is None else single(node, length))
+        along = node.build.Select(node.build.Less(given, 0), node.build.Add(given, rank), given)
+        along = node.within(along, 0, rank - 2, "the axis is one of the signal's dimensions")
+        points = None if length is None else node.within(single(node, length), 1, ENDLESS, "dft_length must be positive")
+        return _by_sums(node, x, along, points)
     given = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
     along = node.axis(given, rank)
     onesided, inverse, extent = node.flag("onesided"), node.flag("inverse"), x.shape[along]
@@ -168,7 +170,9 @@ def stft(
             window = build.Broadcast(node.like(1, signal), node.list([int(frame.value)]))
         return build.STFT(flat, window, frame, single(node, step))
     parts = signal if signal.type.rank == 3 else build.Unsqueeze(signal, node.list([2]))
-    hop, extent = single(node, step), build.Squeeze(node.dims(parts, [1]), node.list([0]))
+    hop = node.within(single(node, step), 1, ENDLESS, "frame_step must be positive")
+    extent = build.Squeeze(node.dims(parts, [1]), node.list([0]))
+    frame = node.within(frame, 1, extent, "frames are not empty, and at most as long as the signal")
     count = build.Add(build.Divide(build.Subtract(extent, frame), hop), 1)
     zero, one = node.scalar(0), node.scalar(1)
     firsts = build.Multiply(build.Range(zero, count, one, output_type=DType.I64), hop)

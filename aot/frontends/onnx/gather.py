@@ -53,11 +53,13 @@ def top_k(node: Call, x: OutPort, k: OutPort) -> tuple[OutPort, ...]:
 
 @onnx("Compress")
 def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
-    """A condition may be shorter than the axis."""
+    """A condition may be shorter than the axis, but not longer."""
+    axis = node.axis(node.integer("axis"), x.type.rank) if node.has("axis") else 0
+    x = x if node.has("axis") else node.reshape(x, (-1,))
     places = node.build.Squeeze(_places(node, condition), node.list([0]))
-    if not node.has("axis"):
-        return node.build.Gather(node.reshape(x, (-1,)), places, node.scalar(0))
-    return node.build.Gather(x, places, node.scalar(node.integer("axis")))
+    most = node.dims(x, [axis])
+    places = node.within(node.dims(condition, [0]), 0, most, "the condition is at most as long as the axis", places)
+    return node.build.Gather(x, places, node.scalar(axis))
 
 
 @onnx("NonZero")
@@ -106,7 +108,7 @@ def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
     if along.value is not None:
         return run(x, along, **flags)
     rank, sizes = x.type.rank, node.dims(x, range(x.type.rank))
-    place = node.cast(along, DType.I64)
+    place = node.axes_within(node.cast(along, DType.I64), rank)
     place = build.Select(build.Less(place, 0), build.Add(place, rank), place)
     order, one, first = node.list(range(rank)), node.scalar(1), node.list([0])
     before = build.ReduceProd(build.Select(build.Less(order, place), sizes, one), first, keep_dims=True)

@@ -45,10 +45,9 @@ def group_query_attention(
     count = single(node, total)
     keys, present_key = _cached(node, past_key, k, past, count)
     values, present_value = _cached(node, past_value, v, past, count)
-    heads = node.integer("num_heads")
     hidden = _hidden(node, rows, ends, node.size(keys, 2))
-    weights = _weights(node, q, repeated(node, keys, heads), hidden, bias, sink)
-    return heads_last(node, build.MatMul(weights, repeated(node, values, heads))), present_key, present_value
+    weights = _weights(node, q, repeated(node, keys, q), hidden, bias, sink)
+    return heads_last(node, build.MatMul(weights, repeated(node, values, q))), present_key, present_value
 
 
 def _heads(node: Call, q: OutPort, k: OutPort | None, v: OutPort | None) -> list[OutPort]:

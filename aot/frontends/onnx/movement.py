@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.axes import spread
+from aot.frontends.onnx.axes import ENDLESS, spread
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.blocks import DepthMode
@@ -23,18 +23,21 @@ def concat(node: Call, *xs: OutPort) -> OutPort:
 
 @onnx("Split")
 def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPort, ...]:
-    """As long as given, or equally long; the last part may be shorter."""
-    axis, count = node.axis(node.integer("axis", 0), x.type.rank), len(node.outputs)
+    """As long as given, or equally long; from opset 18 on the last part may be shorter."""
+    build, axis, count = node.build, node.axis(node.integer("axis", 0), x.type.rank), len(node.outputs)
+    if node.has("num_outputs") and node.integer("num_outputs") != count:
+        raise ModelError(f"Split: num_outputs must be {count}, as outputs are, got {node.integer('num_outputs')}")
     if lengths is None and node.has("split"):
         lengths = node.list(node.integers("split"))
-    extent = x.shape[axis]
-    if lengths is None and isinstance(extent, int):
-        part = -(-extent // count)
-        lengths = node.list([min(part, max(extent - i * part, 0)) for i in range(count)])
+    if lengths is None and node.opset < 18:
+        first = build.Split(x, node.scalar(axis), num_splits=count, outputs=count)
+        return tuple(first.node.out_ports().values())
     if lengths is None:
-        first = node.build.Split(x, node.scalar(axis), num_splits=count, outputs=count)
+        part = build.Divide(build.Add(node.dims(x, [axis]), count - 1), count)
+        lengths = build.Concat(*[part] * (count - 1), node.list([-1]), axis=0)
     else:
-        first = node.build.VariadicSplit(x, node.scalar(axis), lengths, outputs=count)
+        lengths = node.within(lengths, 0, ENDLESS, "lengths must not be negative")
+    first = build.VariadicSplit(x, node.scalar(axis), lengths, outputs=count)
     return tuple(first.node.out_ports().values())
 
 
@@ -64,7 +67,7 @@ def slice(
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
 
-ENDLESS = 2**63 - 1  # a bound behind any size
+FAR = float(1 << 40)  # a diagonal so far away is behind any matrix, and its numbers do not overflow
 PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadMode.REFLECT}
 
 
@@ -96,13 +99,17 @@ def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[O
 
 
 def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None) -> OutPort:
-    """Each axis is gathered modulo its size."""
+    """Each axis is gathered modulo its size, without what negative pads cut off."""
     build, rank = node.build, x.type.rank
     begins, ends = _pads(node, node.list(node.integers("pads")) if pads is None else pads, axes, rank)
     for a in range(rank):
         size, low, high = (_element(node, p, k) for p, k in ((node.dims(x, [a]), 0), (begins, a), (ends, a)))
-        places = build.Range(build.Negative(low), build.Add(size, high), node.scalar(1), output_type=DType.I64)
-        x = build.Gather(x, build.FloorMod(places, size), node.scalar(a))
+        before, behind = (build.Maximum(p, 0) for p in (low, high))
+        cut = build.Subtract(before, low)
+        kept = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
+        kept = node.within(kept, 1, ENDLESS, "an axis that is repeated has elements")
+        places = build.Range(build.Negative(before), build.Add(kept, behind), node.scalar(1), output_type=DType.I64)
+        x = build.Gather(x, build.Add(build.FloorMod(places, kept), cut), node.scalar(a))
     return x
 
 
@@ -150,6 +157,7 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
         return build.Range(zero, size, one, output_type=DType.I64)
 
     k = node.single(k)
+    k = k if k.value is not None else build.Clamp(node.cast(k, DType.I64), min=-FAR, max=FAR)
     rows, columns = build.Add(build.Unsqueeze(count(-2), node.list([1])), k), count(-1)
     return build.GreaterEqual(columns, rows) if upper else build.LessEqual(columns, rows)
 
@@ -159,6 +167,7 @@ def center_crop_pad(node: Call, x: OutPort, size: OutPort) -> OutPort:
     """The middle of `x`, or `x` in the middle of zeros."""
     build, rank = node.build, x.type.rank
     sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))
+    size = node.within(size, 0, ENDLESS, "sizes must not be negative")
     wanted = spread(node, size, axes, sizes, rank)
     less, more = (build.Maximum(build.Subtract(*p), 0) for p in ((sizes, wanted), (wanted, sizes)))
     starts, begins = (build.Divide(p, 2) for p in (less, more))

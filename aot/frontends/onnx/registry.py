@@ -20,6 +20,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Operand
 from aot.ir.types import Array, Dim, numpy_dtype
+from aot.opset.demands import Within
 from codegen.loops import Expr
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
@@ -173,6 +174,23 @@ class Call:
         if not isinstance(found, int):
             raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
         return found
+
+    def within(
+        self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
+    ) -> OutPort:
+        """`data`, or `x`: a few integers that must be in low..high, checked before anything is made of them."""
+        made = Within(operation=self.kind, rule=rule)
+        return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
+
+    def axes_within(self, axes: OutPort, rank: int) -> OutPort:
+        """Axes of a tensor of `rank`, checked to be different ones."""
+        rule = f"axes are {-rank} to {rank - 1}"
+        return self.build(Within(operation=self.kind, rule=rule, different=rank), axes, -rank, rank - 1)
+
+    def demand(self, holds: OutPort, rule: str, data: OutPort) -> OutPort:
+        """`data` where booleans of any shape all hold."""
+        every = self.build.ReduceLogicalAnd(self.build.Reshape(holds, self.list([-1])), self.list([0]))
+        return self.within(self.cast(every, DType.I64), 1, 1, rule, data)
 
     def list(self, values: Sequence[int]) -> OutPort:
         """A constant i64 vector."""

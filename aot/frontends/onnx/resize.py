@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from aot.frontends.onnx.axes import ENDLESS
 from aot.frontends.onnx.registry import Call, onnx
-from aot.frontends.onnx.resize_taps import Sampling, axes_of, resampled
 from aot.ir.graph import OutPort
 from aot.opset.resize import ShapeFrom
+from aot.opset.resize_taps import Sampling, axes_of, resampled
 from aot.opset.resize_weights import Coordinates, Mode, Rounding
 from runtime.abi import DType
 
@@ -37,12 +38,14 @@ def resize(
     wanted = sizes if by_size else scales
     node.refuse(wanted is None, "scales or sizes must be given")
     assert wanted is not None
+    wanted = _demanded(node, wanted, by_size)
     if by_size and node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         wanted = _kept_aspect(node, x, wanted, axes)
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
     if _needs_taps(node, x, axes, wanted, kind):
         crop = node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-        return resampled(node, x, axes_of(node, x, axes, wanted, by_size, roi if crop else None), _sampling(node))
+        given = axes_of(node.build, x, axes, wanted, by_size, roi if crop else None)
+        return resampled(node.build, x, given, _sampling(node))
     fields = {
         "mode": node.choice("mode", MODES, "nearest"), "antialias": node.flag("antialias"),
         "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", PLACES, "half_pixel"),
@@ -50,6 +53,17 @@ def resize(
         "cube_coeff": node.number("cubic_coeff_a", -0.75),
     }  # fmt: skip
     return _interpolated(node, x, axes, wanted, kind, fields)
+
+
+def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
+    """Sizes or scales that only an inference knows, checked."""
+    if wanted.value is not None:
+        return wanted
+    if by_size:
+        return node.within(wanted, 0, ENDLESS, "sizes must not be negative")
+    build = node.build
+    positive = build.LogicalAnd(build.IsFinite(wanted), build.Greater(wanted, node.like(0, wanted)))
+    return node.demand(positive, "scales must be positive and finite", wanted)
 
 
 def _needs_taps(node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom) -> bool:
@@ -101,8 +115,9 @@ def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> Out
 def _old(node: Call, x: OutPort, scales: OutPort) -> OutPort:
     """Element i lies at i / scale; the nearest one is the one before it."""
     if scales.value is None:
+        scales = _demanded(node, scales, False)
         how = Sampling(node.text("mode", "nearest"), "asymmetric", "floor", -0.75, False, False, 0.0)
-        return resampled(node, x, axes_of(node, x, range(x.type.rank), scales, False, None), how)
+        return resampled(node.build, x, axes_of(node.build, x, range(x.type.rank), scales, False, None), how)
     fields = {
         "mode": node.choice("mode", MODES, "nearest"), "coordinate_transformation_mode": Coordinates.ASYMMETRIC,
         "nearest_mode": Rounding.FLOOR,

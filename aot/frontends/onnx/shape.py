@@ -53,14 +53,13 @@ def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
 def flatten(node: Call, x: OutPort) -> OutPort:
     axis = node.integer("axis", 1)
     axis = axis + x.type.rank if axis < 0 else axis
-    head, tail = (_product(s) for s in (x.shape[:axis], x.shape[axis:]))
-    node.refuse(head is None and tail is None, "dimensions must be known at compile time on one side of the axis")
-    return node.build.Reshape(x, node.list([-1 if head is None else head, -1 if tail is None else tail]))
-
-
-def _product(dims: tuple[object, ...]) -> int | None:
-    numbers = [d for d in dims if isinstance(d, int)]
-    return prod(numbers) if len(numbers) == len(dims) else None
+    build, one, along = node.build, node.list([1]), node.list([0])
+    parts = [node.dims(x, axes) for axes in (range(axis), range(axis, x.type.rank))]
+    sizes = [build.ReduceProd(build.Concat(one, p, axis=0), along, keep_dims=True) for p in parts]
+    known = [i for i, p in enumerate(sizes) if p.value is not None and p.value.dtype != object]
+    if known:  # the other one is what is left
+        sizes[1 - known[0]] = sizes[1 - known[0]] if len(known) == 2 else node.list([-1])
+    return build.Reshape(x, build.Concat(*sizes, axis=0))
 
 
 @onnx("Squeeze")

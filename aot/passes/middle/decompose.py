@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import DecomposedOp, LoopOp
 from aot.opset.decomposition import narrowed
+from aot.opset.demands import Within
 from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.generators import Sequence
 from aot.opset.quantization import FakeQuantize
@@ -62,9 +65,15 @@ def count_range(node: Node, op: Sequence, build: Builder) -> Replacement:
         return None
     out = node.out_port(0).type.dtype
     first, last, by = (single(build, p, out.compute) for p in ports)
-    steps = build.Ceiling(build.Divide(build.Subtract(last, first), by))
     zero, one = build.const(0, DType.I64), build.const(1, DType.I64)
-    places = build.Range(zero, build.Convert(steps, destination_type=DType.I64), one, output_type=DType.I64)
+    floats = [single(build, p, p.type.dtype.compute) for p in ports if p.type.dtype.is_float]
+    sound = reduce(build.LogicalAnd, map(build.IsFinite, floats), build.NotEqual(by, 0))
+    step = build.Select(sound, by, build.const(1, out.compute))
+    steps = build.Ceiling(build.Divide(build.Subtract(last, first), step))
+    count = build.Convert(steps, destination_type=DType.I64)
+    demand = Within(operation=node.type, rule="start, stop and step must be finite, and step not 0")
+    count = build(demand, build.Convert(sound, destination_type=DType.I64), one, one, count)
+    places = build.Range(zero, count, one, output_type=DType.I64)
     found = build.Add(first, build.Multiply(build.Convert(places, destination_type=out.compute), by))
     return found if out.compute is out else build.Convert(found, destination_type=out)
 

@@ -26,6 +26,7 @@ def reduce_one_by_one(node: Node, op: Reduction, build: Builder) -> Replacement:
     if not rank:  # a scalar has one axis, of one element
         named = prod(axes.type.static_shape)
         return build(op, x, _numbers(build, *[0] * min(named, 1)))
+    axes = _checked(build, axes, rank, node.type)
     left = [_left(build, axes, d, rank) for d in range(rank)]
     for d, stays in enumerate(left):
         size = build.Gather(build.ShapeOf(x), _numbers(build, d), build.const(0, DType.I64))
@@ -49,6 +50,7 @@ def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replac
         return None
     rank, sizes = x.type.rank, build.ShapeOf(x)
     given = build.Convert(build.Reshape(node.source(1), _numbers(build, 1)), destination_type=DType.I64)
+    given = _checked(build, given, rank, node.type)
     axis = build.Select(build.Less(given, 0), build.Add(given, rank), given)
     places, one = _numbers(build, *range(rank)), _numbers(build, 1)
     parts = [
@@ -56,6 +58,11 @@ def cumulate_in_the_middle(node: Node, op: Cumulation, build: Builder) -> Replac
         for side in (build.Less, build.Equal, build.Greater)
     ]
     return build.Reshape(build(op, build.Reshape(x, build.Concat(*parts, axis=0)), one), sizes)
+
+
+def _checked(build: Builder, axes: OutPort, rank: int, operation: str) -> OutPort:
+    rule = f"axes are {-rank} to {rank - 1}"
+    return build.Within(axes, -rank, rank - 1, operation=operation, rule=rule, different=rank)
 
 
 def _left(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:

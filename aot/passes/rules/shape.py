@@ -16,6 +16,7 @@ from aot.ir.op import Op, ViewOp, axis_of
 from aot.ir.types import Shape
 from aot.opset.activation import Identity
 from aot.opset.broadcasting import Broadcast, BroadcastMode, Tile
+from aot.opset.demands import Within
 from aot.opset.elementwise_binary import Binary
 from aot.opset.families import Reduction
 from aot.opset.matmul import MatMul
@@ -23,7 +24,7 @@ from aot.opset.movement import Concat, Split, Transpose
 from aot.opset.padding import Pad
 from aot.opset.shape import Reshape, Squeeze, Unsqueeze
 from aot.opset.slicing import Slice, StridedSlice
-from aot.passes.match import broadcasts, constant, same_dims, source
+from aot.passes.match import broadcasts, constant, decided, same_dims, source
 from aot.passes.permutation import compose, is_identity, only_moves_ones, order_of, transposed
 from aot.passes.rewrite import rule
 from runtime.abi import DType
@@ -35,6 +36,12 @@ RESHAPES = (Reshape, Squeeze, Unsqueeze)
 def drop_identity(node: Node, op: Identity, build: Builder) -> OutPort | None:
     """Identity(x) -> x"""
     return node.source(0)
+
+
+@rule(Within)
+def drop_kept_demand(node: Node, op: Within, build: Builder) -> OutPort | None:
+    """Within(x) -> x where all that it demands is known to hold"""
+    return node.source(3 if len(node.in_ports()) > 3 else 0) if decided(node) else None
 
 
 @rule(*RESHAPES)
@@ -132,7 +139,7 @@ def drop_whole_copy(node: Node, op: ViewOp, build: Builder) -> OutPort | None:
         steps = constant(node.source(3)) if len(node.sources()) > 3 and node.sources()[3] is not None else np.ones(1)
         if steps is None or not (steps == 1).all():
             return None
-    return x
+    return x if decided(node) else None
 
 
 @rule(Pad)
@@ -163,7 +170,7 @@ def merge_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
 
 @rule(Split)
 def drop_single_split(node: Node, op: Split, build: Builder) -> OutPort | None:
-    """Split(x) into one part -> x"""
+    """Split(x) into one part -> x; any dimension divides into one part"""
     return node.source(0) if len(node.out_ports()) == 1 else None
 
 
@@ -174,7 +181,7 @@ def drop_broadcast_of_operand(node: Node, op: Binary, build: Builder) -> OutPort
         return None
     for i in (0, 1):
         inner = source(node.source(i), Broadcast)
-        if inner is None or not _aligned_at_end(inner):
+        if inner is None or not _aligned_at_end(inner) or not decided(inner):
             continue
         x, other = inner.source(0), node.source(1 - i)
         if _broadcast_of(x.shape, other.shape) == node.out_port(0).shape:
@@ -198,6 +205,7 @@ def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
 
 RULES = (
     drop_identity,
+    drop_kept_demand,
     merge_transposes,
     transpose_as_reshape,
     merge_reshapes,
