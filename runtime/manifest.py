@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple, cast
 
-from runtime.abi import ABI_VERSION, MANIFEST_VERSION, DType
+from runtime.abi import ABI_VERSION, CANCEL_WORDS, MANIFEST_VERSION, DType
 from runtime.errors import CorruptError, PlatformError
 
 Json = dict[str, object]
@@ -87,6 +87,7 @@ class Manifest(NamedTuple):
     symbols: tuple[str, ...]
     late: tuple[str, ...]  # those that `infer` sets
     stored: int  # how many numbers the symbols of a request are: symbols, late ones, capacities, computed sizes
+    cancel: int | None  # where the words that end a loop are in the symbols; None: all loops end by themselves
     rules: tuple[RuleInfo, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -117,6 +118,7 @@ def from_json(tree: object, where: str) -> Manifest:
     if not tag or not tag.isascii() or not tag.replace("_", "").isalnum():
         raise CorruptError(f"load: {where}: the tag is part of a C name, got {tag!r}")
     symbols, late = tuple(s.text("name") for s in root.objects("symbols")), root.texts("late")
+    stored = len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed")
     return Manifest(
         name=root.text("name"),
         tag=tag,
@@ -124,7 +126,8 @@ def from_json(tree: object, where: str) -> Manifest:
         features=root.texts("features"),
         symbols=symbols,
         late=late,
-        stored=len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed"),
+        stored=stored,
+        cancel=_cancel(root, stored),
         rules=tuple(RuleInfo(r.text("one"), r.text("other"), r.text("text")) for r in root.objects("rules")),
         inputs=_tensors(root, "inputs"),
         outputs=_tensors(root, "outputs"),
@@ -133,6 +136,14 @@ def from_json(tree: object, where: str) -> Manifest:
         options=root.object(root.json.get("options")).json,
         json=root.json,
     )
+
+
+def _cancel(root: _Reader, stored: int) -> int | None:
+    if "cancel" not in root.json:
+        return None
+    if root.natural("cancel") != stored - CANCEL_WORDS:
+        raise root.wrong("cancel", f"{stored - CANCEL_WORDS}, behind all sizes")
+    return stored - CANCEL_WORDS
 
 
 def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:

@@ -153,7 +153,7 @@ def _at_run_time(
 ) -> Outputs:
     """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
-    total = node.scalar(-1) if trips is None else build.Squeeze(trips) if trips.type.rank else trips
+    total = node.scalar(-1) if trips is None else _trips(build, trips)
     start = build.const(True, DType.BOOL) if going is None else build.Squeeze(going) if going.type.rank else going
     captured = dict(node.captures["body"])
     given = iter([node.scalar(0), start, *states])
@@ -176,6 +176,12 @@ def _at_run_time(
     outer = build.node(op, total, start, *ports[2:], outputs=len(made.results) - 1)
     outer.regions = {"body": made}
     return Outputs(list(outer.out_ports().values()))
+
+
+def _trips(build: Builder, trips: OutPort) -> OutPort:
+    """The number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
+    scalar = build.Squeeze(trips) if trips.type.rank else trips
+    return build.Maximum(scalar, build.const(0, trips.type.dtype))
 
 
 def _body(
