@@ -127,6 +127,7 @@ def compile(
     stop_after_rewrite: Rewrites = None,
     emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
+    name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
@@ -142,8 +143,10 @@ def compile(
         if path is not None:
             check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
-    from codegen.llvm.header import header_text
+    from codegen.llvm.header import checked_name, header_text, name_from
     from codegen.llvm.link import find_linker
+
+    called = name_from(out.stem) if name is None else checked_name(name)
 
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
@@ -166,7 +169,7 @@ def compile(
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            header.write_text(header_text(made.built), encoding="utf-8")
+            header.write_text(header_text(made.built, called), encoding="utf-8")
         watch("link", 1, 1)
     size = out.stat().st_size
     if as_json:

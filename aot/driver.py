@@ -16,12 +16,13 @@ from math import prod
 from pathlib import Path
 from types import UnionType
 
-from aot.cache import check_files, load_or_make
-from aot.extensions import load_extensions
+from aot.cache import check_files, key_of, load_or_make
+from aot.extensions import Extensions, load_extensions
 from aot.frontends import front_passes, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
+from aot.ir.scope import Scope, within
 from aot.lowering.chain import chain
 from aot.lowering.compress import compress
 from aot.lowering.define import define
@@ -85,6 +86,7 @@ class Compilation:
         self._ready = optimized
         self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
+        self.key = ""  # of the cache's entry that it makes, if any
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
@@ -93,15 +95,19 @@ class Compilation:
     @cached_property
     def imported(self) -> Graph:
         self._event("read", 0, 1)
-        _ = self.extensions  # the model may have their operations
-        graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
+        with within(self._scope):  # the model may have their operations
+            graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
         self._event("read", 1, 1)
         return graph
 
     @cached_property
-    def extensions(self) -> tuple[object, ...]:
-        """The user's passes."""
-        return load_extensions(self.options.extensions) if self.options.extensions is not None else ()
+    def extensions(self) -> Extensions | None:
+        """The user's operations, conversions and passes."""
+        return load_extensions(self.options.extensions) if self.options.extensions is not None else None
+
+    @property
+    def _scope(self) -> Scope | None:
+        return None if self.extensions is None else self.extensions.scope
 
     @cached_property
     def optimized(self) -> Graph:
@@ -120,10 +126,12 @@ class Compilation:
             if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
                 self.options.on_dump(done.name, graph_text(graph))
 
+        extra = self.extensions.passes if self.extensions is not None else ()
         try:
-            self.report = run_passes(
-                graph, passes, self.extensions, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe
-            )
+            with within(self._scope):
+                self.report = run_passes(
+                    graph, passes, extra, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe
+                )
         except ShapeError as error:
             if self.options.shapes:
                 error.add_note("with the shapes that were given for inputs: the network may be made for others")
@@ -140,7 +148,8 @@ class Compilation:
     def _names(self, passes: tuple[Pass | str, ...]) -> list[str]:
         """Of passes and extensions in their order; UsageError for extensions without one, and for `print_after`."""
         try:
-            names = [item.name for item in sort_passes(passes, self.extensions) if item.target is not None]
+            extra = self.extensions.passes if self.extensions is not None else ()
+            names = [item.name for item in sort_passes(passes, extra) if item.target is not None]
         except PassError as error:
             raise UsageError(f"--extensions: {error}") from error
         if unknown := set(self.options.print_after) - {"all", *names}:
@@ -157,6 +166,7 @@ class Compilation:
         dims = (*self.options.dims, *((name, size, size) for name, size in sizes))
         options = replace(self.options, specialise=(), dims=dims, tune=self._tuning_share, save_temps=None)
         made = Compilation(copy_graph(self._untouched), options, weights=self.weights, kernels=self.kernels)
+        made.extensions = self.extensions  # their classes are those of the graph
         try:
             _ = made.optimized
         except AotError as error:
@@ -168,6 +178,7 @@ class Compilation:
         """For one of the targets."""
         options = replace(self.options, target=name, save_temps=None)
         made = Compilation(self.model, options, optimized=self.optimized, weights=self.weights, kernels=kernels)
+        made.extensions, made.key = self.extensions, self.key
         made.versions = tuple((sizes, one._level(name, kernels)) for sizes, one in self.versions)
         return made
 
@@ -179,7 +190,8 @@ class Compilation:
 
     @cached_property
     def steps(self) -> Steps:
-        steps = define(self.optimized, lower_region)
+        with within(self._scope):
+            steps = define(self.optimized, lower_region)
         for block in list(steps.blocks()):
             fuse(block)
             use_dots(block, self.target)
@@ -306,8 +318,9 @@ class Compilation:
         }
         external = self.options.external_weights
         return build(
-            program, self.target, level=self.options.level, options=asked, external=external, progress=self._event
-        )
+            program, self.target, level=self.options.level, options=asked, external=external, progress=self._event,
+            key=self.key,
+        )  # fmt: skip
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
@@ -335,10 +348,13 @@ def compile_model(
     if cache_dir is None:
         return in_memory(made.built, threads)
 
-    def make(path: Path) -> None:
+    file = check_files(model)
+
+    def make(path: Path, key: str) -> None:
+        made.key = key
         made.built.write_shared(path)
 
-    return load_or_make(Path(cache_dir), check_files(model), made.options, make, threads)
+    return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.extensions), make, threads)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

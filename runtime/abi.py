@@ -129,6 +129,7 @@ SEAL_BYTES = 32
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
 #   options, toolchain        how it was made
+#   key                       only of an entry of a cache: what it is found by
 MANIFEST_VERSION = 3
 
 ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates

@@ -130,17 +130,17 @@ def read_manifest(path: Path) -> Manifest:
         return _read_manifest(stream, str(path))
 
 
-def open_library(path: Path, weights: Path | None = None, strict: bool = False) -> Library:
+def open_library(path: Path, weights: Path | None = None, strict: bool = False, key: str | None = None) -> Library:
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
     `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: the weights that the file holds
-    are checked too, which reads them all.
+    are checked too, which reads them all. `key`: of the cache's entry that the file must be.
     """
     with path.open("rb") as stream:
         if strict:
             _verify(stream, str(path), None)
-        return _open(stream, str(path), weights if weights is not None else beside(path))
+        return _open(stream, str(path), weights if weights is not None else beside(path), key)
 
 
 def open_bytes(data: BinaryIO) -> Library:
@@ -151,8 +151,10 @@ def open_bytes(data: BinaryIO) -> Library:
         return _open(stream, "memory", None)
 
 
-def _open(stream: BinaryIO, name: str, weights: Path | None) -> Library:
+def _open(stream: BinaryIO, name: str, weights: Path | None, key: str | None = None) -> Library:
     manifest = _read_manifest(stream, name)
+    if key is not None:
+        check_key(manifest, key, name)
     _check_machine(manifest, name)
     file = ElfFile(stream, name)
     if not is_whole(file):
@@ -188,6 +190,13 @@ def _loaded(source: int, side: int | None, manifest: Manifest, name: str) -> Lib
         raise
     weakref.finalize(library, _unload, handle, kept).atexit = False
     return library
+
+
+def check_key(manifest: Manifest, key: str, name: str) -> None:
+    """CorruptError unless the manifest is that of the entry `key` of a cache."""
+    found = manifest.json.get("key", "none")
+    if found != key:
+        raise CorruptError(f"load: {name}: its key must be {key[:16]}..., got {str(found)[:16]}: another model's entry")
 
 
 def verify(path: Path) -> Manifest:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from typer.testing import CliRunner
 
+import cli
 import runtime
 from aot.driver import compile_model
 from runtime.errors import CancelledError, UsageError
@@ -125,7 +129,7 @@ def test_waiting_for_a_queue_in_all_of_its_callbacks_is_an_error(chain_so: Path,
 
 
 @pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> runtime.CompiledModel:
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Adds 1 `trips` times, as long as `going`; both are inputs."""
     path = tmp_path_factory.mktemp("loop") / "loop.onnx"
     types = {"i": TensorProto.INT64, "c": TensorProto.BOOL, "v": TensorProto.FLOAT}
@@ -139,7 +143,12 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> runtime.CompiledModel:
     loop = helper.make_node("Loop", ["i.trips", "c.going", "v.x"], ["v.y"], body=body)
     graph = helper.make_graph([loop], "g", infos("i.trips", "c.going", "v.x"), infos("v.y"))
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=10), path)
-    return compile_model(path, threads=1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(counting: Path) -> runtime.CompiledModel:
+    return compile_model(counting, threads=1)
 
 
 def values(trips: int) -> tuple[np.ndarray, ...]:
@@ -147,10 +156,9 @@ def values(trips: int) -> tuple[np.ndarray, ...]:
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["in memory", "from a file"])
-def test_an_endless_loop_is_interrupted(counting: runtime.CompiledModel, loaded: bool, tmp_path: Path) -> None:
-    model = counting
+def test_an_endless_loop_is_interrupted(model: runtime.CompiledModel, loaded: bool, tmp_path: Path) -> None:
     if loaded:
-        counting.export_model(tmp_path / "m.so")
+        model.export_model(tmp_path / "m.so")
         model = runtime.load(tmp_path / "m.so", threads=1)
     for _ in range(2):
         threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -161,8 +169,8 @@ def test_an_endless_loop_is_interrupted(counting: runtime.CompiledModel, loaded:
         assert model(*values(1000))[0] == 1000
 
 
-def test_an_endless_loop_is_cancelled(counting: runtime.CompiledModel) -> None:
-    request = counting.create_infer_request()
+def test_an_endless_loop_is_cancelled(model: runtime.CompiledModel) -> None:
+    request = model.create_infer_request()
     request.cancel()  # of nothing that runs
     threading.Timer(0.1, request.cancel).start()
     with pytest.raises(CancelledError):
@@ -176,18 +184,57 @@ def test_an_endless_loop_is_cancelled(counting: runtime.CompiledModel) -> None:
     assert request.infer(values(7))[0] == 7
 
 
-def test_signals_that_raise_nothing_end_no_loop(counting: runtime.CompiledModel) -> None:
+def test_signals_that_raise_nothing_end_no_loop(model: runtime.CompiledModel) -> None:
     seen: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, _: seen.append(number))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-        result = counting(*values(20_000_000))[0]  # a fifth of a second
+        result = model(*values(20_000_000))[0]  # a fifth of a second
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert result == 1 << 24 and len(seen) > 1  # f32 counts no further
 
 
+PROGRAM = """
+#include <stdlib.h>
+#include "m.h"
+static int asked;
+static int32_t ask(void) { return ++asked == 2; }
+int main(void) {
+    const struct aot_model *m = AOT_M(AOT_ABI);
+    static int64_t trips __attribute__((aligned(64))) = INT64_C(1) << 62, *symbols, dims[1] = {1};
+    static char going __attribute__((aligned(64))) = 1;
+    static float x[1] __attribute__((aligned(64))), y[1] __attribute__((aligned(64)));
+    const void *in[] = {&trips, &going, x};
+    void *out[] = {y};
+    int64_t *cancel = (symbols = calloc(m->symbol_count, 8)) + m->symbol_count - 2;
+    if (m->shapes(dims, symbols, dims)) return 1;
+    struct aot_request r = {in, out, symbols, aligned_alloc(64, m->arena_size(symbols, 1)), 0, 0, 1, 0};
+    cancel[1] = (int64_t)(intptr_t)ask;
+    if (m->infer(&r) != AOT_CANCELLED || asked != 2) return 2;
+    cancel[0] = 1;
+    if (m->infer(&r) != AOT_CANCELLED || asked != 2) return 3;
+    cancel[0] = 0;
+    trips = 5;
+    return m->infer(&r) || y[0] != 5 || !AOT_M_CANCELLABLE;
+}
+"""
+
+
+def test_a_c_program_cancels(counting: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler, which only tests of the C interface do")
+    arguments = ["compile", str(counting), "-o", str(tmp_path / "m.o"), "--header", str(tmp_path / "m.h")]
+    assert CliRunner().invoke(cli.app, arguments).exit_code == 0
+    (tmp_path / "main.c").write_text(PROGRAM)
+    command = [compiler, "-std=c11", "-Wall", "-Werror", "main.c", "m.o", "-o", "main"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run([tmp_path / "main"], check=False, timeout=60).returncode == 0
+
+
 @pytest.mark.parametrize("trips", [-1, -(1 << 63), 0, 1, 5])
-def test_a_negative_trip_count_is_none(counting: runtime.CompiledModel, trips: int) -> None:
-    assert counting(*values(trips))[0] == max(trips, 0)
+def test_a_negative_trip_count_is_none(model: runtime.CompiledModel, trips: int) -> None:
+    assert model(*values(trips))[0] == max(trips, 0)
