@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -391,6 +392,9 @@ def options(
 
 def main() -> None:
     """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # names in files may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="aot")
 
 

@@ -31,6 +31,7 @@ from codegen.target import Target
 from runtime.errors import AotError, CorruptError, PlatformError, UsageError
 from runtime.library import check_key, open_library, read_manifest, verify
 from runtime.model import CompiledModel
+from runtime.regular import open_file
 from runtime.version import VERSION
 from runtime.weights import beside
 
@@ -69,7 +70,7 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
     if options.extensions is not None:
         digest.update((extensions or load_extensions(options.extensions)).digest.encode())
     for path in _files(model):
-        with path.open("rb") as stream:
+        with open_file(path, "model") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
 
@@ -200,7 +201,7 @@ def _files(model: Path) -> list[Path]:
     found = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
     if model.suffix == ".xml" or not model.stat().st_size:
         return found
-    with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+    with open_file(model, "model") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
         named = [p for p in sorted(model.parent.iterdir()) if p not in found and text.find(p.name.encode()) >= 0]
     for path in named:
         found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]

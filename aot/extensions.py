@@ -12,6 +12,7 @@ from beside it, are part of them. What they register is there in the compilation
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ _LOADING = RLock()
 
 def load_extensions(folder: Path) -> Extensions:
     """Load the extensions in a folder; UsageError for what cannot be run."""
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))  # which takes links in a circle for a path that is not there
     files = _files(folder)
     if not files:
         kinds = ", ".join((OPERATIONS, *PHASES))

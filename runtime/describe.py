@@ -94,7 +94,7 @@ def size_lines(manifest: Manifest) -> list[str]:
     """Sizes that inputs say, with their ranges; those that an inference computes, with the room for them at first."""
     lines: list[str] = []
     for symbol in cast(list[dict[str, Any]], manifest.json["symbols"]):
-        most = "or more" if symbol["max"] is None else f"to {symbol['max']}"
+        most = "or more" if symbol.get("max") is None else f"to {symbol['max']}"
         lines.append(f"{symbol['name']}: {symbol['min']} {most}")
     rooms = {c["of"]: c["initial"] for c in cast(list[dict[str, Any]], manifest.json["capacities"])}
     for name in manifest.late:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from zipfile import BadZipFile
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from runtime.atomic import replacing
 from runtime.errors import UsageError
+from runtime.regular import open_file
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -33,8 +35,9 @@ def read_inputs(given: list[str], names: list[str]) -> Arrays:
 
 def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
     """The array of a .npy, or the arrays of a .npz by name; nothing pickled is read."""
+    stream = open_file(path, "run")
     try:
-        with path.open("rb") as stream:
+        with stream:
             loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
             return dict(loaded) if isinstance(loaded, Mapping) else loaded
     except (ValueError, EOFError, BadZipFile) as error:
@@ -51,7 +54,7 @@ def check_results_path(path: Path, count: int) -> None:
 
 def check_output(path: Path, *inputs: Path) -> None:
     """UsageError unless `path` is a file's, in a folder that is there, and none of `inputs`; asked before the work."""
-    if any(path.resolve() == other.resolve() for other in inputs):
+    if any(os.path.realpath(path) == os.path.realpath(other) for other in inputs):
         raise UsageError(f"output: is no file that is read, got {path}")
     if path.exists() and not path.is_file():  # it would be replaced, also where it is a device
         raise UsageError(f"output: a file is written, got a folder or a device: {path}")
@@ -70,6 +73,6 @@ def write_outputs(path: Path, results: Arrays) -> None:
 
 
 def is_compiled(path: Path) -> bool:
-    """Whether a file is a compiled model, by its first bytes."""
-    with path.open("rb") as stream:
+    """True if a file is a compiled model, by its first bytes; UsageError for what is no file."""
+    with open_file(path, "model") as stream:
         return stream.read(4) == b"\x7fELF"

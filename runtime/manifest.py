@@ -119,6 +119,7 @@ def from_json(tree: object, where: str) -> Manifest:
         raise CorruptError(f"load: {where}: the tag is part of a C name, got {tag!r}")
     symbols, late = tuple(s.text("name") for s in root.objects("symbols")), root.texts("late")
     stored = len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed")
+    _check_described(root)
     return Manifest(
         name=root.text("name"),
         tag=tag,
@@ -133,9 +134,34 @@ def from_json(tree: object, where: str) -> Manifest:
         outputs=_tensors(root, "outputs"),
         calls=tuple(CallInfo(c.text("kernel"), c.texts("layers")) for c in root.objects("calls")),
         variables=tuple(_variable(v) for v in root.objects("variables")),
-        options=root.object(root.json.get("options")).json,
+        options=root.inner("options").json,
         json=root.json,
     )
+
+
+def _check_described(root: _Reader) -> None:
+    """CorruptError unless what only `aot info` reads is there, too."""
+    for key in ("hash", "triple"):
+        root.text(key)
+    root.natural("weights")
+    for facts in (root.inner("toolchain"), root.inner("options")):
+        for key, value in facts.json.items():
+            _ = facts.text(key) if isinstance(value, str) else None
+    for symbol in root.objects("symbols"):
+        symbol.integer("min")
+        _ = symbol.json.get("max") is None or symbol.integer("max")
+    for capacity in root.objects("capacities"):
+        capacity.text("of")
+        capacity.integer("initial")
+    for level in root.objects("levels") if "levels" in root.json else ():
+        level.text("target")
+        level.texts("features")
+        level.natural("calls")
+    for version in root.objects("versions") if "versions" in root.json else ():
+        sizes = version.inner("sizes")
+        for name in sizes.json:
+            sizes.integer(name)
+        _ = version.natural("first"), version.natural("end")
 
 
 def _cancel(root: _Reader, stored: int) -> int | None:
@@ -213,8 +239,14 @@ class _Reader:
             raise CorruptError(f"load: {self.where}: the manifest holds an object here, got {type(item).__name__}")
         return _Reader(self.where, cast(Json, item))
 
+    def inner(self, key: str) -> _Reader:
+        """The object at `key`."""
+        if not isinstance(self.json.get(key), dict):
+            raise self.wrong(key, "an object")
+        return self.object(self.json.get(key))
+
     def wrong(self, key: str, wanted: str) -> CorruptError:
-        got = str(self.json.get(key))[:60]
+        got = str(self.json.get(key))[:60].encode("ascii", "backslashreplace").decode()
         return CorruptError(f"load: {self.where}: {key} of the manifest is {wanted}, got {got}")
 
     def integer(self, key: str) -> int:
@@ -231,8 +263,8 @@ class _Reader:
 
     def text(self, key: str) -> str:
         value = self.json.get(key)
-        if not isinstance(value, str):
-            raise self.wrong(key, "a string")
+        if not isinstance(value, str) or not _encodable(value):
+            raise self.wrong(key, "a string of Unicode characters")
         return value
 
     def items(self, key: str) -> list[object]:
@@ -243,9 +275,18 @@ class _Reader:
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.items(key)
-        if not all(isinstance(v, str) for v in values):
-            raise self.wrong(key, "a list of strings")
+        if not all(isinstance(v, str) and _encodable(v) for v in values):
+            raise self.wrong(key, "a list of strings of Unicode characters")
         return tuple(cast(list[str], values))
 
     def objects(self, key: str) -> list[_Reader]:
         return [self.object(item) for item in self.items(key)]
+
+
+def _encodable(text: str) -> bool:
+    """True if a text can be printed; JSON may hold halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -22,6 +22,7 @@ from runtime.atomic import copy, replacing
 from runtime.digest import sha256
 from runtime.elf import ElfFile
 from runtime.errors import CorruptError, UsageError
+from runtime.regular import open_file
 from runtime.seal import seal
 
 _MAGIC = b"AOT WEIGHTS 1\n"
@@ -105,14 +106,14 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
     CorruptError if the file does not fit the model's code or is damaged, UsageError if the model holds its weights.
     """
     path, source = Path(library), Path(weights)
-    with path.open("rb") as stream:
+    with open_file(path, "weights") as stream:
         file = ElfFile(stream, str(path))
         text, offset = file.section(MANIFEST_SECTION), file.find(MANIFEST_SECTION).offset
     tree = cast(dict[str, object], json.loads(text))
     old = info_in(tree, str(path))
     if old is None:
         raise UsageError(f"weights: {path}: is compiled with --weights external, got a model that holds its weights")
-    with source.open("rb") as stream:
+    with open_file(source, "weights") as stream:
         found = _header(stream, str(source))
         new = WeightsInfo(old.bytes, old.layout, found.sha256)
         check(stream, new, str(source))

@@ -10,6 +10,7 @@ from aot.frontends import openvino
 from aot.frontends.onnx.convert import OnnxToOpset
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
+from runtime.regular import open_file
 
 __all__ = ["front_passes", "read_model"]
 
@@ -20,9 +21,9 @@ SUFFIXES = (".onnx", ".onnx.pb")
 def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
     """The network in a file, whose format its content tells. `weights`: the `.bin` of an IR that has another name."""
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"{path}: there is no such file")
-    with path.open("rb") as file:
+    with open_file(path, "model") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
         raise CorruptError(f"{path.name}: a model is read, got an empty file")
