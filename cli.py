@@ -193,8 +193,9 @@ def run(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run a model once on arrays from files."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
+    """Run a model once on arrays from files. Of a compiled one all bytes are checked first."""
+    compiled = is_compiled(model)
+    loaded = runtime.load(model, threads, strict=True) if compiled else aot.compile_model(model, threads=threads)
     if output is not None:
         check_results_path(output, len(loaded.outputs))
     given = read_inputs(inputs or [], [t.name for t in loaded.inputs])

@@ -40,11 +40,12 @@ def verify(library: Path, key: Path) -> None:
     try:
         signature = read_file(signature_of(library), "verify")
     except FileNotFoundError:
-        raise CorruptError(f"verify: {library}: has a signature beside it, got none") from None
+        raise CorruptError(f"verify: {library}: must have a signature beside it, got none") from None
     try:
         public.verify(signature, _message(library))
     except import_module("cryptography.exceptions").InvalidSignature:
-        raise CorruptError(f"verify: {library}: is signed with the key {key}, got another file or signature") from None
+        rule = f"must be signed with the key {key}"
+        raise CorruptError(f"verify: {library}: {rule}, got another file or signature") from None
     verify_contents(library)
 
 
@@ -62,7 +63,7 @@ def _key(path: Path, private: bool) -> Any:  # the package is optional, so are i
     try:
         key = serialization.load_pem_private_key(data, None) if private else serialization.load_pem_public_key(data)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"sign: {path}: is a {kind} key in PEM, without a password, got {error}") from None
+        raise UsageError(f"sign: {path}: must be a {kind} key in PEM, without a password, got {error}") from None
     if not isinstance(key, kinds.Ed25519PrivateKey if private else kinds.Ed25519PublicKey):
-        raise UsageError(f"sign: {path}: is an Ed25519 key, got {type(key).__name__}")
+        raise UsageError(f"sign: {path}: must be an Ed25519 key, got {type(key).__name__}")
     return key

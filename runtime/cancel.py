@@ -33,8 +33,11 @@ class Cancel:
         self._raised: list[BaseException] = []
         answers = _answers(self._raised)
         next(answers)  # from now on it stands in its `try`; a function would let handlers raise before its first line
-        self._ask = _ASK(answers.__next__)
-        self._address = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+        try:
+            self._ask = _ASK(answers.__next__)
+            self._address = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+        except MemoryError:  # of a system that lets no code be made: signals wait until the inference ends
+            self._address = 0
 
     def reset(self) -> None:
         """Forget that an earlier inference was cancelled."""

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from runtime.errors import (
     AotError,
     BudgetError,
+    CancelledError,
+    CorruptError,
     MissingError,
     ModelError,
     PlatformError,
@@ -44,12 +46,16 @@ def hint(error: Exception) -> str:
             return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
         case UnsupportedError():
             return "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"
+        case CorruptError():
+            return "make or copy the file again; aot info FILE says what is in it"
         case ModelError():
-            return "make or copy the file again; aot info FILE checks it"
+            return "export the model again, or give its inputs other sizes: --shape, --dim"
         case MissingError():
             return "install what is missing, then run the command again"
         case PlatformError():
-            return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
+            return "compile for the machine where it runs, there or by --target; aot info MODEL.so says what it needs"
+        case CancelledError():
+            return "run it again"
         case BudgetError() | MemoryError():
             return "free memory, or compile a smaller model"
         case OSError():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,7 +28,7 @@ class Executor:
 
     def __init__(self, threads: int = 1, name: str = "aot") -> None:
         if threads < 1:
-            raise UsageError(f"executor: one thread or more, got {threads}")
+            raise UsageError(f"executor: needs one thread or more, got {threads}")
         self.threads = threads
         self._name = name
         self._begin()
@@ -40,7 +41,7 @@ class Executor:
         try:
             tasks.unfinished[id(entry)] = entry
             if len(tasks.crew) < len(tasks.unfinished) and tasks.places:
-                threading.Thread(target=tasks.work, name=self._name, daemon=True).start()
+                start_new_thread(_start, (tasks.work, self._name))
             tasks.waiting.put(entry)
         except BaseException:
             tasks.unfinished.pop(id(entry), None)
@@ -54,6 +55,11 @@ class Executor:
         self._process = os.getpid()
         self._tasks = _Tasks(self.threads)
         weakref.finalize(self, self._tasks.close).atexit = False
+
+
+def _start(work: Callable[[], object], name: str) -> None:
+    """Start a thread, in one where no signal handler runs: `Thread.start` does not survive their exceptions."""
+    threading.Thread(target=work, name=name, daemon=True).start()
 
 
 class _Tasks:

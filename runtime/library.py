@@ -54,11 +54,11 @@ class Library:
         address = _QUERY(query)(ABI_VERSION)
         if address is None:
             reason = "none of its levels runs here" if "levels" in manifest.json else "another ABI version"
-            raise PlatformError(f"load: {manifest.name}: the code has ABI version {ABI_VERSION}, got {reason}")
+            raise PlatformError(f"load: {manifest.name}: the code must have ABI version {ABI_VERSION}, got {reason}")
         table = Table.from_address(address)
         if table.bytes < ctypes.sizeof(Table):
             least = ctypes.sizeof(Table)
-            raise CorruptError(f"load: {manifest.name}: the table has {least} bytes or more, got {table.bytes}")
+            raise CorruptError(f"load: {manifest.name}: the table must have {least} bytes or more, got {table.bytes}")
         self.manifest = _of_level(manifest, table) if "levels" in manifest.json else manifest
         self.weights, self.weights_bytes = table.weights, table.weights_bytes
         self.infer = _INFER(table.infer)
@@ -124,7 +124,7 @@ def _of_level(manifest: Manifest, table: Table) -> Manifest:
 
 def _check_threads(threads: int) -> None:
     if not 1 <= threads <= MAX_THREADS:
-        raise UsageError(f"threads: a number from 1 to {MAX_THREADS}, got {threads}")
+        raise UsageError(f"threads: must be from 1 to {MAX_THREADS}, got {threads}")
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -170,12 +170,12 @@ def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | 
     _check_machine(manifest, name)
     file = ElfFile(stream, name)
     if not is_whole(file):
-        raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     info = info_in(manifest.json, name)
     if info is None:
         library = _loaded(stream.fileno(), None, manifest, path)
     elif weights is None:
-        raise UsageError(f"load: {name}: its weights are a file of their own, got no path of it")
+        raise UsageError(f"load: {name}: needs the path of its weights, a file of their own, got none")
     else:
         with _external(weights, name) as side:
             check(side, info, str(weights))
@@ -222,7 +222,7 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
     manifest = _read_manifest(stream, name)
     file = ElfFile(stream, name)
     if not is_whole(file):
-        raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
     if embedded is not None:
         check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
@@ -267,7 +267,7 @@ def _save(kept: list[int], path: Path) -> None:
 def _read_manifest(stream: BinaryIO, name: str) -> Manifest:
     file = ElfFile(stream, name)
     if file.kind != SHARED_OBJECT:
-        raise CorruptError(f"load: {name}: a shared object is loaded, got ELF type {file.kind}")
+        raise CorruptError(f"load: {name}: must be a shared object, got ELF type {file.kind}")
     manifest = parse(file.section(MANIFEST_SECTION), name)
     if manifest.machine != file.machine:
         raise CorruptError(f"load: {name}: the manifest says machine {manifest.machine}, the file says {file.machine}")

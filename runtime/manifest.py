@@ -102,7 +102,7 @@ def parse(data: bytes, where: str) -> Manifest:
     try:
         tree: object = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptError(f"load: {where}: the manifest is no JSON: {error}") from None
+        raise CorruptError(f"load: {where}: the manifest must be JSON, got {error}") from None
     return from_json(tree, where)
 
 
@@ -112,11 +112,10 @@ def from_json(tree: object, where: str) -> Manifest:
     for key, known in (("manifest", MANIFEST_VERSION), ("abi", ABI_VERSION)):
         version = root.integer(key)
         if version != known:
-            wanted = f"this runtime reads {key} version {known}, got {version}"
-            raise PlatformError(f"load: {where}: {wanted}; compile it again")
+            raise PlatformError(f"load: {where}: {key} version must be {known}, got {version}; compile it again")
     tag = root.text("tag")
     if not tag or not tag.isascii() or not tag.replace("_", "").isalnum():
-        raise CorruptError(f"load: {where}: the tag is part of a C name, got {tag!r}")
+        raise CorruptError(f"load: {where}: the tag must be part of a C name, got {tag!r}")
     symbols, late = tuple(s.text("name") for s in root.objects("symbols")), root.texts("late")
     stored = len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed")
     _check_described(root)
@@ -180,7 +179,7 @@ def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
         at = found.index(group[0])
         whole = [info.dtype for info in group] == [DType.I32, DType.I32, DType.U8] and len(group[2].shape) == 1
         if not whole or list(found[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
-            raise root.wrong(key, f"with begins, ends and symbols of the strings {group[0].string!r}")
+            raise root.wrong(key, f"a list with begins, ends and symbols of the strings {group[0].string!r}")
     return found
 
 
@@ -191,7 +190,7 @@ def _tensor(reader: _Reader) -> TensorInfo:
     shape = reader.items("shape")
     align = reader.natural("align")
     if len(shape) > _MAX_RANK:
-        raise reader.wrong("shape", f"at most {_MAX_RANK} dimensions")
+        raise reader.wrong("shape", f"a list of at most {_MAX_RANK} dimensions")
     if align not in (1, 2, 4, 8, 16, 32, 64):
         raise reader.wrong("align", "a power of two up to 64")
     dims = tuple(_dim(reader, d) for d in shape)
@@ -204,10 +203,10 @@ def _variable(reader: _Reader) -> VariableInfo:
     if dtype not in DType._value2member_map_ or not DType(dtype).bits:
         raise reader.wrong("dtype", "an element type")
     if not all(isinstance(n, int) and -1 <= n < 1 << 48 for n in shape) or len(shape) > _MAX_RANK:
-        raise reader.wrong("shape", f"of rank {_MAX_RANK} at most, with -1 where it varies")
+        raise reader.wrong("shape", f"a list of at most {_MAX_RANK} sizes, with -1 where one varies")
     data = None if reader.json.get("data") is None else reader.natural("data")
     if (data is None) is not (-1 in shape):
-        raise reader.wrong("data", "known where no dimension varies")
+        raise reader.wrong("data", "a place exactly where no dimension varies")
     dims = tuple(Dim("?") if n == -1 else cast(int, n) for n in shape)
     return VariableInfo(TensorInfo(name, (name,), DType(dtype), dims, 1), reader.natural("flag"), data)
 
@@ -224,7 +223,7 @@ def _dim(reader: _Reader, item: object) -> int | Dim:
         high = entry.json.get("max")
         if high is None or isinstance(high, int):
             return Dim(entry.text("symbol"), entry.integer("min"), high)
-    raise reader.wrong("shape", "numbers, symbols and expressions")
+    raise reader.wrong("shape", "a list of numbers, symbols and expressions")
 
 
 class _Reader:
@@ -236,7 +235,7 @@ class _Reader:
 
     def object(self, item: object) -> _Reader:
         if not isinstance(item, dict):
-            raise CorruptError(f"load: {self.where}: the manifest holds an object here, got {type(item).__name__}")
+            raise CorruptError(f"load: {self.where}: the manifest must hold an object here, got {type(item).__name__}")
         return _Reader(self.where, cast(Json, item))
 
     def inner(self, key: str) -> _Reader:
@@ -247,7 +246,7 @@ class _Reader:
 
     def wrong(self, key: str, wanted: str) -> CorruptError:
         got = str(self.json.get(key))[:60].encode("ascii", "backslashreplace").decode()
-        return CorruptError(f"load: {self.where}: {key} of the manifest is {wanted}, got {got}")
+        return CorruptError(f"load: {self.where}: {key} of the manifest must be {wanted}, got {got}")
 
     def integer(self, key: str) -> int:
         value = self.json.get(key)

@@ -26,7 +26,7 @@ class Pipeline:
 
     def __init__(self, *stages: Stage, jobs: int = 4) -> None:
         if not stages or jobs < 1:
-            raise UsageError(f"pipeline: one stage and one job or more, got {len(stages)} and {jobs}")
+            raise UsageError(f"pipeline: needs one stage and one job or more, got {len(stages)} and {jobs}")
         self._stages = stages
         self._jobs = jobs
         self._room = Slots(jobs)

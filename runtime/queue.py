@@ -13,6 +13,8 @@ from runtime.waiting import Slots
 
 Callback = Callable[[InferRequest, object], object]
 
+_FREE = "as a request is free when its callback returns"
+
 
 class AsyncInferQueue:
     """Runs at most `jobs` inferences at once; `callback(request, userdata)` gets each one's results."""
@@ -20,7 +22,7 @@ class AsyncInferQueue:
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         """`jobs` 0: as many as OPTIMAL_NUMBER_OF_INFER_REQUESTS says."""
         if jobs < 0:
-            raise UsageError(f"queue: a number of jobs, got {jobs}")
+            raise UsageError(f"queue: the number of jobs must not be negative, got {jobs}")
         count = jobs or int(str(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")))
         executor = Executor(count)
         self._requests = [model.create_infer_request(executor) for _ in range(count)]
@@ -67,7 +69,7 @@ class AsyncInferQueue:
         UsageError in a callback: its own request is free only when it returns.
         """
         if threading.get_ident() in self._calling:
-            raise UsageError("wait_all: a request is free when its callback returns, got a call from a callback")
+            raise UsageError(f"wait_all: must be called outside of callbacks, {_FREE}, got a call inside")
         self._slots.waiters.wait_for(lambda: self._slots.free == len(self._requests))
         error, self._error = self._error, None
         if error is not None:
@@ -82,7 +84,7 @@ class AsyncInferQueue:
         try:
             self._slots.waiters.wait_for(lambda: self._slots.free or self._stuck)
             if self._stuck:
-                raise UsageError("queue: a request is free when its callback returns, got only callbacks that wait")
+                raise UsageError(f"queue: one callback at least must not wait for a request, {_FREE}, got none")
         finally:
             self._blocked.discard(here)
 

@@ -43,4 +43,4 @@ def check_file(path: Path, what: str) -> None:
 
 def _check(mode: int, path: Path, what: str) -> None:
     if not stat.S_ISREG(mode):
-        raise UsageError(f"{what}: a file is read, got {_KINDS.get(stat.S_IFMT(mode), 'another thing')}: {path}")
+        raise UsageError(f"{what}: must be a file, got {_KINDS.get(stat.S_IFMT(mode), 'another thing')}: {path}")

@@ -210,7 +210,7 @@ class InferRequest:
         array = as_array("output", info, value)
         if not (array.flags.c_contiguous and array.flags.writeable) or address(array) % info.align:
             wanted = f"a dense, writable array at a multiple of {info.align} bytes"
-            raise UsageError(f"output '{info.name}': is written to {wanted}, got another")
+            raise UsageError(f"output '{info.name}': must be {wanted}, got another")
         self._given[index] = array
 
     def get_tensor(self, name: str) -> Array:
@@ -223,7 +223,7 @@ class InferRequest:
     def results(self) -> Outputs:
         """Of the last inference."""
         if self._results is None:
-            raise UsageError("request: results exist after an inference, got none yet")
+            raise UsageError("results: must be asked for after an inference, got none yet")
         return Outputs(self._outputs_info, self._results)
 
     def reset_state(self) -> None:
@@ -261,7 +261,7 @@ class InferRequest:
     def get_profiling_info(self) -> list[CallTime]:
         """Times of the last inference, in the order of the calls; UsageError if none were taken."""
         if not self._request.profile:
-            raise UsageError("request: times are taken after enable_profiling(), got no such call")
+            raise UsageError("profiling: enable_profiling() must be called before the inference, got no call")
         seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
         calls = self._library.manifest.calls
         return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
@@ -277,7 +277,7 @@ class InferRequest:
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
         if len(values) != len(infos):
-            raise UsageError(f"inputs: the model has {len(infos)}, got {len(values)}")
+            raise UsageError(f"inputs: {len(infos)} must be given, got {len(values)}")
         for index, value in enumerate(values):
             self._set_input(index, value)
 
@@ -394,9 +394,9 @@ class InferRequest:
             elif array.shape == shape or (info.late and array.size >= shape[0]):
                 where = address(array)
             elif info.late:
-                raise UsageError(f"output '{info.name}': has room for {shape[0]} elements, got {array.shape}")
+                raise UsageError(f"output '{info.name}': must have room for {shape[0]} elements, got {array.shape}")
             else:
-                raise UsageError(f"output '{info.name}': has shape {shape}, got {array.shape}")
+                raise UsageError(f"output '{info.name}': must have shape {shape}, got {array.shape}")
             results.append(array)
             self._output_addresses[i] = where
         return results

@@ -45,7 +45,7 @@ class Started:
         if not self._cancelled:
             self._run()
         if self._cancelled:
-            raise CancelledError("request: the inference is finished, got cancel()")
+            raise CancelledError("request: the inference was cancelled")
 
     @staticmethod
     def _caught(call: Callable[[], object]) -> BaseException | None:
@@ -65,7 +65,8 @@ class Started:
         UsageError in the thread that runs it, that is in its own callback: it is done when that returns.
         """
         if self._thread == threading.get_ident() and timeout != 0:
-            raise UsageError("wait: an inference is done when its callback returns, got a call from that callback")
+            rule = "must be called outside of the callback, as the inference is done when that returns"
+            raise UsageError(f"wait: {rule}, got a call inside")
         if not self._waiters.wait_for(lambda: self.done, timeout):
             return False
         if self.error is not None:

@@ -73,7 +73,7 @@ class Workspace:
         if code == ERROR_VALUE:
             return UsageError(f"infer: {broken(self._manifest.rules, values)}")
         if code == ERROR_CANCELLED:
-            return CancelledError("request: the inference is finished, got cancel()")
+            return CancelledError("request: the inference was cancelled")
         text = self._library.error_text(code)
         if code == ERROR_SIZE:
             return BudgetError(f"{text}, with {', '.join(f'{name} = {value}' for name, value in values.items())}")
@@ -119,4 +119,4 @@ def _view(array: Array, shape: Shape) -> Array:
 def _afford(what: str, size: int) -> None:
     """A size that comes from data may be absurd: it is refused before the system looks for so much."""
     if size > memory():
-        raise BudgetError(f"infer: {what} of at most {memory()} bytes, what this machine has, got {size}")
+        raise BudgetError(f"infer: {what} must take at most {memory()} bytes, as many as this machine has, got {size}")

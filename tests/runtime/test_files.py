@@ -25,6 +25,7 @@ from aot.frontends import read_model
 from aot.options import CompileOptions, values_of
 from codegen.llvm.host import host
 from runtime.describe import manifest_text
+from runtime.elf import ElfFile
 from runtime.errors import CorruptError, PlatformError, UsageError
 from runtime.files import read_arrays
 from runtime.library import read_manifest, verify
@@ -167,3 +168,17 @@ def test_features_without_proc(tmp_path: Path) -> None:
     asked = [name for name in features if name not in unreported(features, tmp_path / "none")]
     assert "avx10.1" in unreported(["avx10.1", "avx2"], tmp_path / "none")
     assert missing_features(asked) == [] and {"sse2", "neon"} & set(asked)
+
+
+def test_damaged_embedded_weights(tmp_path: Path) -> None:
+    """Noticed by `aot run` and `strict`, which read them all."""
+    path = tmp_path / "m.so"
+    compile_model(DIGITS / "model.xml", CompileOptions(level=None)).export_model(path)
+    data = bytearray(path.read_bytes())
+    with path.open("rb") as stream:
+        data[ElfFile(stream, "m.so").find(".aot.weights").offset + 5] ^= 1
+    path.write_bytes(data)
+    runtime.load(path)
+    with pytest.raises(CorruptError, match="edited or damaged"):
+        runtime.load(path, strict=True)
+    assert CliRunner().invoke(cli.app, ["run", str(path), str(DIGITS / "seven.npy")]).exit_code == 4

@@ -100,7 +100,7 @@ def test_waiting_in_the_own_callback_is_an_error(chain_so: Path) -> None:
     request, other = model.create_infer_request(), model.create_infer_request()
     request.set_callback(lambda _: request.wait())
     request.start_async(X)
-    with pytest.raises(UsageError, match="done when its callback returns"):
+    with pytest.raises(UsageError, match="must be called outside of the callback"):
         request.wait(5)
     request.set_callback(lambda _: (other.start_async(X), other.wait()))  # by the same, only thread
     request.start_async(X)
