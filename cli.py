@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from functools import wraps
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -28,7 +27,7 @@ import runtime
 from aot import signature
 from aot.options import CompileOptions, Stage, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
-from runtime.describe import error_text, hint, manifest_text, size_text, summary
+from runtime.describe import error_text, escape_unprintable, hint, manifest_text, size_text, summary
 from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
 from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
 from runtime.library import read_manifest
@@ -140,15 +139,13 @@ def compile(
 ) -> None:
     """Compile a model into a shared library, or into an object to link."""
     out = output if output is not None else Path(model.with_suffix(".o" if emit is Emit.OBJ else ".so").name)
-    for path in (out, header, tune_file):
-        if path is not None:
-            check_output(path, model, model.with_suffix(".bin"))
+    for path in filter(None, (out, header, tune_file)):
+        check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
     from codegen.llvm.header import checked_name, header_text, name_from
     from codegen.llvm.link import find_linker
 
     called = name_from(out.stem) if name is None else checked_name(name)
-
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
@@ -172,12 +169,11 @@ def compile(
         if header is not None:
             header.write_text(header_text(made.built, called), encoding="utf-8")
         watch("link", 1, 1)
-    size = out.stat().st_size
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
-        echo_json({"output": str(out), "bytes": size, **spent, "manifest": made.built.manifest})
+        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, "manifest": made.built.manifest})
         return
-    typer.echo(f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s")
+    typer.echo(f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s")
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
         typer.echo("\n".join(f"  {line}" for line in str(made.report).splitlines()))
@@ -199,8 +195,7 @@ def run(
     if output is not None:
         check_results_path(output, len(loaded.outputs))
     given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
-    times: list[float] = []
-    results: Arrays = {}
+    times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
         found = loaded(given)
@@ -393,9 +388,7 @@ def options(
 
 def main() -> None:
     """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # names in files may hold what the terminal cannot show
-            stream.reconfigure(errors="backslashreplace")
+    escape_unprintable(sys.stdout, sys.stderr)
     app(prog_name="aot")
 
 

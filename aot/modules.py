@@ -1,8 +1,8 @@
 """Loads the modules of a folder under names of their own, and remembers the source that each was made from.
 
     aot_extensions_3.ops.square      DIR/ops/square.py
-    aot_extensions_3.inside.shared   DIR/shared.py and ...
-    aot_extensions_3.beside.shared   ... DIR/../shared.py, where a file of the folder says `import shared`
+    aot_extensions_3.inside.tools    DIR/tools.py and ...
+    aot_extensions_3.beside.tools    ... DIR/../tools.py, where a file of the folder says `import tools`
 
 So two folders may have modules of one name, a changed file is loaded anew, and no byte code that is kept elsewhere is
 taken for it. A module that the program itself has imported before stays shared with it.

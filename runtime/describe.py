@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,13 @@ def hint(error: Exception) -> str:
             return "check the path and its permissions"
         case _:
             return "this is a bug of aot: run it again with --debug and report what it prints"
+
+
+def escape_unprintable(*streams: TextIO) -> None:
+    """Let streams escape characters of names in files that the terminal cannot show, instead of raising."""
+    for stream in streams:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def summary(array: NDArray[Any]) -> dict[str, object]:

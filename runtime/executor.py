@@ -66,8 +66,7 @@ class _Tasks:
     """What the threads share; they do not keep the executor alive. Every change is one call of C: see `waiting`."""
 
     def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None ends a thread
+        self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None, its last entry, ends all threads
         self.unfinished: dict[int, Entry] = {}  # by identity
         self.places = deque(range(threads))  # that no thread has
         self.crew: set[int] = set()  # identifiers of the threads that have one
@@ -75,8 +74,7 @@ class _Tasks:
 
     def close(self) -> None:
         self.closed = True
-        for _ in range(self.threads):
-            self.waiting.put(None)
+        self.waiting.put(None)
 
     def work(self) -> None:
         here = threading.get_ident()
@@ -99,3 +97,4 @@ class _Tasks:
                 entry[0]()
                 self.unfinished.pop(id(entry), None)
                 del entry  # what it holds is free while the thread waits
+            self.waiting.put(None)  # for the other threads

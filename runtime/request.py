@@ -149,8 +149,7 @@ class InferRequest:
     def cancel(self) -> None:
         """Give up the inference that runs or waits: `wait`, or `infer` in its thread, raises CancelledError.
 
-        Kernels are not interrupted. Loops of the model end after the current iteration; a model without them runs to
-        its end, and then `infer` returns its results.
+        Loops of the model end after an iteration. A model without them runs to its end: `infer` returns its results.
         """
         started = self._started
         if started is not None and not started.done:
@@ -318,7 +317,6 @@ class InferRequest:
             where = address(array)
         before = self._bound[index]
         self._resized |= before is None or before.shape != array.shape
-        # no call stands between these two, so that a signal handler cannot raise in between
         self._input_addresses[index] = where
         self._bound[index] = array  # alive as long as the code may read it
 
@@ -340,10 +338,13 @@ class InferRequest:
     def _run(self) -> Outputs:
         if self._resized or self._request.threads != self._pool.threads:
             self._place()
-        results = self._targets()
-        if self._cancel is not None:
-            self._cancel.watch()
-        while code := self._library.infer(self._pointer):
+        while True:
+            results = self._targets()
+            if self._cancel is not None:
+                self._cancel.watch()
+            code = self._library.infer(self._pointer)
+            if not code:
+                break
             if code != ERROR_CAPACITY:
                 if self._cancel is not None:
                     self._cancel.reraise()
@@ -351,9 +352,6 @@ class InferRequest:
             self._resized = True  # until there is memory for them
             self._space.enlarge(self._pool.threads)
             self._take_memory()
-            results = self._targets()
-            if self._cancel is not None:
-                self._cancel.watch()
         if self._space.late:
             results = self._space.cut(results)
         self._results = tuple(results)
@@ -365,11 +363,7 @@ class InferRequest:
         """Sizes of this inference, and an arena that is large enough."""
         threads = self._pool.threads
         self._resized = True  # should something raise before there is memory
-        bound = [array for array in self._bound if array is not None]
-        if len(bound) < len(self._bound):
-            missing = next(i for i, array in enumerate(self._bound) if array is None)
-            raise UsageError(f"input '{self._inputs_info[missing].name}': needs an array, got none")
-        self._space.fit(tuple(array.shape for array in bound), threads)
+        self._space.fit(tuple(InferRequest._input(self, i).shape for i in range(len(self._bound))), threads)
         self._request.threads = threads
         sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
         new = all(array is None for array in self._given)
