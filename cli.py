@@ -26,7 +26,7 @@ from aot import signature
 from aot.command import guarded, is_supervised, supervised
 from aot.options import CompileOptions, Stage, bytes_of, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
-from runtime.describe import manifest_text, size_text, summary
+from runtime.describe import escape_unprintable, manifest_text, size_text, summary
 from runtime.errors import UnsupportedError
 from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
 from runtime.library import read_manifest
@@ -105,6 +105,7 @@ def compile(
     verify: Annotated[bool, typer.Option("--verify", help="Check what each lowering pass leaves")] = False,
     emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
+    name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
@@ -118,13 +119,13 @@ def compile(
 ) -> None:
     """Compile a model into a shared library, or into an object to link."""
     out = output if output is not None else Path(model.with_suffix(".o" if emit is Emit.OBJ else ".so").name)
-    for path in (out, header, tune_file):
-        if path is not None:
-            check_output(path, model, model.with_suffix(".bin"))
+    for path in filter(None, (out, header, tune_file)):
+        check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
-    from codegen.llvm.header import header_text
+    from codegen.llvm.header import checked_name, header_text, name_from
     from codegen.llvm.link import find_linker
 
+    called = name_from(out.stem) if name is None else checked_name(name)
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
@@ -148,14 +149,13 @@ def compile(
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            header.write_text(header_text(made.built), encoding="utf-8")
+            header.write_text(header_text(made.built, called), encoding="utf-8")
         watch("link", 1, 1)
-    size = out.stat().st_size
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
-        echo_json({"output": str(out), "bytes": size, **spent, "manifest": made.built.manifest})
+        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, "manifest": made.built.manifest})
         return
-    typer.echo(f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s")
+    typer.echo(f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s")
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
         typer.echo("\n".join(f"  {line}" for line in (*made.report.passes, *made.lowering)))
@@ -171,13 +171,13 @@ def run(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run a model once on arrays from files."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
+    """Run a model once on arrays from files. Of a compiled one all bytes are checked first."""
+    compiled = is_compiled(model)
+    loaded = runtime.load(model, threads, strict=True) if compiled else aot.compile_model(model, threads=threads)
     if output is not None:
         check_results_path(output, len(loaded.outputs))
     given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
-    times: list[float] = []
-    results: Arrays = {}
+    times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
         found = loaded(given)
@@ -373,6 +373,7 @@ def options(
 
 def main() -> None:
     """Entry point of the console script."""
+    escape_unprintable(sys.stdout, sys.stderr)
     if sys.argv[1:2] in (["compile"], ["check"], ["dump"]):  # the others compile little, or nothing
         raise SystemExit(supervised(app))
     app(prog_name="aot")

@@ -195,7 +195,7 @@ class Budgeted(Protocol):
     budget: Budget
 
 
-def within(make: Callable[[B], T]) -> cached_property[T]:
+def budgeted(make: Callable[[B], T]) -> cached_property[T]:
     """A cached property that is made within the budget of its object."""
 
     @wraps(make)

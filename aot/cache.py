@@ -3,7 +3,8 @@
     <folder>/<key>.so     key: SHA-256 of files, options, target's features, version and source of the compiler
     <folder>/<key>.weights
 
-Entries appear whole or not at all, whichever processes write them; a damaged one is made again, with a warning.
+Entries appear whole or not at all, whichever processes write them; a damaged one is made again, with a warning. So is
+one whose manifest has another key, or that other users could have written. A folder that they can write to is refused.
 """
 
 from __future__ import annotations
@@ -13,28 +14,33 @@ import logging
 import mmap
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 
 import codegen
-from aot.extensions import digest_of
+from aot.extensions import Extensions, load_extensions
 from aot.options import CompileOptions
 from codegen.llvm.levels import names_of
 from codegen.target import Target
-from runtime.errors import AotError, PlatformError, UsageError
-from runtime.library import read_manifest, verify
-from runtime.model import CompiledModel, load
+from runtime.errors import AotError, CorruptError, PlatformError, UsageError
+from runtime.library import check_key, open_library, read_manifest, verify
+from runtime.model import CompiledModel
+from runtime.regular import open_file
 from runtime.version import VERSION
 from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content
     "print_after", "save_temps", "on_event", "on_dump", "extensions", "max_memory", "max_seconds", "hard_limits",
+    "verify",
 )  # fmt: skip
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
 
 
@@ -51,8 +57,11 @@ class Entry:
         return self.path.stem
 
 
-def key_of(model: Path, options: CompileOptions) -> str:
-    """What an entry is found by; OSError if the model's files cannot be read."""
+def key_of(model: Path, options: CompileOptions, extensions: Extensions | None = None) -> str:
+    """Return the key of an entry. `extensions`: those that are loaded; None: they are loaded for it, if there are any.
+
+    OSError if the model's files cannot be read, UsageError if extensions cannot be loaded.
+    """
     digest = hashlib.sha256(f"{VERSION} {_source_digest()}\n".encode())
     for name in names_of(options.target):
         target = Target.parse(name)
@@ -62,22 +71,30 @@ def key_of(model: Path, options: CompileOptions) -> str:
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
     if options.extensions is not None:
-        digest.update(digest_of(options.extensions).encode())
+        digest.update((extensions or load_extensions(options.extensions)).digest.encode())
     for path in files_of(model):
-        with path.open("rb") as stream:
+        with open_file(path, "model") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()
 
 
 def load_or_make(
-    folder: Path, model: Path, options: CompileOptions, make: Callable[[Path], None], threads: int | None = None
+    folder: Path, key_now: Callable[[], str], make: Callable[[Path, str], None], threads: int | None = None
 ) -> CompiledModel:
-    """The model from the cache; if it is not there or damaged, `make` writes it to the path that it is given."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{key_of(model, options)}.so"
+    """The model from the cache; if it is not there or damaged, `make(path, key)` writes it to `path`.
+
+    `key_now` gives the key of the files as they are; an entry whose files changed while it was made is not kept.
+    UsageError for a folder that other users can write to.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    reason = _foreign(folder)
+    if reason is not None:
+        raise UsageError(f"cache: the folder must be writable by its user alone, got {folder}, {reason}")
+    key = key_now()
+    path = folder / f"{key}.so"
     if path.exists():
         try:
-            found = load(path, threads, strict=True)
+            found = _loaded(path, key, threads)
             os.utime(path)  # for `gc`
         except PlatformError:
             raise
@@ -85,8 +102,37 @@ def load_or_make(
             _LOG.warning("cache: %s is made again: %s", path, error)
         else:
             return found
-    make(path)
-    return load(path, threads)
+    with TemporaryDirectory(dir=folder, prefix=".aot-") as place:
+        made = Path(place) / path.name
+        make(made, key)
+        parts = [file for file in (beside(made), made) if file.exists()]  # the library last: an entry is whole
+        for file in parts:
+            file.chmod(file.stat().st_mode & ~_OTHERS)
+        if key_now() != key:
+            _LOG.warning("cache: %s is not kept: its files have changed while it was compiled", path)
+            return _loaded(made, key, threads)
+        for file in parts:
+            file.replace(folder / file.name)
+    return _loaded(path, key, threads)
+
+
+def _loaded(path: Path, key: str, threads: int | None) -> CompiledModel:
+    """The entry `key`; CorruptError if it is damaged, another one, or a file that others can write."""
+    for file in (path, beside(path)):
+        reason = _foreign(file) if file.exists() else None
+        if reason is not None:
+            raise CorruptError(f"cache: {file}: an entry must be writable by its user alone, got {reason}")
+    return CompiledModel(open_library(path, strict=True, key=key), threads, path=path.resolve())
+
+
+def _foreign(path: Path) -> str | None:
+    """Why other users may have written a file, or into a folder; None if they cannot."""
+    facts = path.lstat()
+    if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
+        return "a link or a device"
+    if facts.st_uid not in (os.geteuid(), 0):
+        return f"owner {facts.st_uid}"
+    return f"mode {stat.S_IMODE(facts.st_mode):o} (chmod go-w)" if facts.st_mode & _OTHERS else None
 
 
 def entries(folder: Path) -> list[Entry]:
@@ -99,7 +145,10 @@ def damaged(folder: Path) -> Iterator[tuple[Entry, str]]:
     """Entries that would be made again, with the reason; nothing of them is run."""
     for entry in entries(folder):
         try:
-            verify(entry.path)
+            check_key(verify(entry.path), entry.key, str(entry.path))
+            reason = next((r for r in map(_foreign, _parts(entry)) if r is not None), None)
+            if reason is not None:
+                yield entry, f"cache: {entry.path}: an entry must be writable by its user alone, got {reason}"
         except (AotError, OSError) as error:
             yield entry, str(error)
 
@@ -120,7 +169,7 @@ def collect(folder: Path, most_bytes: int | None = None, most_days: float | None
         if old or (left is not None and left < 0):
             gone.append(entry)
     for entry in gone:
-        for path in (entry.path, beside(entry.path)):
+        for path in _parts(entry):
             path.unlink(missing_ok=True)
     for path in (*folder.glob(".*.so.*"), *folder.glob(".*.weights.*"), *folder.glob(".aot-*")):
         if now - path.stat().st_mtime > _ABANDONED:
@@ -134,6 +183,11 @@ def check_files(model: object) -> Path:
     if not isinstance(model, str | Path):
         raise UsageError(f"cache: a model is found by the content of its file, got a {type(model).__name__}")
     return Path(model)
+
+
+def _parts(entry: Entry) -> list[Path]:
+    """The files of an entry."""
+    return [path for path in (entry.path, beside(entry.path)) if os.path.lexists(path)]
 
 
 def _entry(path: Path) -> Entry | None:
@@ -150,7 +204,7 @@ def files_of(model: Path) -> list[Path]:
     found = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
     if model.suffix == ".xml" or not model.stat().st_size:
         return found
-    with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+    with open_file(model, "model") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
         named = [p for p in sorted(model.parent.iterdir()) if p not in found and text.find(p.name.encode()) >= 0]
     for path in named:
         found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]

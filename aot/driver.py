@@ -17,13 +17,14 @@ from math import prod
 from pathlib import Path
 from types import UnionType
 
-from aot.budget import Budget, file_bytes, nodes_of, within
-from aot.cache import check_files, load_or_make
-from aot.extensions import load_extensions
+from aot.budget import Budget, budgeted, file_bytes, nodes_of
+from aot.cache import check_files, key_of, load_or_make
+from aot.extensions import Extensions, load_extensions
 from aot.frontends import front_passes, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
+from aot.ir.scope import Scope, within
 from aot.lowering.define import define
 from aot.lowering.pipeline import Lowering
 from aot.lowering.pipeline import pipeline as lowering_pipeline
@@ -82,18 +83,19 @@ class Compilation:
         self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
+        self.key = ""  # of the cache's entry that it makes, if any
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
             self.options.on_event(stage, done, total)
 
-    @within
+    @budgeted
     def imported(self) -> Graph:
         self._event("read", 0, 1)
-        _ = self.extensions  # the model may have their operations
         size = 0 if isinstance(self.model, Graph) else file_bytes(Path(self.model))
         self.budget.allow(size)
-        graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
+        with within(self._scope):  # the model may have their operations
+            graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
         if isinstance(self.model, Graph):
             size = sum(n.data.nbytes for n in graph.nodes.values() if n.data is not None)
         self.budget.allow(size, nodes_of(graph) * len(self.targets) * self._copies, self.options.tune or 0.0)
@@ -101,11 +103,15 @@ class Compilation:
         return graph
 
     @cached_property
-    def extensions(self) -> tuple[object, ...]:
-        """The user's passes."""
-        return load_extensions(self.options.extensions) if self.options.extensions is not None else ()
+    def extensions(self) -> Extensions | None:
+        """The user's operations, conversions and passes."""
+        return load_extensions(self.options.extensions) if self.options.extensions is not None else None
 
-    @within
+    @property
+    def _scope(self) -> Scope | None:
+        return None if self.extensions is None else self.extensions.scope
+
+    @budgeted
     def optimized(self) -> Graph:
         """The canonical graph; the imported one is changed in place."""
         if self._ready is not None:
@@ -122,10 +128,12 @@ class Compilation:
             if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
                 self.options.on_dump(done.name, graph_text(graph))
 
+        extra = self.extensions.passes if self.extensions is not None else ()
         try:
-            self.report = run_passes(
-                graph, passes, self.extensions, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe
-            )
+            with within(self._scope):
+                self.report = run_passes(
+                    graph, passes, extra, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe
+                )
         except ShapeError as error:
             if self.options.shapes:
                 error.add_note("with the shapes that were given for inputs: the network may be made for others")
@@ -142,7 +150,8 @@ class Compilation:
     def _names(self, passes: tuple[Pass | str, ...]) -> list[str]:
         """Of passes and extensions in their order; UsageError for extensions without one, and for `print_after`."""
         try:
-            names = [item.name for item in sort_passes(passes, self.extensions) if item.target is not None]
+            extra = self.extensions.passes if self.extensions is not None else ()
+            names = [item.name for item in sort_passes(passes, extra) if item.target is not None]
         except PassError as error:
             raise UsageError(f"--extensions: {error}") from error
         lowering = [p.name for p in self._lowering_passes]
@@ -150,7 +159,7 @@ class Compilation:
             raise UsageError(f"--print-after: one of {', '.join([*names, *lowering])}, got {min(unknown)}")
         return names
 
-    @within
+    @budgeted
     def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:
         """The model for each combination of sizes that it is specialised for."""
         found = combinations(self.optimized, self.options.specialise, self.options.dims)
@@ -162,6 +171,7 @@ class Compilation:
         made = Compilation(
             copy_graph(self._untouched), options, weights=self.weights, kernels=self.kernels, budget=self.budget
         )
+        made.extensions = self.extensions  # their classes are those of the graph
         try:
             _ = made.optimized
         except AotError as error:
@@ -175,6 +185,7 @@ class Compilation:
         made = Compilation(
             self.model, options, optimized=self.optimized, weights=self.weights, kernels=kernels, budget=self.budget
         )
+        made.extensions, made.key = self.extensions, self.key
         made.versions = tuple((sizes, one._level(name, kernels)) for sizes, one in self.versions)
         return made
 
@@ -189,9 +200,10 @@ class Compilation:
         asked = [len(sizes) for _, sizes in self.options.specialise]
         return 1 + prod(asked) if asked else 1
 
-    @within
+    @budgeted
     def steps(self) -> Steps:
-        steps = define(self.optimized, lower_region)
+        with within(self._scope):
+            steps = define(self.optimized, lower_region)
         stop, verify = self.options.stop_after_lowering, self.options.verify
         self.lowering = run_lowering(
             steps, self._lowering_passes, stop_after=stop, observe=self._show_steps, verify=verify
@@ -215,11 +227,12 @@ class Compilation:
         known = [DEFINE, *(p.name for p in passes)]
         if name not in known:
             raise UsageError(f"--after: one of {', '.join(known)}, got {name}")
-        steps = define(self.optimized, lower_region)
+        with within(self._scope):
+            steps = define(self.optimized, lower_region)
         run_lowering(steps, passes[: known.index(name)])
         return steps_text(steps)
 
-    @within
+    @budgeted
     def tuning(self) -> Tuning:
         """Schedules that were measured, now or for the file; without either, there are none."""
         made = Tuning(self.target, self.options.tune_file)
@@ -252,7 +265,7 @@ class Compilation:
 
         return run
 
-    @within
+    @budgeted
     def _lowered(self) -> ProgramBuilder:
         builder = ProgramBuilder(
             self.optimized, self.steps, self.target, self.tuning.pick, weights=self.weights, kernels=self.kernels
@@ -293,7 +306,7 @@ class Compilation:
             lines += [f"version {text_of(sizes)}", *one._lowered.text]
         return "\n".join(lines) + "\n"
 
-    @within
+    @budgeted
     def program(self) -> Program:
         """All versions in one."""
         general = self._lowered.program
@@ -318,7 +331,7 @@ class Compilation:
             raise UsageError(f"dump: the model's kernels are {names}, got {kernel}")
         return replace(self.program, kernels=chosen, calls=tuple(c for c in self.program.calls if c.kernel == kernel))
 
-    @within
+    @budgeted
     def built(self) -> Built | Levels:
         """The model's code; several targets share the graph and the weights, and nothing between."""
         if len(self.targets) == 1:
@@ -328,7 +341,7 @@ class Compilation:
             _ = one.program  # the weights have their size once all are lowered
         return join(self.targets, [one._built for one in levels])
 
-    @within
+    @budgeted
     def _built(self) -> Built:
         program = replace(self.program, constant_bytes=self.weights.size)
         self._save("30-loops.txt", self.loops)
@@ -340,8 +353,9 @@ class Compilation:
         }
         external = self.options.external_weights
         return build(
-            program, self.target, level=self.options.level, options=asked, external=external, progress=self._event
-        )
+            program, self.target, level=self.options.level, options=asked, external=external, progress=self._event,
+            key=self.key,
+        )  # fmt: skip
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
@@ -369,10 +383,13 @@ def compile_model(
     if cache_dir is None:
         return in_memory(made.built, threads)
 
-    def make(path: Path) -> None:
+    file = check_files(model)
+
+    def make(path: Path, key: str) -> None:
+        made.key = key
         made.built.write_shared(path)
 
-    return load_or_make(Path(cache_dir), check_files(model), made.options, make, threads)
+    return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.extensions), make, threads)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runtime.errors import UsageError
+from runtime.regular import open_file
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
 Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
@@ -130,7 +132,7 @@ def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     for text in given or ():
         name, _, value = text.rpartition("=")
         try:
-            read = np.load(value, allow_pickle=False).tolist() if value.endswith(".npy") else json.loads(value)
+            read = _array(Path(value)).tolist() if value.endswith(".npy") else json.loads(value)
             found.append((name, _nested(read)))
         except (ValueError, TypeError, OSError) as error:
             raise UsageError(f"value: INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy, got {text}") from error
@@ -149,6 +151,9 @@ def bytes_of(given: str | None) -> int | None:
     if size <= 0:
         raise UsageError(f"max-memory: a size, for example 500MB or 2GiB, got {given}")
     return size
+def _array(path: Path) -> NDArray[Any]:
+    with open_file(path, "value") as stream:
+        return np.load(stream, allow_pickle=False)
 
 
 def _nested(value: object) -> Nested:

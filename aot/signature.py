@@ -13,6 +13,7 @@ from typing import Any
 
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.library import verify as verify_contents
+from runtime.regular import open_file, read_file
 
 _CONTEXT = b"aot compiled model 1\0"  # a signature of something else is none of a model
 
@@ -37,18 +38,19 @@ def verify(library: Path, key: Path) -> None:
     """CorruptError unless `library` and its weights are what the owner of the public key in `key` signed."""
     public = _key(key, private=False)
     try:
-        signature = signature_of(library).read_bytes()
+        signature = read_file(signature_of(library), "verify")
     except FileNotFoundError:
-        raise CorruptError(f"verify: {library}: has a signature beside it, got none") from None
+        raise CorruptError(f"verify: {library}: must have a signature beside it, got none") from None
     try:
         public.verify(signature, _message(library))
     except import_module("cryptography.exceptions").InvalidSignature:
-        raise CorruptError(f"verify: {library}: is signed with the key {key}, got another file or signature") from None
+        rule = f"must be signed with the key {key}"
+        raise CorruptError(f"verify: {library}: {rule}, got another file or signature") from None
     verify_contents(library)
 
 
 def _message(library: Path) -> bytes:
-    with library.open("rb") as stream:
+    with open_file(library, "sign") as stream:
         return _CONTEXT + hashlib.file_digest(stream, "sha256").digest()
 
 
@@ -57,11 +59,11 @@ def _key(path: Path, private: bool) -> Any:  # the package is optional, so are i
         raise MissingError("sign: needs the package cryptography: pip install 'cryptography>=43'")
     serialization = import_module("cryptography.hazmat.primitives.serialization")
     kinds = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
-    data, kind = path.read_bytes(), "private" if private else "public"
+    data, kind = read_file(path, "sign"), "private" if private else "public"
     try:
         key = serialization.load_pem_private_key(data, None) if private else serialization.load_pem_public_key(data)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"sign: {path}: is a {kind} key in PEM, without a password, got {error}") from None
+        raise UsageError(f"sign: {path}: must be a {kind} key in PEM, without a password, got {error}") from None
     if not isinstance(key, kinds.Ed25519PrivateKey if private else kinds.Ed25519PublicKey):
-        raise UsageError(f"sign: {path}: is an Ed25519 key, got {type(key).__name__}")
+        raise UsageError(f"sign: {path}: must be an Ed25519 key, got {type(key).__name__}")
     return key

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aot.frontends.onnx.convert import CONVERSIONS
+from aot.frontends.onnx.registry import CONVERSIONS
 from aot.ir.op import EXTENSION, REGISTRY, Op, form_of, opsets_of
 
 TITLE = """# Operations

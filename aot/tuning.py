@@ -35,6 +35,7 @@ from codegen.traverse import reads, writes
 from runtime.atomic import replacing
 from runtime.errors import UsageError
 from runtime.machine import missing_features
+from runtime.regular import read_file
 
 FILE_VERSION = 1
 ROUNDS = 9
@@ -172,8 +173,9 @@ def _buffers(work: Definition | Group) -> list[Buffer]:
 
 
 def _read(path: Path) -> dict[str, dict[str, dict[str, object]]]:
+    data = read_file(path, "tune")
     try:
-        tree: Any = json.loads(path.read_text(encoding="utf-8"))
+        tree: Any = json.loads(data)
         version, choices = tree["version"], tree["choices"]
         well = all(isinstance(one, dict) for forms in choices.values() for one in forms.values())
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.loops import Expr, Kernel, Size, Var
+from runtime import abi
 from runtime.abi import DType
 
 
@@ -146,11 +147,15 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Before call `at`: go on behind the label `to`, if `when` is not 0."""
+    """Before call `at`: go on behind the label `to`, if `when` is not 0.
+
+    `asks`: the inference may be cancelled here. Set it where a loop has no static bound that is small.
+    """
 
     at: int
     to: str
     when: Size = 1
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +222,13 @@ class Program:
         """What `Request.symbols` holds, in order: symbols, late ones, capacities, computed sizes."""
         capacities = (x.capacity for x in self.late if x.capacity is not None)
         return (*self.symbols, *(x.symbol for x in self.late), *capacities, *(size for size, _ in self.computed))
+
+    @property
+    def cancellable(self) -> bool:
+        """True if an inference may loop without a static bound: `Request.symbols` then ends in `abi.CANCEL_WORDS`."""
+        return any(isinstance(entry, Jump) and entry.asks for entry in self.control)
+
+    @property
+    def words(self) -> int:
+        """The number of entries of `Request.symbols`."""
+        return len(self.stored) + (abi.CANCEL_WORDS if self.cancellable else 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from codegen.llvm.host import host
 from runtime.abi import DType
 from runtime.errors import UsageError
-from runtime.machine import missing_features
+from runtime.machine import unreported
 
 _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
@@ -135,7 +135,7 @@ def _native(cores: int) -> Target:
     A processor's name implies features that a virtual machine may hide, so what is not there is switched off.
     """
     triple, cpu, has = host()
-    hidden = missing_features(f for f, on in has.items() if on)
+    hidden = unreported(f for f, on in has.items() if on)
     features = tuple(f for f, on in has.items() if on and f not in hidden)
     without = tuple(f for f in has if f not in features)
     if triple.startswith("x86_64"):

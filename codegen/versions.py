@@ -111,8 +111,8 @@ class _Version:
                 return Check(at, self._rule(rule))
             case Label(at, name):
                 return Label(at, self.prefix + name)
-            case Jump(at, to, when):
-                return Jump(at, self.prefix + to, self._size(when))
+            case Jump(at, to, when, asks):
+                return Jump(at, self.prefix + to, self._size(when), asks)
 
 
 class _Joined:

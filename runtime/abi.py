@@ -112,7 +112,8 @@ SEAL_BYTES = 32
 #   symbols                   [{"name", "min", "max" or null}], in the order of `Request.symbols`
 #   late                      names of those that `infer` sets; they follow the symbols
 #   capacities                [{"of", "initial"}]: how large late symbols may be; they follow
-#   computed                  how many sizes are made of all these; they follow
+#   computed                  how many sizes are made of all these; they follow, and CANCEL_WORDS are counted here
+#   cancel                    only if a loop may run for ever: where in `Request.symbols` CANCEL_WORDS begin
 #   rules                     [{"one", "other", "text"}]: expressions over symbols that are checked to be equal
 #   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes
 #                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, where only an
@@ -128,11 +129,13 @@ SEAL_BYTES = 32
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
 #   options, toolchain        how it was made
+#   key                       only of an entry of a cache: what it is found by
 MANIFEST_VERSION = 3
 
 ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates
 MAX_BYTES = 1 << 47  # of an arena or an output
 MAX_CAPACITY = 1 << 40
+CANCEL_WORDS = 2  # at the end of Request.symbols, if a loop may run for ever
 MAX_THREADS = 512  # of a pool, the callers' thread counted
 
 
@@ -140,7 +143,10 @@ class Request(ctypes.Structure):
     """One inference. Every field has eight bytes, so that C, LLVM and ctypes lay it out alike on every machine.
 
     inputs, outputs  addresses of the tensors, in the order of the manifest; dense, row-major
-    symbols          values of the symbols: zero before the first call of `shapes`; `infer` writes the late ones
+    symbols          values of the symbols: zero before the first call of `shapes`; `infer` writes the late ones.
+                     With the key `cancel` in the manifest two words follow: `infer` returns ERROR_CANCELLED soon after
+                     the first is set, by any thread; the second is 0 or the address of a function, i32 (), that loops
+                     call every 40 ms, and that cancels by returning another number than 0
     arena            `arena_size(symbols, threads)` bytes at a multiple of 64; contents need not be kept
     state            `state_size(symbols)` bytes at a multiple of 64, kept between inferences, zero before the first
                      one; should more be needed, the first ones stay
@@ -228,9 +234,10 @@ ERROR_TEXTS = (
     "infer: sizes that the model has computed do not fit each other",
     "infer: a size that the model has computed exceeds its capacity, now raised: call shapes and infer again",
     "unknown error code",
+    "infer: a loop was cancelled",
 )
 (
-    ERROR_ARENA, ERROR_SYMBOL, ERROR_SHAPE, ERROR_SIZE, ERROR_VALUE, ERROR_CAPACITY, ERROR_UNKNOWN,
-) = range(1, 8)  # fmt: skip
+    ERROR_ARENA, ERROR_SYMBOL, ERROR_SHAPE, ERROR_SIZE, ERROR_VALUE, ERROR_CAPACITY, ERROR_UNKNOWN, ERROR_CANCELLED,
+) = range(1, 9)  # fmt: skip
 
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine by the machine name of `platform.machine()`

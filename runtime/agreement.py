@@ -20,13 +20,13 @@ def disagreement(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], shapes:
                 continue
             here = f"dimension {k} of input '{info.name}'"
             if values.setdefault(dim.text, extent) != extent:
-                return f"{here} is '{dim.text}', {values[dim.text]} as {places[dim.text]}, got {extent}"
+                return f"{here} must be {values[dim.text]}, as '{dim.text}' is in {places[dim.text]}, got {extent}"
             places.setdefault(dim.text, here)
     wrong = _wrong(rules, values)
     if wrong is not None:
         return wrong
     expected = ", ".join(f"'{info.name}' {info}" for info in infos)
-    return f"dimensions agree as in {expected}, got {', '.join(str(list(s)) for s in shapes)}"
+    return f"dimensions must agree as in {expected}, got {', '.join(str(list(s)) for s in shapes)}"
 
 
 def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
@@ -63,7 +63,7 @@ def out_of_range(info: TensorInfo, shape: Shape) -> str | None:
     for k, (dim, extent) in enumerate(zip(info.shape, shape, strict=False)):
         if isinstance(dim, Dim) and (extent < dim.low or (dim.high is not None and extent > dim.high)):
             most = "or more" if dim.high is None else f"to {dim.high}"
-            return f"input '{info.name}': dimension {k} '{dim.text}' is {dim.low} {most}, got {extent}"
+            return f"input '{info.name}': dimension {k} '{dim.text}' must be {dim.low} {most}, got {extent}"
     return None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from runtime.errors import (
     AotError,
     BudgetError,
+    CancelledError,
+    CorruptError,
     MissingError,
     ModelError,
     PlatformError,
@@ -47,12 +50,16 @@ def hint(error: Exception) -> str:
             return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
         case UnsupportedError():
             return "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"
+        case CorruptError():
+            return "make or copy the file again; aot info FILE says what is in it"
         case ModelError():
-            return "make or copy the file again; aot info FILE checks it"
+            return "export the model again, or give its inputs other sizes: --shape, --dim"
         case MissingError():
             return "install what is missing, then run the command again"
         case PlatformError():
-            return "aot compile MODEL.xml -o MODEL.so, on the machine where it runs or with --target"
+            return "compile for the machine where it runs, there or by --target; aot info MODEL.so says what it needs"
+        case CancelledError():
+            return "run it again"
         case BudgetError() if "--max-" in str(error):
             return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
         case BudgetError() | MemoryError():
@@ -61,6 +68,13 @@ def hint(error: Exception) -> str:
             return "check the path and its permissions"
         case _:
             return "this is a bug of aot: run it again with --debug and report what it prints"
+
+
+def escape_unprintable(*streams: TextIO) -> None:
+    """Let streams escape characters of names in files that the terminal cannot show, instead of raising."""
+    for stream in streams:
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def summary(array: NDArray[Any]) -> dict[str, object]:
@@ -99,7 +113,7 @@ def size_lines(manifest: Manifest) -> list[str]:
     """Sizes that inputs say, with their ranges; those that an inference computes, with the room for them at first."""
     lines: list[str] = []
     for symbol in cast(list[dict[str, Any]], manifest.json["symbols"]):
-        most = "or more" if symbol["max"] is None else f"to {symbol['max']}"
+        most = "or more" if symbol.get("max") is None else f"to {symbol['max']}"
         lines.append(f"{symbol['name']}: {symbol['min']} {most}")
     rooms = {c["of"]: c["initial"] for c in cast(list[dict[str, Any]], manifest.json["capacities"])}
     for name in manifest.late:

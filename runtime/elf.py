@@ -43,15 +43,15 @@ class ElfFile:
         ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
         segment_size, segments, section_size, count, names = header[9:]
         if ident[:7] != b"\x7fELF\x02\x01\x01" or version != 1:
-            error = self._corrupt("it is no little-endian ELF64 file")
+            error = self._corrupt("another file than little-endian ELF64")
             if ident[:4] != b"\x7fELF":
                 error.advice = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
                 error.add_note(error.advice)
             raise error
         if section_size != _SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
-            raise self._corrupt("its section headers are damaged")
+            raise self._corrupt("damaged section headers")
         if segments and segment_size != _SEGMENT.size:
-            raise self._corrupt("its program headers are damaged")
+            raise self._corrupt("damaged program headers")
         self._check_segments(segments_at, segments)
         table = self._read(sections_at, count * _SECTION.size)
         rows: list[tuple[int, ...]] = list(_SECTION.iter_unpack(table))
@@ -64,7 +64,7 @@ class ElfFile:
         for section in self.sections:
             if section.name == name and section.kind != _NO_BITS and section.offset + section.size <= self._size:
                 return section
-        raise self._corrupt(f"it has no section {name}")
+        raise self._corrupt(f"none with the section {name}")
 
     def section(self, name: str) -> bytes:
         """Contents of the section called `name`; CorruptError if there is none."""
@@ -88,7 +88,7 @@ class ElfFile:
         """What it exports and what it needs."""
         table, strings = self.section(".dynsym"), self.section(".dynstr")
         if len(table) % _SYMBOL.size:
-            raise self._corrupt("its symbol table is damaged")
+            raise self._corrupt("a damaged symbol table")
         rows = list(_SYMBOL.iter_unpack(table))[1:]
         return tuple(DynamicSymbol(self._string(strings, row[0]), row[3] != 0) for row in rows)
 
@@ -96,7 +96,7 @@ class ElfFile:
         # the system maps them unseen, and a page beyond the end of a file kills the process that touches it
         for kind, _, offset, _, _, size, _, _ in _SEGMENT.iter_unpack(self._read(position, count * _SEGMENT.size)):
             if kind == _LOAD and offset + size > self._size:
-                raise self._corrupt("it is cut short")
+                raise self._corrupt("one that is cut short")
 
     def _section(self, row: tuple[int, ...], strings: bytes) -> Section:
         return Section(self._string(strings, row[0]), row[1], row[4], row[5])
@@ -104,17 +104,17 @@ class ElfFile:
     def _string(self, strings: bytes, offset: int) -> str:
         end = strings.find(b"\0", offset)
         if offset > len(strings) or end < 0:
-            raise self._corrupt("a name in it has no end")
+            raise self._corrupt("a name without an end")
         return strings[offset:end].decode("utf-8", "replace")
 
     def _read(self, offset: int, size: int) -> bytes:
         if size > _MAX_READ or offset + size > self._size:
-            raise self._corrupt("it is cut short or damaged")
+            raise self._corrupt("one that is cut short or damaged")
         self._stream.seek(offset)
         data = self._stream.read(size)
         if len(data) != size:
-            raise self._corrupt("it is cut short")
+            raise self._corrupt("one that is cut short")
         return data
 
     def _corrupt(self, what: str) -> CorruptError:
-        return CorruptError(f"load: {self._name} is no compiled model: {what}")
+        return CorruptError(f"load: {self._name}: must be a whole compiled model, got {what}")

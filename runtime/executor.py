@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 from runtime.errors import UsageError
 
 Task = Callable[[], object]
+Entry = tuple[Task]
 _IDLE_SECONDS = 10.0  # then a thread ends: a model that is not used costs nothing
 
 
@@ -18,12 +22,13 @@ class Executor:
     """Up to `threads` threads, started as tasks come. Tasks must not raise: each knows to whom it owes its error.
 
     They end when nobody has the executor any more and all tasks are done. A forked child has none of its parent's
-    threads and starts its own; tasks that waited stay with the parent.
+    threads and starts its own; tasks that waited stay with the parent. An exception of a signal handler in `submit`
+    may leave the task unsubmitted, but never one that waits without a thread.
     """
 
     def __init__(self, threads: int = 1, name: str = "aot") -> None:
         if threads < 1:
-            raise UsageError(f"executor: one thread or more, got {threads}")
+            raise UsageError(f"executor: needs one thread or more, got {threads}")
         self.threads = threads
         self._name = name
         self._begin()
@@ -32,49 +37,64 @@ class Executor:
         """Run `task` soon; never blocks."""
         if self._process != os.getpid():
             self._begin()
-        tasks = self._tasks
-        with tasks.changed:
-            tasks.waiting.append(task)
-            if tasks.idle >= len(tasks.waiting):
-                tasks.changed.notify()
-            elif tasks.alive < self.threads:
-                tasks.alive += 1
-                threading.Thread(target=tasks.work, name=self._name, daemon=True).start()
+        tasks, entry = self._tasks, (task,)
+        try:
+            tasks.unfinished[id(entry)] = entry
+            if len(tasks.crew) < len(tasks.unfinished) and tasks.places:
+                start_new_thread(_start, (tasks.work, self._name))
+            tasks.waiting.put(entry)
+        except BaseException:
+            tasks.unfinished.pop(id(entry), None)
+            raise
+
+    def runs_here(self) -> bool:
+        """True if the calling thread is one of the executor's."""
+        return threading.get_ident() in self._tasks.crew
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._tasks = _Tasks()
+        self._tasks = _Tasks(self.threads)
         weakref.finalize(self, self._tasks.close).atexit = False
 
 
-class _Tasks:
-    """What the threads share; they do not keep the executor alive."""
+def _start(work: Callable[[], object], name: str) -> None:
+    """Start a thread, in one where no signal handler runs: `Thread.start` does not survive their exceptions."""
+    threading.Thread(target=work, name=name, daemon=True).start()
 
-    def __init__(self) -> None:
-        # reentrant: an executor may be collected, and closed, in a thread that is just submitting to another
-        self.changed = threading.Condition(threading.RLock())
-        self.waiting: deque[Task] = deque()
-        self.idle = self.alive = 0
+
+class _Tasks:
+    """What the threads share; they do not keep the executor alive. Every change is one call of C: see `waiting`."""
+
+    def __init__(self, threads: int) -> None:
+        self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None, its last entry, ends all threads
+        self.unfinished: dict[int, Entry] = {}  # by identity
+        self.places = deque(range(threads))  # that no thread has
+        self.crew: set[int] = set()  # identifiers of the threads that have one
         self.closed = False
 
     def close(self) -> None:
-        with self.changed:
-            self.closed = True
-            self.changed.notify_all()
+        self.closed = True
+        self.waiting.put(None)
 
     def work(self) -> None:
-        while (task := self._next()) is not None:
-            task()
-            del task  # what it holds is free while the thread waits
+        here = threading.get_ident()
+        while True:
+            try:
+                place = self.places.popleft()
+            except IndexError:  # more threads were started at once than there are places
+                return
+            self.crew.add(here)
+            self._serve()
+            self.crew.discard(here)
+            self.places.append(place)
+            if self.closed or not self.unfinished:  # who submits adds the task first, then looks for a place
+                return
 
-    def _next(self) -> Task | None:
-        """None when the thread is to end."""
-        with self.changed:
-            self.idle += 1
-            while not self.waiting and not self.closed and self.changed.wait(_IDLE_SECONDS):
-                pass
-            self.idle -= 1
-            if self.waiting:
-                return self.waiting.popleft()
-            self.alive -= 1
-            return None
+    def _serve(self) -> None:
+        """Run tasks until none comes for a while."""
+        with suppress(Empty):
+            while (entry := self.waiting.get(timeout=_IDLE_SECONDS)) is not None:
+                entry[0]()
+                self.unfinished.pop(id(entry), None)
+                del entry  # what it holds is free while the thread waits
+            self.waiting.put(None)  # for the other threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from zipfile import BadZipFile
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from runtime.atomic import replacing
 from runtime.errors import UsageError
+from runtime.regular import open_file
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -26,37 +28,39 @@ def read_inputs(given: list[str], names: list[str]) -> Arrays:
             continue
         free = [n for n in names if n not in found]
         if not name and not free:
-            raise UsageError(f"run: the model's inputs are {', '.join(names) or 'none'}, got one array more: {text}")
+            raise UsageError(f"run: inputs must be {', '.join(names) or 'none'}, got one array more: {text}")
         found[name or free[0]] = loaded
     return found
 
 
 def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
     """The array of a .npy, or the arrays of a .npz by name; nothing pickled is read."""
+    stream = open_file(path, "run")
     try:
-        with path.open("rb") as stream:
+        with stream:
             loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
             return dict(loaded) if isinstance(loaded, Mapping) else loaded
     except (ValueError, EOFError, BadZipFile) as error:
         reason = "a damaged one, or one of Python objects" if path.suffix in (".npy", ".npz") else "another file"
-        raise UsageError(f"run: inputs are .npy or .npz files of numbers or strings, got {reason}: {path}") from error
+        rule = "an input must be a .npy or .npz file of numbers or strings"
+        raise UsageError(f"run: {rule}, got {reason}: {path}") from error
 
 
 def check_results_path(path: Path, count: int) -> None:
     """UsageError unless so many results can be written to `path`: an .npz, or an .npy for one."""
     if path.suffix != ".npz" and (path.suffix != ".npy" or count != 1):
-        raise UsageError(f"run: -o is an .npz file, or .npy for one output, got {path} for {count} outputs")
+        raise UsageError(f"run: -o must be an .npz file, or .npy for one output, got {path} for {count} outputs")
     check_output(path)
 
 
 def check_output(path: Path, *inputs: Path) -> None:
     """UsageError unless `path` is a file's, in a folder that is there, and none of `inputs`; asked before the work."""
-    if any(path.resolve() == other.resolve() for other in inputs):
-        raise UsageError(f"output: is no file that is read, got {path}")
+    if any(os.path.realpath(path) == os.path.realpath(other) for other in inputs):
+        raise UsageError(f"output: must be another file than those that are read, got {path}")
     if path.exists() and not path.is_file():  # it would be replaced, also where it is a device
-        raise UsageError(f"output: a file is written, got a folder or a device: {path}")
+        raise UsageError(f"output: must be a file, got a folder or a device: {path}")
     if not path.parent.is_dir():
-        raise UsageError(f"output: the folder must be there, got {path}")
+        raise UsageError(f"output: must lie in a folder that exists, got {path}")
 
 
 def write_outputs(path: Path, results: Arrays) -> None:
@@ -70,8 +74,8 @@ def write_outputs(path: Path, results: Arrays) -> None:
 
 
 def is_compiled(path: Path) -> bool:
-    """Whether a file is a compiled model, by its first bytes."""
+    """True if a file is a compiled model, by its first bytes; UsageError for a device or a pipe."""
     if path.is_dir():
         return False
-    with path.open("rb") as stream:
+    with open_file(path, "model") as stream:
         return stream.read(4) == b"\x7fELF"

@@ -9,8 +9,9 @@ import ctypes
 import json
 import os
 import weakref
-from _ctypes import dlclose, dlopen, dlsym  # `ctypes.CDLL` makes a class for each file, in a cycle of references
+from _ctypes import dlclose, dlsym
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,9 @@ from runtime.elf import SHARED_OBJECT, ElfFile
 from runtime.errors import CorruptError, PlatformError, UsageError
 from runtime.machine import machine_name, missing_features
 from runtime.manifest import Manifest, from_json, parse
+from runtime.mapping import map_library
 from runtime.pages import populate_later
+from runtime.regular import open_file
 from runtime.seal import is_whole
 from runtime.weights import beside, check, check_embedded, info_in, map_into
 
@@ -51,11 +54,11 @@ class Library:
         address = _QUERY(query)(ABI_VERSION)
         if address is None:
             reason = "none of its levels runs here" if "levels" in manifest.json else "another ABI version"
-            raise PlatformError(f"load: {manifest.name}: the code has ABI version {ABI_VERSION}, got {reason}")
+            raise PlatformError(f"load: {manifest.name}: the code must have ABI version {ABI_VERSION}, got {reason}")
         table = Table.from_address(address)
         if table.bytes < ctypes.sizeof(Table):
             least = ctypes.sizeof(Table)
-            raise CorruptError(f"load: {manifest.name}: the table has {least} bytes or more, got {table.bytes}")
+            raise CorruptError(f"load: {manifest.name}: the table must have {least} bytes or more, got {table.bytes}")
         self.manifest = _of_level(manifest, table) if "levels" in manifest.json else manifest
         self.weights, self.weights_bytes = table.weights, table.weights_bytes
         self.infer = _INFER(table.infer)
@@ -121,64 +124,76 @@ def _of_level(manifest: Manifest, table: Table) -> Manifest:
 
 def _check_threads(threads: int) -> None:
     if not 1 <= threads <= MAX_THREADS:
-        raise UsageError(f"threads: a number from 1 to {MAX_THREADS}, got {threads}")
+        raise UsageError(f"threads: must be from 1 to {MAX_THREADS}, got {threads}")
 
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest of the file, which is not run; CorruptError, PlatformError for another version, OSError."""
-    with path.open("rb") as stream:
+    with open_file(path, "load") as stream:
         return _read_manifest(stream, str(path))
 
 
-def open_library(path: Path, weights: Path | None = None, strict: bool = False) -> Library:
+def open_library(path: Path, weights: Path | None = None, strict: bool = False, key: str | None = None) -> Library:
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
     `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: the weights that the file holds
-    are checked too, which reads them all.
+    are checked too, which reads them all. `key`: of the cache's entry that the file must be.
     """
-    with path.open("rb") as stream:
+    with open_file(path, "load") as stream:
         if strict:
             _verify(stream, str(path), None)
-        return _open(stream, str(path), weights if weights is not None else beside(path))
+        return _open(stream, path, weights if weights is not None else beside(path), key)
 
 
 def open_bytes(data: BinaryIO) -> Library:
     """As `open_library`, from a stream; UsageError for a library whose weights are external."""
-    with os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b") as stream:
+    with _anonymous() as stream:
         copy(data, stream)
         stream.flush()
-        return _open(stream, "memory", None)
+        return _open(stream, None, None)
 
 
-def _open(stream: BinaryIO, name: str, weights: Path | None) -> Library:
+def _anonymous() -> BinaryIO:
+    """A file without a name, in memory if the system has that."""
+    try:
+        return os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b")
+    except OSError:  # not known, or not allowed
+        return import_module("tempfile").TemporaryFile()
+
+
+def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | None = None) -> Library:
+    name = "memory" if path is None else str(path)
     manifest = _read_manifest(stream, name)
+    if key is not None:
+        check_key(manifest, key, name)
     _check_machine(manifest, name)
     file = ElfFile(stream, name)
     if not is_whole(file):
-        raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     info = info_in(manifest.json, name)
     if info is None:
-        library = _loaded(stream.fileno(), None, manifest, name)
+        library = _loaded(stream.fileno(), None, manifest, path)
     elif weights is None:
-        raise UsageError(f"load: {name}: its weights are a file of their own, got no path of it")
+        raise UsageError(f"load: {name}: needs the path of its weights, a file of their own, got none")
     else:
         with _external(weights, name) as side:
             check(side, info, str(weights))
-            library = _loaded(stream.fileno(), side.fileno(), manifest, name)
+            library = _loaded(stream.fileno(), side.fileno(), manifest, path)
             map_into(side, library.weights, info.bytes)
     populate_later(library.weights, library.weights_bytes, library)
     return library
 
 
-def _loaded(source: int, side: int | None, manifest: Manifest, name: str) -> Library:
+def _loaded(source: int, side: int | None, manifest: Manifest, path: Path | None) -> Library:
     """The library behind a descriptor, and its weights' behind `side`: both are kept for export."""
+    name = "memory" if path is None else str(path)
     kept = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = dlopen(_path_of(kept[0]), os.RTLD_NOW | os.RTLD_LOCAL)
-    except OSError as error:
+        handle = map_library(kept[0], path, name)
+    except BaseException:
         _close(kept)
-        raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
+        raise
     try:
         library = Library(manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(kept, path))
     except BaseException as error:
@@ -190,9 +205,16 @@ def _loaded(source: int, side: int | None, manifest: Manifest, name: str) -> Lib
     return library
 
 
+def check_key(manifest: Manifest, key: str, name: str) -> None:
+    """CorruptError unless the manifest is that of the entry `key` of a cache."""
+    found = manifest.json.get("key", "none")
+    if found != key:
+        raise CorruptError(f"load: {name}: its key must be {key[:16]}..., got {str(found)[:16]}: another model's entry")
+
+
 def verify(path: Path) -> Manifest:
     """The manifest, once all of the file has been checked, and external weights; CorruptError; nothing is run."""
-    with path.open("rb") as stream:
+    with open_file(path, "load") as stream:
         return _verify(stream, str(path), beside(path))
 
 
@@ -200,7 +222,7 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
     manifest = _read_manifest(stream, name)
     file = ElfFile(stream, name)
     if not is_whole(file):
-        raise CorruptError(f"load: {name}: the file is as it was written, got another digest: it is damaged")
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
     if embedded is not None:
         check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
@@ -213,7 +235,7 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
 def _external(weights: Path, name: str) -> BinaryIO:
     """The file of the weights of `name`; OSError."""
     try:
-        return weights.open("rb")
+        return open_file(weights, "weights")
     except FileNotFoundError as error:
         raise FileNotFoundError(error.errno, f"the weights of {name} are missing", str(weights)) from None
 
@@ -222,18 +244,6 @@ def _end(library: Library, destroy: Callable[[int], None], address: int) -> None
     """The library stays loaded until its pool is gone, in whatever order a cycle of objects is collected."""
     destroy(address)
     del library
-
-
-def _path_of(descriptor: int) -> str:
-    """A path of the open file, so that what was checked is what is loaded, spelled by which file it is.
-
-    The loader remembers files by name: a descriptor's number that is used again would be taken for the old file. It
-    also keeps each name of a file that is loaded already, so spellings that never repeat would pile up.
-    """
-    facts = os.fstat(descriptor)
-    file = facts.st_dev << 64 | facts.st_ino
-    spelling = "".join("/." if file >> bit & 1 else "/" for bit in range(128))
-    return f"/proc/self/fd{spelling}/{descriptor}"
 
 
 def _unload(handle: int, kept: list[int]) -> None:
@@ -257,7 +267,7 @@ def _save(kept: list[int], path: Path) -> None:
 def _read_manifest(stream: BinaryIO, name: str) -> Manifest:
     file = ElfFile(stream, name)
     if file.kind != SHARED_OBJECT:
-        raise CorruptError(f"load: {name}: a shared object is loaded, got ELF type {file.kind}")
+        raise CorruptError(f"load: {name}: must be a shared object, got ELF type {file.kind}")
     manifest = parse(file.section(MANIFEST_SECTION), name)
     if manifest.machine != file.machine:
         raise CorruptError(f"load: {name}: the manifest says machine {manifest.machine}, the file says {file.machine}")

@@ -29,6 +29,15 @@ _UNUSED = frozenset(
 )
 
 
+# Those that the kernel reports, by LLVM's names: what code may need where the system does not tell what there is.
+_REPORTED = frozenset(
+    "64bit adx aes amx-bf16 amx-int8 amx-tile avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f "
+    "avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni avx512vp2intersect avx512vpopcntdq avxvnni bmi "
+    "bmi2 cmov crc32 cx16 cx8 evex512 f16c fma fma4 gfni lzcnt mmx movbe pclmul popcnt prfchw sahf sha sse sse2 sse3 "
+    "sse4.1 sse4.2 ssse3 vaes vpclmulqdq xop".split()
+) | {*_ARM, "aes", "bf16", "bti", "i8mm", "pauth", "sha2", "sm4", "ssbs", "sve", "sve2"}
+
+
 def machine_name() -> str:
     """`x86_64`, `aarch64`, ..."""
     name = platform.machine()
@@ -43,6 +52,16 @@ def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinf
     names: Mapping[str, str] = _ARM if machine_name() == "aarch64" else _X86
     wanted = {feature: names.get(feature, feature.replace(".", "_").replace("-", "_")) for feature in needed(features)}
     return [feature for feature, flag in wanted.items() if flag not in flags]
+
+
+def unreported(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """Those of `features`, in LLVM's names, that a loader could not find on this processor.
+
+    Where the system does not tell what there is, as without /proc, those that no system reports.
+    """
+    if _cpu_flags(cpuinfo):
+        return missing_features(features, cpuinfo)
+    return [feature for feature in needed(features) if feature not in _REPORTED]
 
 
 def needed(features: Iterable[str]) -> list[str]:

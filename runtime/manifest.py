@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple, cast
 
-from runtime.abi import ABI_VERSION, MANIFEST_VERSION, DType
+from runtime.abi import ABI_VERSION, CANCEL_WORDS, MANIFEST_VERSION, DType
 from runtime.errors import CorruptError, PlatformError
 
 Json = dict[str, object]
@@ -87,6 +87,7 @@ class Manifest(NamedTuple):
     symbols: tuple[str, ...]
     late: tuple[str, ...]  # those that `infer` sets
     stored: int  # how many numbers the symbols of a request are: symbols, late ones, capacities, computed sizes
+    cancel: int | None  # where the words that end a loop are in the symbols; None: all loops end by themselves
     rules: tuple[RuleInfo, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -101,7 +102,7 @@ def parse(data: bytes, where: str) -> Manifest:
     try:
         tree: object = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptError(f"load: {where}: the manifest is no JSON: {error}") from None
+        raise CorruptError(f"load: {where}: the manifest must be JSON, got {error}") from None
     return from_json(tree, where)
 
 
@@ -111,12 +112,13 @@ def from_json(tree: object, where: str) -> Manifest:
     for key, known in (("manifest", MANIFEST_VERSION), ("abi", ABI_VERSION)):
         version = root.integer(key)
         if version != known:
-            wanted = f"this runtime reads {key} version {known}, got {version}"
-            raise PlatformError(f"load: {where}: {wanted}; compile it again")
+            raise PlatformError(f"load: {where}: {key} version must be {known}, got {version}; compile it again")
     tag = root.text("tag")
     if not tag or not tag.isascii() or not tag.replace("_", "").isalnum():
-        raise CorruptError(f"load: {where}: the tag is part of a C name, got {tag!r}")
+        raise CorruptError(f"load: {where}: the tag must be part of a C name, got {tag!r}")
     symbols, late = tuple(s.text("name") for s in root.objects("symbols")), root.texts("late")
+    stored = len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed")
+    _check_described(root)
     return Manifest(
         name=root.text("name"),
         tag=tag,
@@ -124,15 +126,49 @@ def from_json(tree: object, where: str) -> Manifest:
         features=root.texts("features"),
         symbols=symbols,
         late=late,
-        stored=len(symbols) + len(late) + len(root.items("capacities")) + root.natural("computed"),
+        stored=stored,
+        cancel=_cancel(root, stored),
         rules=tuple(RuleInfo(r.text("one"), r.text("other"), r.text("text")) for r in root.objects("rules")),
         inputs=_tensors(root, "inputs"),
         outputs=_tensors(root, "outputs"),
         calls=tuple(CallInfo(c.text("kernel"), c.texts("layers")) for c in root.objects("calls")),
         variables=tuple(_variable(v) for v in root.objects("variables")),
-        options=root.object(root.json.get("options")).json,
+        options=root.inner("options").json,
         json=root.json,
     )
+
+
+def _check_described(root: _Reader) -> None:
+    """CorruptError unless what only `aot info` reads is there, too."""
+    for key in ("hash", "triple"):
+        root.text(key)
+    root.natural("weights")
+    for facts in (root.inner("toolchain"), root.inner("options")):
+        for key, value in facts.json.items():
+            _ = facts.text(key) if isinstance(value, str) else None
+    for symbol in root.objects("symbols"):
+        symbol.integer("min")
+        _ = symbol.json.get("max") is None or symbol.integer("max")
+    for capacity in root.objects("capacities"):
+        capacity.text("of")
+        capacity.integer("initial")
+    for level in root.objects("levels") if "levels" in root.json else ():
+        level.text("target")
+        level.texts("features")
+        level.natural("calls")
+    for version in root.objects("versions") if "versions" in root.json else ():
+        sizes = version.inner("sizes")
+        for name in sizes.json:
+            sizes.integer(name)
+        _ = version.natural("first"), version.natural("end")
+
+
+def _cancel(root: _Reader, stored: int) -> int | None:
+    if "cancel" not in root.json:
+        return None
+    if root.natural("cancel") != stored - CANCEL_WORDS:
+        raise root.wrong("cancel", f"{stored - CANCEL_WORDS}, behind all sizes")
+    return stored - CANCEL_WORDS
 
 
 def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
@@ -143,7 +179,7 @@ def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
         at = found.index(group[0])
         whole = [info.dtype for info in group] == [DType.I32, DType.I32, DType.U8] and len(group[2].shape) == 1
         if not whole or list(found[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
-            raise root.wrong(key, f"with begins, ends and symbols of the strings {group[0].string!r}")
+            raise root.wrong(key, f"a list with begins, ends and symbols of the strings {group[0].string!r}")
     return found
 
 
@@ -154,7 +190,7 @@ def _tensor(reader: _Reader) -> TensorInfo:
     shape = reader.items("shape")
     align = reader.natural("align")
     if len(shape) > _MAX_RANK:
-        raise reader.wrong("shape", f"at most {_MAX_RANK} dimensions")
+        raise reader.wrong("shape", f"a list of at most {_MAX_RANK} dimensions")
     if align not in (1, 2, 4, 8, 16, 32, 64):
         raise reader.wrong("align", "a power of two up to 64")
     dims = tuple(_dim(reader, d) for d in shape)
@@ -167,10 +203,10 @@ def _variable(reader: _Reader) -> VariableInfo:
     if dtype not in DType._value2member_map_ or not DType(dtype).bits:
         raise reader.wrong("dtype", "an element type")
     if not all(isinstance(n, int) and -1 <= n < 1 << 48 for n in shape) or len(shape) > _MAX_RANK:
-        raise reader.wrong("shape", f"of rank {_MAX_RANK} at most, with -1 where it varies")
+        raise reader.wrong("shape", f"a list of at most {_MAX_RANK} sizes, with -1 where one varies")
     data = None if reader.json.get("data") is None else reader.natural("data")
     if (data is None) is not (-1 in shape):
-        raise reader.wrong("data", "known where no dimension varies")
+        raise reader.wrong("data", "a place exactly where no dimension varies")
     dims = tuple(Dim("?") if n == -1 else cast(int, n) for n in shape)
     return VariableInfo(TensorInfo(name, (name,), DType(dtype), dims, 1), reader.natural("flag"), data)
 
@@ -187,7 +223,7 @@ def _dim(reader: _Reader, item: object) -> int | Dim:
         high = entry.json.get("max")
         if high is None or isinstance(high, int):
             return Dim(entry.text("symbol"), entry.integer("min"), high)
-    raise reader.wrong("shape", "numbers, symbols and expressions")
+    raise reader.wrong("shape", "a list of numbers, symbols and expressions")
 
 
 class _Reader:
@@ -199,12 +235,18 @@ class _Reader:
 
     def object(self, item: object) -> _Reader:
         if not isinstance(item, dict):
-            raise CorruptError(f"load: {self.where}: the manifest holds an object here, got {type(item).__name__}")
+            raise CorruptError(f"load: {self.where}: the manifest must hold an object here, got {type(item).__name__}")
         return _Reader(self.where, cast(Json, item))
 
+    def inner(self, key: str) -> _Reader:
+        """The object at `key`."""
+        if not isinstance(self.json.get(key), dict):
+            raise self.wrong(key, "an object")
+        return self.object(self.json.get(key))
+
     def wrong(self, key: str, wanted: str) -> CorruptError:
-        got = str(self.json.get(key))[:60]
-        return CorruptError(f"load: {self.where}: {key} of the manifest is {wanted}, got {got}")
+        got = str(self.json.get(key))[:60].encode("ascii", "backslashreplace").decode()
+        return CorruptError(f"load: {self.where}: {key} of the manifest must be {wanted}, got {got}")
 
     def integer(self, key: str) -> int:
         value = self.json.get(key)
@@ -220,8 +262,8 @@ class _Reader:
 
     def text(self, key: str) -> str:
         value = self.json.get(key)
-        if not isinstance(value, str):
-            raise self.wrong(key, "a string")
+        if not isinstance(value, str) or not _encodable(value):
+            raise self.wrong(key, "a string of Unicode characters")
         return value
 
     def items(self, key: str) -> list[object]:
@@ -232,9 +274,18 @@ class _Reader:
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.items(key)
-        if not all(isinstance(v, str) for v in values):
-            raise self.wrong(key, "a list of strings")
+        if not all(isinstance(v, str) and _encodable(v) for v in values):
+            raise self.wrong(key, "a list of strings of Unicode characters")
         return tuple(cast(list[str], values))
 
     def objects(self, key: str) -> list[_Reader]:
         return [self.object(item) for item in self.items(key)]
+
+
+def _encodable(text: str) -> bool:
+    """True if a text can be printed; JSON may hold halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -32,7 +32,7 @@ class CompiledModel:
         `path`: the file it was loaded from.
         """
         if pool is not None and threads is not None:
-            raise UsageError(f"threads: those of the pool that is given, got {threads}")
+            raise UsageError(f"threads: must not be given together with a pool, got {threads}")
         self._library = library
         self._pool = pool if pool is not None else library.pool(default_threads() if threads is None else threads)
         self._path = path
@@ -51,7 +51,7 @@ class CompiledModel:
             request = self._own.request = self.create_infer_request()
         if named:
             if inputs:
-                raise UsageError("inputs: by position or by name, got both")
+                raise UsageError("inputs: must be given by position or by name, got both")
             return request.infer(named)
         return request.infer(inputs[0] if len(inputs) == 1 and inputs[0] is not None else inputs)
 
@@ -107,7 +107,7 @@ class CompiledModel:
             self._library.save(Path(target))
             return
         if "external" in self.manifest.json:
-            raise UsageError("export: a model with external weights is two files: to a path, got a stream")
+            raise UsageError("export: must be to a path, as external weights are a second file, got a stream")
         with temporary(".so") as path:
             self._library.save(path)
             with path.open("rb") as stream:
@@ -139,7 +139,7 @@ class CompiledModel:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled as path and content hash: whoever unpickles needs the same file at the same place."""
         if self._path is None:
-            raise UsageError("pickle: a model that was loaded from a file, got one in memory; see export_model")
+            raise UsageError("pickle: the model must have been loaded from a file, got one in memory; see export_model")
         return _unpickled, (str(self._path), self.content_hash, self.threads)
 
     def __repr__(self) -> str:
@@ -172,5 +172,5 @@ def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | 
 def _unpickled(path: str, content_hash: str, threads: int) -> CompiledModel:
     model = load(path, threads)
     if model.content_hash != content_hash:
-        raise CorruptError(f"pickle: {path}: is the model with hash {content_hash}, got {model.content_hash}")
+        raise CorruptError(f"pickle: {path}: must be the model with hash {content_hash}, got {model.content_hash}")
     return model

@@ -59,9 +59,9 @@ def find(kind: str, infos: Sequence[TensorInfo], key: int | str | TensorInfo) ->
     if isinstance(key, int):
         if 0 <= key < len(infos):
             return key
-        raise UsageError(f"{kind}: the model has {len(infos)}, got index {key}")
+        raise UsageError(f"{kind}: the index must be below {len(infos)}, got {key}")
     name = key.name if isinstance(key, TensorInfo) else key
     for i, info in enumerate(infos):
         if name == info.name or name in info.names:
             return i
-    raise UsageError(f"{kind}: one of {', '.join(info.name for info in infos)}, got '{name}'")
+    raise UsageError(f"{kind}: must be one of {', '.join(info.name for info in infos) or 'none'}, got '{name}'")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -13,6 +12,7 @@ from typing import Any
 
 from runtime.errors import UsageError
 from runtime.executor import Executor
+from runtime.waiting import Slots
 
 Stage = tuple[Executor, Callable[[Any], Any]]
 
@@ -26,16 +26,22 @@ class Pipeline:
 
     def __init__(self, *stages: Stage, jobs: int = 4) -> None:
         if not stages or jobs < 1:
-            raise UsageError(f"pipeline: one stage and one job or more, got {len(stages)} and {jobs}")
+            raise UsageError(f"pipeline: needs one stage and one job or more, got {len(stages)} and {jobs}")
         self._stages = stages
         self._jobs = jobs
-        self._room = threading.Semaphore(jobs)
+        self._room = Slots(jobs)
 
     def submit(self, value: object) -> Future[Any]:
         """Start `value`, waiting for room; the future gets what the last stage returns, or what a stage raises."""
-        self._room.acquire()
         future: Future[Any] = Future()
-        self._run(0, value, future)
+        try:
+            while self._room.take(future) is None:
+                self._room.waiters.wait_for(lambda: self._room.free)
+            self._run(0, value, future)
+        except BaseException:
+            if future.cancel():  # it has not begun, and never will
+                self._room.give_back(future)
+            raise
         return future
 
     def map(self, values: Iterable[object]) -> Iterator[Any]:
@@ -53,18 +59,18 @@ class Pipeline:
 
         def task() -> None:
             if not index and not future.set_running_or_notify_cancel():
-                self._room.release()
+                self._room.give_back(future)
                 return
             try:
                 made = function(value)
             except BaseException as error:  # the future's owner gets it
-                self._room.release()
+                self._room.give_back(future)
                 future.set_exception(error)
                 return
             if index + 1 < len(self._stages):
                 self._run(index + 1, made, future)
             else:
-                self._room.release()
+                self._room.give_back(future)
                 future.set_result(made)
 
         executor.submit(task)

@@ -29,7 +29,7 @@ class Described(Protocol):
 def property_of(model: Described, name: str) -> object:
     """The value of the property `name`; UsageError names those there are."""
     if name not in _GET:
-        raise UsageError(f"property: one of {', '.join(_GET)}, got {name}")
+        raise UsageError(f"property: must be one of {', '.join(_GET)}, got {name}")
     return _GET[name](model)
 
 
@@ -37,9 +37,9 @@ def change(model: Described, name: str, value: object) -> None:
     """UsageError for a property that is unknown, read-only or gets a wrong value."""
     if name != THREADS:
         what = "is read-only" if name in _GET else "is unknown"
-        raise UsageError(f"property: can be set: {THREADS}; {what}, got {name}")
+        raise UsageError(f"property: only {THREADS} can be set, got {name}, which {what}")
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"property: {THREADS} is an integer, got {value!r}")
+        raise UsageError(f"property: {THREADS} must be an integer, got {value!r}")
     model.threads = value
 
 

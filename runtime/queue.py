@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 
 from runtime.errors import UsageError
 from runtime.executor import Executor
 from runtime.model import CompiledModel
 from runtime.request import InferRequest, Inputs
+from runtime.waiting import Slots
 
 Callback = Callable[[InferRequest, object], object]
+
+_FREE = "as a request is free when its callback returns"
 
 
 class AsyncInferQueue:
@@ -20,13 +22,15 @@ class AsyncInferQueue:
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         """`jobs` 0: as many as OPTIMAL_NUMBER_OF_INFER_REQUESTS says."""
         if jobs < 0:
-            raise UsageError(f"queue: a number of jobs, got {jobs}")
+            raise UsageError(f"queue: the number of jobs must not be negative, got {jobs}")
         count = jobs or int(str(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")))
         executor = Executor(count)
         self._requests = [model.create_infer_request(executor) for _ in range(count)]
-        self._changed = threading.Condition()
-        self._idle = deque(range(count))
+        self._slots = Slots(count)  # one for each request
+        self._calling: set[int] = set()  # threads that run the callback
+        self._blocked: set[int] = set()  # those of them that wait for a request
         self._userdata: list[object] = [None] * count
+        self._tokens: list[object] = [None] * count  # of the inferences that have the requests
         self._callback: Callback | None = None
         self._error: BaseException | None = None
         for i, request in enumerate(self._requests):
@@ -38,33 +42,55 @@ class AsyncInferQueue:
 
     def start_async(self, inputs: Inputs = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Start on the next free request, waiting for one; see `InferRequest.start_async`."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._idle)
-            index = self._idle.popleft()
-            self._userdata[index] = userdata
+        token = object()
         try:
+            while (index := self._slots.take(token)) is None:
+                self._wait_for_idle()
+            self._userdata[index], self._tokens[index] = userdata, token
             self._requests[index].start_async(inputs, share_inputs)
         except BaseException:
-            self._free(index)
+            if not any(t is token and r.busy for t, r in zip(self._tokens, self._requests, strict=True)):
+                self._slots.give_back(token)
             raise
 
     def is_ready(self) -> bool:
-        """Whether a request is free: `start_async` would not wait."""
-        return bool(self._idle)
+        """True if a request is free: `start_async` would not wait."""
+        return self._slots.free > 0
 
     def get_idle_request_id(self) -> int:
         """Index of the request that the next inference runs on; waits until there is one."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._idle)
-            return self._idle[0]
+        while (index := self._slots.first()) is None:
+            self._wait_for_idle()
+        return index
 
     def wait_all(self) -> None:
-        """Until all requests are free; raises the first error of those started since, or of their callbacks."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._idle) == len(self._requests))
-            error, self._error = self._error, None
+        """Wait until all requests are free; raises the first error of those started since, or of their callbacks.
+
+        UsageError in a callback: its own request is free only when it returns.
+        """
+        if threading.get_ident() in self._calling:
+            raise UsageError(f"wait_all: must be called outside of callbacks, {_FREE}, got a call inside")
+        self._slots.waiters.wait_for(lambda: self._slots.free == len(self._requests))
+        error, self._error = self._error, None
         if error is not None:
             raise error
+
+    def _wait_for_idle(self) -> None:
+        """Wait for a free request; UsageError if none can become free, as all are in callbacks that wait for one."""
+        here = threading.get_ident()
+        if here in self._calling:
+            self._blocked.add(here)
+            self._slots.waiters.notify()
+        try:
+            self._slots.waiters.wait_for(lambda: self._slots.free or self._stuck)
+            if self._stuck:
+                raise UsageError(f"queue: one callback at least must not wait for a request, {_FREE}, got none")
+        finally:
+            self._blocked.discard(here)
+
+    @property
+    def _stuck(self) -> bool:
+        return len(self._blocked) == len(self._requests)
 
     @property
     def userdata(self) -> list[object]:
@@ -86,17 +112,13 @@ class AsyncInferQueue:
             if request.error is not None:
                 self._keep(request.error)
             elif self._callback is not None:
+                self._calling.add(threading.get_ident())
                 self._callback(request, self._userdata[index])
         except BaseException as error:  # for `wait_all`
             self._keep(error)
         finally:
-            self._free(index)
+            self._calling.discard(threading.get_ident())
+            self._slots.give_back(self._tokens[index])
 
     def _keep(self, error: BaseException) -> None:
-        with self._changed:
-            self._error = self._error or error
-
-    def _free(self, index: int) -> None:
-        with self._changed:
-            self._idle.append(index)
-            self._changed.notify_all()
+        self._error = self._error or error

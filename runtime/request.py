@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -13,6 +12,7 @@ import numpy as np
 
 from runtime.abi import ARENA_ALIGN, ERROR_CAPACITY, Request
 from runtime.agreement import out_of_range
+from runtime.cancel import Cancel
 from runtime.errors import BusyError, UsageError
 from runtime.executor import Executor
 from runtime.library import Library, Pool
@@ -33,11 +33,17 @@ from runtime.tensors import (
 from runtime.variables import Variables, VariableState
 from runtime.workspace import Workspace
 
+_RUN = "run"
 Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None
 
 
 class InferRequest:
-    """One inference at a time. It owns its arena and its state: any number of requests of a model run at once."""
+    """One inference at a time. It owns its arena and its state: any number of requests of a model run at once.
+
+    A signal handler may raise after any call in the main thread. So the request is taken by one call of C, and given
+    back, like all that must change together, by stores that no call stands between.
+    """
+
 
     def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
         """`executor` runs what `start_async` starts; None: one of its own."""
@@ -50,17 +56,17 @@ class InferRequest:
         self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
         self._seen_inputs, self._seen_outputs = manifest.inputs, manifest.outputs  # by the user
         self._places: dict[object, int] = {}  # of inputs, by the keys that were used before
-        self._busy = threading.Lock()
         inputs, outputs = len(manifest.inputs), len(manifest.outputs)
         self._input_types = tuple(map(numpy_dtype, manifest.inputs))
         self._output_types = tuple(map(numpy_dtype, manifest.outputs))
+        self._claims: dict[str, object] = {}  # who runs an inference now: a token of the call, or what was started
         self._bound: list[Array | None] = [None] * inputs  # what `inputs` point at
-        self._unset = set(range(inputs))
         self._staging: list[Array | None] = [None] * inputs
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
         self._recycler: Recycler | None = None  # where results are large
         self._space = Workspace(library)
+        self._cancel = None if manifest.cancel is None else Cancel(self._space.symbols, manifest.cancel)
         self._resized = True  # do the inputs have other shapes than those that the sizes were taken for?
 
         self._input_addresses = (ctypes.c_void_p * inputs)()
@@ -81,37 +87,50 @@ class InferRequest:
         Dense arrays at aligned addresses are read where they are. Outputs are new arrays, unless one was set.
         UsageError for a wrong name, type or shape; BusyError while it runs in another thread.
         """
-        if not self._busy.acquire(blocking=False):
-            raise _busy()
+        claims, token = self._claims, [_RUN]
         try:
+            if claims.setdefault(_RUN, token) is not token:
+                raise _busy()
+            if self._cancel is not None:
+                self._cancel.reset()
             if inputs is not None:
                 self._bind_all(inputs)
             return self._run()
         finally:
-            self._busy.release()
+            if _RUN in claims and claims[_RUN] is token:
+                del claims[_RUN]
 
     def start_async(self, inputs: Inputs = None, share_inputs: bool = False) -> None:
         """As `infer`, but on the executor: `wait` says when it is done, then `results` are there.
 
         `inputs` are copied unless `share_inputs`: then they must stay as they are until it is done.
         """
-        if not self._busy.acquire(blocking=False):
-            raise _busy()
+        claims, started = self._claims, Started(self._run, self._finished)
         try:
+            if claims.setdefault(_RUN, started) is not started:
+                raise _busy()
+            if self._cancel is not None:
+                self._cancel.reset()
             if inputs is not None:
                 self._bind_all(inputs)
                 if not share_inputs:
                     self._copy_inputs()
+            self._started = started
+            self._executor.submit(started)
         except BaseException:
-            self._busy.release()
+            if _RUN in claims and claims[_RUN] is started and started.give_up():
+                del claims[_RUN]
             raise
-        self._started = Started(self._run, self._finished)
-        self._executor.submit(self._started)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether what was started is done within `timeout` seconds; raises its error, or that of the callback."""
+        """Wait until what was started is done, at most `timeout` seconds; False if it is not.
+
+        Raises its error, or that of the callback; UsageError in that callback, whose end it would wait for.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while (started := self._started) is not None:
+            if timeout is None and self._executor.runs_here():
+                started()  # in another callback, of a thread that it may be queued behind: run it here
             if not started.wait(None if end is None else max(0.0, end - time.monotonic())):
                 return False
             if started is self._started:  # the callback has started no other one
@@ -128,10 +147,20 @@ class InferRequest:
         return None if self._started is None else self._started.error
 
     def cancel(self) -> None:
-        """Give up what was started: `wait` raises CancelledError; a kernel that runs already is not interrupted."""
+        """Give up the inference that runs or waits: `wait`, or `infer` in its thread, raises CancelledError.
+
+        Loops of the model end after an iteration. A model without them runs to its end: `infer` returns its results.
+        """
         started = self._started
         if started is not None and not started.done:
             started.cancel()
+        if self._cancel is not None:
+            self._cancel.set()
+
+    @property
+    def busy(self) -> bool:
+        """True while an inference runs or waits to run."""
+        return bool(self._claims)
 
     def set_callback(self, callback: Callable[[Any], object] | None, userdata: object = None) -> None:
         """Call `callback(userdata)` after each inference of `start_async`, failed ones too; it may start the next."""
@@ -180,7 +209,7 @@ class InferRequest:
         array = as_array("output", info, value)
         if not (array.flags.c_contiguous and array.flags.writeable) or address(array) % info.align:
             wanted = f"a dense, writable array at a multiple of {info.align} bytes"
-            raise UsageError(f"output '{info.name}': is written to {wanted}, got another")
+            raise UsageError(f"output '{info.name}': must be {wanted}, got another")
         self._given[index] = array
 
     def get_tensor(self, name: str) -> Array:
@@ -193,7 +222,7 @@ class InferRequest:
     def results(self) -> Outputs:
         """Of the last inference."""
         if self._results is None:
-            raise UsageError("request: results exist after an inference, got none yet")
+            raise UsageError("results: must be asked for after an inference, got none yet")
         return Outputs(self._outputs_info, self._results)
 
     def reset_state(self) -> None:
@@ -207,13 +236,17 @@ class InferRequest:
 
     def release_memory(self) -> None:
         """Give back working memory, copies of inputs and old results, unless it runs; the next one takes new memory."""
-        if not self._busy.acquire(blocking=False):
-            return
-        self._space.release()
-        self._recycler = None
-        self._request.threads = 0  # no number of threads: so the next inference places the arena
-        self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
-        self._busy.release()
+        claims, token = self._claims, [_RUN]
+        try:
+            if claims.setdefault(_RUN, token) is not token:
+                return
+            self._resized = True  # so the next inference places the arena
+            self._space.release()
+            self._recycler = None
+            self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
+        finally:
+            if _RUN in claims and claims[_RUN] is token:
+                del claims[_RUN]
 
     @property
     def arena_bytes(self) -> int:
@@ -227,7 +260,7 @@ class InferRequest:
     def get_profiling_info(self) -> list[CallTime]:
         """Times of the last inference, in the order of the calls; UsageError if none were taken."""
         if not self._request.profile:
-            raise UsageError("request: times are taken after enable_profiling(), got no such call")
+            raise UsageError("profiling: enable_profiling() must be called before the inference, got no call")
         seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
         calls = self._library.manifest.calls
         return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
@@ -243,7 +276,7 @@ class InferRequest:
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
         if len(values) != len(infos):
-            raise UsageError(f"inputs: the model has {len(infos)}, got {len(values)}")
+            raise UsageError(f"inputs: {len(infos)} must be given, got {len(values)}")
         for index, value in enumerate(values):
             self._set_input(index, value)
 
@@ -251,19 +284,22 @@ class InferRequest:
         self._bind(index, value)
 
     def _refuse_if_busy(self) -> None:
-        if self._busy.locked():
+        if self._claims:
             raise _busy()
 
-    def _finished(self) -> None:
-        self._busy.release()
+    def _finished(self, started: Started) -> None:
+        if self._claims.get(_RUN) is started:
+            del self._claims[_RUN]
         if self._callback is not None:
             self._callback()
 
     def _copy_inputs(self) -> None:
         for index, array in enumerate(self._bound):
             if array is not None and array is not self._staging[index]:
-                self._bound[index] = staged = self._staged(index, array)
-                self._input_addresses[index] = address(staged)
+                staged = self._staged(index, array)
+                where = address(staged)
+                self._input_addresses[index] = where
+                self._bound[index] = staged
 
     def _bind(self, index: int, value: object) -> None:
         info = self._inputs_info[index]
@@ -281,9 +317,8 @@ class InferRequest:
             where = address(array)
         before = self._bound[index]
         self._resized |= before is None or before.shape != array.shape
-        self._bound[index] = array  # alive as long as the code may read it
-        self._unset.discard(index)
         self._input_addresses[index] = where
+        self._bound[index] = array  # alive as long as the code may read it
 
     def _staged(self, index: int, array: Array) -> Array:
         """A dense, aligned copy."""
@@ -301,18 +336,22 @@ class InferRequest:
         return array
 
     def _run(self) -> Outputs:
-        if self._unset:
-            raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': needs an array, got none")
         if self._resized or self._request.threads != self._pool.threads:
             self._place()
-        results = self._targets()
-        while code := self._library.infer(self._pointer):
+        while True:
+            results = self._targets()
+            if self._cancel is not None:
+                self._cancel.watch()
+            code = self._library.infer(self._pointer)
+            if not code:
+                break
             if code != ERROR_CAPACITY:
+                if self._cancel is not None:
+                    self._cancel.reraise()
                 raise self._space.failure(code)
             self._resized = True  # until there is memory for them
             self._space.enlarge(self._pool.threads)
             self._take_memory()
-            results = self._targets()
         if self._space.late:
             results = self._space.cut(results)
         self._results = tuple(results)
@@ -323,7 +362,8 @@ class InferRequest:
     def _place(self) -> None:
         """Sizes of this inference, and an arena that is large enough."""
         threads = self._pool.threads
-        self._space.fit(tuple(array.shape for array in self._bound if array is not None), threads)
+        self._resized = True  # should something raise before there is memory
+        self._space.fit(tuple(InferRequest._input(self, i).shape for i in range(len(self._bound))), threads)
         self._request.threads = threads
         sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
         new = all(array is None for array in self._given)
@@ -348,9 +388,9 @@ class InferRequest:
             elif array.shape == shape or (info.late and array.size >= shape[0]):
                 where = address(array)
             elif info.late:
-                raise UsageError(f"output '{info.name}': has room for {shape[0]} elements, got {array.shape}")
+                raise UsageError(f"output '{info.name}': must have room for {shape[0]} elements, got {array.shape}")
             else:
-                raise UsageError(f"output '{info.name}': has shape {shape}, got {array.shape}")
+                raise UsageError(f"output '{info.name}': must have shape {shape}, got {array.shape}")
             results.append(array)
             self._output_addresses[i] = where
         return results

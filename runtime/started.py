@@ -5,29 +5,47 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from runtime.errors import CancelledError
+from runtime.errors import CancelledError, UsageError
+from runtime.waiting import Waiters
 
 
 class Started:
-    """`run` and then `after` as one task; what they raise is kept for those who wait."""
+    """`run` and then `after` as one task, which runs once; what they raise is kept for those who wait."""
 
-    def __init__(self, run: Callable[[], object], after: Callable[[], None]) -> None:
+    def __init__(self, run: Callable[[], object], after: Callable[[Started], None]) -> None:
+        """`after` is given this object."""
         self._run, self._after = run, after
-        self._done = threading.Event()
+        self._begun = threading.Lock()  # taken once, and never given back
+        self._thread: int | None = None  # that runs it
+        self._waiters = Waiters()
         self._cancelled = False
+        self.done = False
         self.error: BaseException | None = None
 
     def __call__(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        self._thread = threading.get_ident()
         self.error = self._caught(self._once)
-        failed = self._caught(self._after)
+        failed = self._caught(lambda: self._after(self))
         self.error = self.error or failed
-        self._done.set()
+        self._thread = None
+        self.done = True
+        self._waiters.notify()
+
+    def give_up(self) -> bool:
+        """Make sure that it never runs, and that nothing waits for it; False if it runs already, or did."""
+        given_up = self._begun.acquire(blocking=False)
+        if given_up:
+            self.done = True
+            self._waiters.notify()
+        return given_up
 
     def _once(self) -> None:
         if not self._cancelled:
             self._run()
         if self._cancelled:
-            raise CancelledError("request: the inference is finished, got cancel()")
+            raise CancelledError("request: the inference was cancelled")
 
     @staticmethod
     def _caught(call: Callable[[], object]) -> BaseException | None:
@@ -37,17 +55,19 @@ class Started:
             return error
         return None
 
-    @property
-    def done(self) -> bool:
-        return self._done.is_set()
-
     def cancel(self) -> None:
         """One that waits never runs, one that runs ends unheeded; both end with a CancelledError."""
         self._cancelled = True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it is done within `timeout` seconds; raises its error."""
-        if not self._done.wait(timeout):
+        """Wait until it is done, at most `timeout` seconds; False if it is not. Raises its error.
+
+        UsageError in the thread that runs it, that is in its own callback: it is done when that returns.
+        """
+        if self._thread == threading.get_ident() and timeout != 0:
+            rule = "must be called outside of the callback, as the inference is done when that returns"
+            raise UsageError(f"wait: {rule}, got a call inside")
+        if not self._waiters.wait_for(lambda: self.done, timeout):
             return False
         if self.error is not None:
             raise self.error

@@ -37,7 +37,7 @@ class StringRequest(InferRequest):
         find("output", self._seen_outputs, index)
         info = self._seen_outputs[index]
         if info.dtype is DType.STRING:
-            raise UsageError(f"output '{info.name}': strings are given as new arrays, none can be set")
+            raise UsageError(f"output '{info.name}': must not be set, as strings are always new arrays, got an array")
         super().set_output_tensor(self._output_at[index], value)
 
     @property

@@ -26,7 +26,7 @@ def spell(array: Array) -> tuple[Array, Array, Array]:
     found = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
     ends = np.cumsum([len(text) for text in found], dtype=np.int64).reshape(array.shape)
     if ends.max(initial=0) > MOST:
-        raise UsageError(f"strings: a tensor has at most {MOST} bytes of text, got {ends.max()}")
+        raise UsageError(f"strings: a tensor must have at most {MOST} bytes of text, got {ends.max()}")
     lengths = np.array([len(text) for text in found], np.int32).reshape(array.shape)
     last = ends.astype(np.int32)
     return last - lengths, last, np.frombuffer(b"".join(found), np.uint8)
@@ -76,5 +76,5 @@ def _bytes(text: object) -> bytes:
     if isinstance(text, bytes):
         return text
     if not isinstance(text, str):
-        raise UsageError(f"strings: elements are str or bytes, got {type(text).__name__}")
+        raise UsageError(f"strings: elements must be str or bytes, got {type(text).__name__}")
     return text.encode(*ENCODING)

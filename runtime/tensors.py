@@ -39,7 +39,7 @@ _SHORT = {
 def numpy_dtype(info: TensorInfo) -> np.dtype[Any]:
     """NumPy's type for a tensor. bf16 and f8 travel as their bits, types of 4 and 2 bits one element a byte."""
     if info.dtype not in _NUMPY:
-        raise UnsupportedError(f"{info.name}: elements of inputs and outputs are whole bytes, got {info.dtype.value}")
+        raise UnsupportedError(f"'{info.name}': elements must be whole bytes, got {info.dtype.value}")
     return np.dtype(_NUMPY[info.dtype])
 
 

@@ -74,10 +74,13 @@ class Variables:
 
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
-            before, self.memory = self.memory, aligned_bytes(size)
-            self.memory[: before.nbytes] = before
-            self.memory[before.nbytes :] = 0
-            self._request.state = address(self.memory)
+            before, made = self.memory, aligned_bytes(size)
+            made[: before.nbytes] = before
+            made[before.nbytes :] = 0
+            where = address(made)
+            # no call stands between these two, so that a signal handler cannot raise in between
+            self._request.state = where
+            self.memory = made
 
     def _entries(self, info: VariableInfo) -> Array:
         """The flag, and where dimensions vary the place and those dimensions."""

@@ -22,6 +22,7 @@ from runtime.atomic import copy, replacing
 from runtime.digest import sha256
 from runtime.elf import ElfFile
 from runtime.errors import CorruptError, UsageError
+from runtime.regular import open_file
 from runtime.seal import seal
 
 _MAGIC = b"AOT WEIGHTS 1\n"
@@ -80,11 +81,11 @@ def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
     """CorruptError with the reason unless the open file holds the weights that are `wanted`."""
     found = _header(stream, name)
     if found.layout != wanted.layout:
-        raise CorruptError(f"weights: {name}: are those of this model, got those of another: {found.layout[:12]}")
+        raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {found.layout[:12]}")
     _check_contents(stream, found, name)
     if found.sha256 != wanted.sha256:
-        given = f"got other values: {found.sha256[:12]}; update_weights takes them on"
-        raise CorruptError(f"weights: {name}: have the hash {wanted.sha256[:12]} that the model was made with, {given}")
+        rule = f"must have the hash {wanted.sha256[:12]} that the model was made with"
+        raise CorruptError(f"weights: {name}: {rule}, got {found.sha256[:12]}; update_weights takes other values")
 
 
 def map_into(stream: BinaryIO, address: int, size: int) -> None:
@@ -105,14 +106,14 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
     CorruptError if the file does not fit the model's code or is damaged, UsageError if the model holds its weights.
     """
     path, source = Path(library), Path(weights)
-    with path.open("rb") as stream:
+    with open_file(path, "weights") as stream:
         file = ElfFile(stream, str(path))
         text, offset = file.section(MANIFEST_SECTION), file.find(MANIFEST_SECTION).offset
     tree = cast(dict[str, object], json.loads(text))
     old = info_in(tree, str(path))
     if old is None:
-        raise UsageError(f"weights: {path}: is compiled with --weights external, got a model that holds its weights")
-    with source.open("rb") as stream:
+        raise UsageError(f"weights: {path}: must be compiled with --weights external, got embedded weights")
+    with open_file(source, "weights") as stream:
         found = _header(stream, str(source))
         new = WeightsInfo(old.bytes, old.layout, found.sha256)
         check(stream, new, str(source))
@@ -122,7 +123,7 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
     tree |= {"external": new._asdict(), "hash": content_hash(new)}
     changed = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode("ascii")
     if len(changed) != len(text):
-        raise CorruptError(f"weights: {path}: the manifest keeps its size of {len(text)} bytes, got {len(changed)}")
+        raise CorruptError(f"weights: {path}: the manifest must keep its size of {len(text)} bytes, got {len(changed)}")
     with replacing(path) as made:
         with path.open("rb") as stream, made.open("wb") as target:
             copy(stream, target)
@@ -136,13 +137,13 @@ def _header(stream: BinaryIO, name: str) -> WeightsInfo:
     stream.seek(0)
     data = stream.read(WEIGHTS_PAGE)
     if not data.startswith(_MAGIC):
-        raise CorruptError(f"weights: {name}: begins with {_MAGIC.decode().strip()!r}, got {data[:8]!r}")
+        raise CorruptError(f"weights: {name}: must begin with {_MAGIC.decode().strip()!r}, got {data[:8]!r}")
     if len(data) < WEIGHTS_PAGE:
-        raise CorruptError(f"weights: {name}: is cut short, got {len(data)} bytes")
+        raise CorruptError(f"weights: {name}: must have a header of {WEIGHTS_PAGE} bytes, got {len(data)}")
     try:
         tree: object = json.loads(data[len(_MAGIC) :].rstrip(b"\0"))
     except ValueError:
-        raise CorruptError(f"weights: {name}: the header is JSON, got another") from None
+        raise CorruptError(f"weights: {name}: the header must be JSON, got something else") from None
     return _info(tree, f"{name}: the header")
 
 
@@ -151,13 +152,13 @@ def _info(tree: object, where: str) -> WeightsInfo:
     size, layout, digest = (entry.get(key) for key in ("bytes", "layout", "sha256"))
     if isinstance(size, int) and 0 <= size < 1 << 48 and isinstance(layout, str) and isinstance(digest, str):
         return WeightsInfo(size, layout, digest)
-    raise CorruptError(f"weights: {where} holds bytes, layout and sha256, got {str(entry)[:60]}")
+    raise CorruptError(f"weights: {where} must hold bytes, layout and sha256, got {str(entry)[:60]}")
 
 
 def _check_contents(stream: BinaryIO, info: WeightsInfo, name: str) -> None:
     expected, size = WEIGHTS_PAGE + padded(info.bytes), os.fstat(stream.fileno()).st_size
     if size != expected:
-        raise CorruptError(f"weights: {name}: has {expected} bytes, got {size}: it is cut short or damaged")
+        raise CorruptError(f"weights: {name}: must have {expected} bytes, got {size}: it is cut short or damaged")
     _check_hash(stream, WEIGHTS_PAGE, info, name)
 
 
@@ -172,4 +173,4 @@ def _check_hash(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> 
             break
     if digest.hexdigest() != info.sha256:
         found = digest.hexdigest()[:12]
-        raise CorruptError(f"weights: {name}: have the hash {info.sha256[:12]}, got {found}: edited or damaged")
+        raise CorruptError(f"weights: {name}: must have the hash {info.sha256[:12]}, got {found}: edited or damaged")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ctypes
 from itertools import accumulate, pairwise
 
-from runtime.abi import ERROR_SIZE, ERROR_VALUE
+from runtime.abi import ERROR_CANCELLED, ERROR_SIZE, ERROR_VALUE
 from runtime.agreement import broken, disagreement
-from runtime.errors import AotError, BudgetError, InternalError, UsageError
+from runtime.errors import AotError, BudgetError, CancelledError, InternalError, UsageError
 from runtime.library import Library
 from runtime.machine import memory
 from runtime.tensors import Array, Shape, aligned_bytes, static_shape
@@ -72,6 +72,8 @@ class Workspace:
         values = dict(zip(names, self.symbols, strict=False))
         if code == ERROR_VALUE:
             return UsageError(f"infer: {broken(self._manifest.rules, values)}")
+        if code == ERROR_CANCELLED:
+            return CancelledError("request: the inference was cancelled")
         text = self._library.error_text(code)
         if code == ERROR_SIZE:
             return BudgetError(f"{text}, with {', '.join(f'{name} = {value}' for name, value in values.items())}")
@@ -117,4 +119,4 @@ def _view(array: Array, shape: Shape) -> Array:
 def _afford(what: str, size: int) -> None:
     """A size that comes from data may be absurd: it is refused before the system looks for so much."""
     if size > memory():
-        raise BudgetError(f"infer: {what} of at most {memory()} bytes, what this machine has, got {size}")
+        raise BudgetError(f"infer: {what} must take at most {memory()} bytes, as many as this machine has, got {size}")

@@ -151,3 +151,54 @@ def test_collect_and_command(model: Path) -> None:
     os.utime(last.path, (0, 0))
     assert cache.collect(folder, most_days=1) and list(folder.iterdir()) == [other]
     assert run(cli.app, ["cache", "ls", str(folder)]).stdout == "no entries\n"
+
+
+def test_an_exchanged_entry_is_made_again(model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An entry of another model, whole in itself, under this one's key."""
+    folder = model.parent / "cache"
+    compiled(model)
+    [entry] = cache.entries(folder)
+    other = compile_model(model, CompileOptions(), cache_dir=folder)
+    assert other.manifest.json["key"] != entry.key
+    for wrong in cache.entries(folder):
+        if wrong.key != entry.key:
+            put(entry.path, wrong.path.read_bytes())
+    assert [found.key for found, _ in cache.damaged(folder)] == [entry.key]
+    with caplog.at_level(logging.WARNING):
+        assert compiled(model).manifest.json["key"] == entry.key
+    assert "its key must be" in caplog.text
+    exported = model.parent / "plain.so"
+    compile_model(model, FAST).export_model(exported)  # without a key
+    put(entry.path, exported.read_bytes())
+    assert compiled(model).manifest.json["key"] == entry.key
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused(model: Path, mode: int) -> None:
+    compiled(model)
+    (model.parent / "cache").chmod(mode)
+    with pytest.raises(UsageError, match=rf"writable by its user alone, got .*mode {mode:o} \(chmod go-w\)"):
+        compiled(model)
+
+
+def test_an_entry_that_others_could_have_written_is_made_again(model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = os.umask(0)
+    try:
+        compiled(model)
+    finally:
+        os.umask(before)
+    [entry] = cache.entries(model.parent / "cache")
+    assert not entry.path.stat().st_mode & 0o022 and not entry.path.parent.stat().st_mode & 0o077
+    entry.path.chmod(0o666)
+    assert [found.key for found, _ in cache.damaged(model.parent / "cache")] == [entry.key]
+    compiled(model)
+    assert not entry.path.stat().st_mode & 0o022
+    elsewhere = entry.path.rename(model.parent / "elsewhere.so")
+    entry.path.symlink_to(elsewhere)
+    compiled(model)
+    assert not entry.path.is_symlink()
+    if os.geteuid() == 0:
+        os.chown(entry.path, 12345, 12345)
+        compiled(model)
+        assert entry.path.stat().st_uid == 0
+        assert "owner 12345" in caplog.text

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +87,12 @@ class Lose:
 
 
 @pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    tables: list[dict[Any, Any]] = [op.REGISTRY, op._BY_TYPE, CONVERSIONS]
-    before = [dict(table) for table in tables]
+def tables() -> Iterator[None]:
+    """The built-in tables are what they were, whatever a test has loaded."""
+    found: list[dict[Any, Any]] = [op.REGISTRY, op._BY_TYPE, CONVERSIONS]
+    before = [dict(table) for table in found]
     yield
-    for table, old in zip(tables, before, strict=True):
-        table.clear()
-        table.update(old)
+    assert found == before
 
 
 def folder(place: Path, **files: str) -> Path:
@@ -158,3 +159,94 @@ def test_the_cache_sees_what_extensions_say(tmp_path: Path) -> None:
     assert key_of(path, options(elsewhere)) == before != key_of(path, CompileOptions(level=None))
     folder(tmp_path, middle_flip=RULES + "\n# changed")
     assert key_of(path, options(tmp_path / "mine")) != before
+
+
+SCALED = """
+from aot.ir.op import op
+from aot.opset.elementwise_unary import Real
+{imports}
+
+
+@op("extension")
+class Scaled(Real):
+    '''x * FACTOR'''
+
+    def scalar(self, x):
+        return x * FACTOR
+
+    def reference(self, x):
+        return x * x.dtype.type(FACTOR)
+"""
+
+
+def scaled(place: Path, factor: float, imports: str = "") -> Path:
+    return folder(place, ops_scaled=SCALED.format(imports=imports or f"FACTOR = {factor}"))
+
+
+def scaled_model(place: Path) -> Path:
+    layers = [parameter(), layer(1, "s", "Scaled", "extension", inputs=(0,), outputs=(1,))]
+    path = place / "scaled.xml"
+    path.write_text(network([*layers, layer(2, "y", "Result", inputs=(0,))], "0.0->1.0 1.1->2.0"))
+    return path
+
+
+def test_two_folders_with_one_operation(tmp_path: Path) -> None:
+    """Also while other threads compile, and after a folder whose file raises."""
+    path = scaled_model(tmp_path)
+    folders = [scaled(tmp_path / str(k), k) for k in range(2, 6)]
+    broken = folder(tmp_path, ops_scaled=SCALED.format(imports="FACTOR = 1"), ops_worse="raise KeyError('worse')")
+
+    def factor(mine: Path) -> float:
+        return compile_model(path, options(mine))(X)[0][0, 0]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(factor, folders * 2)) == [2, 3, 4, 5] * 2
+    with pytest.raises(UsageError, match="worse"):
+        factor(broken)
+    with pytest.raises(UnsupportedError, match="Scaled"):
+        compile_model(path)
+    assert [factor(mine) for mine in folders] == [2, 3, 4, 5]
+
+
+def test_a_conversion_of_a_builtin_operation_stays_in_its_compilation(tmp_path: Path) -> None:
+    path = absolute(tmp_path)
+    text = CONVERSION.replace('"{name}", domain="me"', '"Abs"').replace('{name}', 'Negative')
+    for _ in range(2):
+        np.testing.assert_array_equal(compile_model(path, options(folder(tmp_path, front_neg=text)))(X)[0], -X)
+        np.testing.assert_array_equal(compile_model(path)(X)[0], np.abs(X))
+
+
+@pytest.mark.parametrize(("imports", "file"), [
+    ("from ..shared import FACTOR", "mine/shared.py"),
+    ("from ..deep.er import FACTOR", "mine/deep/er.py"),
+    ("from .other import FACTOR", "mine/ops/other.py"),
+    ("from shared_beside import FACTOR", "shared_beside.py"),
+    ("import shared_package.part\nFACTOR = shared_package.part.FACTOR", "shared_package/part.py"),
+    ("from through import FACTOR", "shared_behind.py"),
+])  # fmt: skip
+def test_the_cache_sees_modules_that_extensions_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imports: str, file: str
+) -> None:
+    """A changed module is loaded anew, in this process too, also if its size and time are as before."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path, mine = scaled_model(tmp_path), scaled(tmp_path, 0, imports)
+    (tmp_path / "through.py").write_text("import shared_behind\nFACTOR = shared_behind.FACTOR\n")
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    for factor in (2, 3, 2):
+        (tmp_path / file).write_text(f"FACTOR = {factor}\n")
+        os.utime(tmp_path / file, (1e9, 1e9))
+        made = compile_model(path, options(mine), cache_dir=tmp_path / "cache")
+        assert made(X)[0][0, 0] == factor
+    assert len(list((tmp_path / "cache").glob("*.so"))) == 2
+    assert not {"shared_beside", "shared_package", "through"} & set(sys.modules)
+
+
+def test_a_model_is_not_kept_under_a_key_that_its_files_outlived(tmp_path: Path) -> None:
+    late = "FACTOR = 1\n\ndef late():\n    from ..late import VALUE\n    return VALUE\n"
+    text = SCALED.format(imports=late).replace("return x * FACTOR", "return x * late()")
+    path, mine = scaled_model(tmp_path), folder(tmp_path, ops_scaled=text)
+    (mine / "late.py").write_text("VALUE = 7\n")
+    for factor in (7, 8):
+        (mine / "late.py").write_text(f"VALUE = {factor}\n")
+        made = compile_model(path, options(mine), cache_dir=tmp_path / "cache")
+        assert made(X)[0][0, 0] == factor

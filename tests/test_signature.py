@@ -48,9 +48,9 @@ def test_sign_and_verify(tmp_path: Path, external: bool) -> None:
 def test_wrong_keys(tmp_path: Path) -> None:
     build(chain(), Target.parse("native")).write_shared(tmp_path / "m.so")
     private, public = keys(tmp_path, "a")
-    with pytest.raises(UsageError, match="is a private key in PEM"):
+    with pytest.raises(UsageError, match="must be a private key in PEM"):
         sign(tmp_path / "m.so", public)
-    with pytest.raises(UsageError, match="is a public key in PEM"):
+    with pytest.raises(UsageError, match="must be a public key in PEM"):
         verify(tmp_path / "m.so", private)
 
 

@@ -11,6 +11,7 @@ from aot.frontends.kinds import folder, foreign, named, refuse
 from aot.frontends.onnx.convert import OnnxToOpset
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, MissingError, UsageError
+from runtime.regular import open_file
 
 __all__ = ["front_passes", "read_model"]
 
@@ -23,9 +24,9 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
     path = Path(path)
     if path.is_dir():
         raise refuse(folder(path), path)
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"{path}: there is no such file")
-    with path.open("rb") as file:
+    with open_file(path, "model") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
         raise CorruptError(f"{path.name}: a model is read, got an empty file")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aot.ir.graph import Graph, Node, Origin, OutPort
-from aot.ir.op import REGISTRY, Op
+from aot.ir.op import REGISTRY, Op, operation
 from aot.ir.types import numpy_dtype
 from runtime.abi import DType
 from runtime.errors import InternalError
@@ -41,9 +41,9 @@ class Builder:
 
     def __getattr__(self, type: str) -> Callable[..., OutPort]:
         """`build.Relu(x)`; attributes as keywords: `build.MatMul(a, b, transpose_b=True)`."""
-        if type not in REGISTRY:
+        cls = operation(type)
+        if cls is None:
             raise AttributeError(f"no operation {type!r}")
-        cls = REGISTRY[type]
 
         def add(*inputs: OutPort | Any | None, outputs: int = 1, name: str = "", **attributes: Any) -> OutPort:
             return self(cls(**attributes), *inputs, outputs=outputs, name=name)

@@ -17,6 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
+from aot.ir.scope import current, scope_for
 from aot.ir.symbolic import settled
 from aot.ir.types import Array, Dim, Shape, TensorType
 from codegen.define import Definition, Group
@@ -327,12 +328,15 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
         made.type = type or cls.__name__
         made.xml_type = xml or made.type
         made.opset = opsets[0] if opsets else ""
-        known = REGISTRY.get(cls.__name__)
-        if known is not None and not known.opset == made.opset == EXTENSION:  # those may be loaded anew
+        scope = scope_for(cls.__module__)
+        names = REGISTRY if scope is None else scope.operations
+        types: dict[str, dict[int, Any]] = _BY_TYPE if scope is None else scope.types
+        known = REGISTRY.get(cls.__name__, names.get(cls.__name__))
+        if known is not None and not known.opset == made.opset == EXTENSION:  # those may be defined anew
             raise InternalError(f"operation {cls.__name__} is registered twice")
-        REGISTRY[cls.__name__] = made
+        names[cls.__name__] = made
         for name in opsets:
-            _BY_TYPE.setdefault(made.type.lower(), {})[_number(name)] = made
+            types.setdefault(made.type.lower(), {})[_number(name)] = made
         return made
 
     return register
@@ -352,14 +356,24 @@ def absent(type_name: str, *opsets: str) -> None:
 def find(type_name: str, opset: int) -> type[Op] | None:
     """The definition that operation set `opset` has for a type, whatever the case of its letters; or None."""
     names = {"const": "constant"}
-    versions = _BY_TYPE.get(names.get(type_name.lower(), type_name.lower()), {})
+    versions = _versions(names.get(type_name.lower(), type_name.lower()))
     fitting = [n for n in versions if n <= opset]
     return versions[max(fitting)] if fitting else None
 
 
+def operation(name: str) -> type[Op] | None:
+    """The operation class of that name, built in or of the extensions that take part; None if there is none."""
+    return current().operations.get(name) or REGISTRY.get(name)
+
+
+def _versions(type_name: str) -> Mapping[int, type[Op] | None]:
+    """The definitions of a type by the number of their set."""
+    return _BY_TYPE.get(type_name, {}) | current().types.get(type_name, {})
+
+
 def opsets_of(cls: type[Op]) -> tuple[int, ...]:
     """The operation sets in which definitions with this meaning were first registered."""
-    return tuple(sorted(n for n, found in _BY_TYPE.get(cls.type.lower(), {}).items() if found is cls))
+    return tuple(sorted(n for n, found in _versions(cls.type.lower()).items() if found is cls))
 
 
 def form_of(cls: type[Op]) -> str:

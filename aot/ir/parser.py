@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from aot.ir.graph import Graph, Node, Origin, OutPort
-from aot.ir.op import REGISTRY, Foreign, Op
+from aot.ir.op import REGISTRY, Foreign, Op, operation
 from aot.ir.printer import PLAIN_NAME
 from aot.ir.scanner import NUMBER, Scanner
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
@@ -153,7 +153,7 @@ class _Parser:
         return Foreign(dialect=dialect, kind=name, attrs=tuple(pairs), types=types or ())
 
     def registered(self, kind: str) -> Op:
-        cls = REGISTRY.get(kind)
+        cls = operation(kind)
         if cls is None:
             raise self.scan.error(f"an operation instead of {kind!r}")
         return cls(**self.arguments(cls, ">") if self.scan.accept("<") else {})

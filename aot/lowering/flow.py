@@ -21,6 +21,7 @@ from codegen.program import Bind, Call, Check, Control, Jump, Label, Let, Place,
 from runtime.abi import DType
 
 Emit = Callable[[Steps], None]
+FEW_TURNS = 1 << 20  # iterations that need no way to cancel them
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Flow:
     sizes: Sizes
     control: list[Control] = field(default_factory=list[Control])
     labels: int = 0
+    turns: int = 1  # iterations of all loops around, as far as they are known
 
     def bind(self, symbol: Var, place: Place, dtype: DType) -> None:
         """A symbol is read from memory."""
@@ -60,16 +62,20 @@ class Flow:
     def cycle(self, step: Step, cycle: Cycle, emit: Emit) -> None:
         """A block again and again."""
         head, end = self._label("loop"), self._label("end")
-        limit = "" if cycle.limit == UNLIMITED else f" in {dim_text(cycle.limit)}"
+        bound = "" if cycle.limit == UNLIMITED else f" in {dim_text(cycle.limit)}"
         going = "" if cycle.going == 1 else f" while {dim_text(cycle.going)}"
         self.sizes.late |= {s: None for s in cycle.start if s not in self.sizes.late}
         self._let(cycle.start)
-        self.text.append(f"loop {cycle.counter.name}{limit}{going}: {' + '.join(step.layers)}")
+        self.text.append(f"loop {cycle.counter.name}{bound}{going}: {' + '.join(step.layers)}")
         self._mark(head)
         self._jump(end, prim("ge", cycle.counter, cycle.limit))
+        around, limit = self.turns, cycle.limit
+        self.turns *= max(limit, 1) if isinstance(limit, int) else 1
+        asks = not isinstance(limit, int) or self.turns > FEW_TURNS
         emit(cycle.body)
+        self.turns = around
         self._let(cycle.follow)
-        self._jump(head, cycle.going)
+        self._jump(head, cycle.going, asks)
         self.text.append("end")
         self._mark(end)
 
@@ -80,8 +86,8 @@ class Flow:
     def _mark(self, name: str) -> None:
         self.control.append(Label(len(self.calls), name))
 
-    def _jump(self, to: str, when: Size = 1) -> None:
-        self.control.append(Jump(len(self.calls), to, when))
+    def _jump(self, to: str, when: Size = 1, asks: bool = False) -> None:
+        self.control.append(Jump(len(self.calls), to, when, asks))
 
     def _let(self, values: dict[Var, Size]) -> None:
         """All at once."""

@@ -144,11 +144,12 @@ def reserved(data: Data) -> Data:
 
 def build(
     program: Program, target: Target, *, level: int | None = 1, options: Manifest | None = None,
-    external: bool = False, progress: Progress = _silent,
+    external: bool = False, progress: Progress = _silent, key: str = "",
 ) -> Built:  # fmt: skip
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options` are kept in the manifest: what else the compiler was asked for. `external`: weights in their own file.
+    `key`: of the entry of a cache that the library becomes; it is kept in the manifest, and changes no hash.
     `progress(stage, done, total)` is told of each kernel that is emitted and of each part that is compiled.
     """
     with Workers(target) as workers:
@@ -166,6 +167,7 @@ def build(
         digest = content_hash(info)
         tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
         manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
+        manifest |= {"key": key} if key else {}
         text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
         code = parts.joined(text, partial(progress, "compile"))
     return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)
@@ -213,7 +215,8 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         "symbols": [_symbol(s) for s in program.symbols],
         "late": [x.symbol.name for x in program.late],
         "capacities": [{"of": x.symbol.name, "initial": x.initial} for x in program.late if x.capacity is not None],
-        "computed": len(program.computed),
+        "computed": program.words - len(program.stored) + len(program.computed),
+        **({"cancel": len(program.stored)} if program.cancellable else {}),
         "rules": [{"one": size_text(r.one), "other": size_text(r.other), "text": r.text} for r in _rules(program)],
         "inputs": [_tensor(t, _align(program, Region.INPUT, i), late) for i, t in enumerate(program.inputs)],
         "outputs": [_tensor(t, _align(program, Region.OUTPUT, i), late) for i, t in enumerate(program.outputs)],

@@ -58,6 +58,14 @@ class _Driver:
         for i, _ in enumerate(program.late, len(program.symbols)):
             self.lines.append(f"%late{i} = getelementptr i64, ptr %symbols, i64 {i}")
             self.lines.append(f"store i64 0, ptr %late{i}, align 8")
+        if program.cancellable:
+            self.lines += [
+                f"%cancel = getelementptr i64, ptr %symbols, i64 {len(program.stored)}",
+                "%clock = alloca [3 x i64], align 8",
+                "store [3 x i64] zeroinitializer, ptr %clock, align 8",
+                "%turn.first = load i64, ptr %turn.at, align 8",
+                "store i64 %turn.first, ptr %clock, align 8",
+            ]
 
     def run_to(self, at: int) -> None:
         if at > self.at:
@@ -84,6 +92,19 @@ class _Driver:
                 f"%turn{n} = load i64, ptr %turn.at, align 8",
                 f"%turned{n} = add i64 %turn{n}, 1",
                 f"store i64 %turned{n}, ptr %turn.at, align 8",
+            ]
+        if entry.asks:
+            self.lines += [
+                f"%next{n} = load i64, ptr %clock, align 8",
+                f"%ahead{n} = sub i64 %turned{n}, %next{n}",
+                f"%due{n} = icmp sge i64 %ahead{n}, 0",
+                f"br i1 %due{n}, label %asks{n}, label %goes{n}",
+                f"asks{n}:",
+                f"%halt{n} = call i1 @cancelled(ptr %cancel, ptr %clock, i64 %turned{n})",
+                f"br i1 %halt{n}, label %halted{n}, label %goes{n}",
+                f"halted{n}:",
+                f"ret i32 {abi.ERROR_CANCELLED}",
+                f"goes{n}:",
             ]
         self.lines += [
             f"%when{n} = call i1 @when_{n}(ptr %symbols)",

@@ -371,7 +371,7 @@ place:
 }
 
 define internal ptr @error_text(i32 %code) nounwind {
-  %known = icmp ult i32 %code, $error_unknown
+  %known = icmp ult i32 %code, $error_count
   %index = select i1 %known, i32 %code, i32 $error_unknown
   %at = getelementptr ptr, ptr @error_texts, i32 %index
   %text = load ptr, ptr %at, align 8

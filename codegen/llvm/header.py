@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from string import Template
 
 from codegen.llvm.build import Built
 from codegen.llvm.levels import Levels
-from runtime.abi import ABI_VERSION, ERROR_CAPACITY, QUERY_PREFIX, WEIGHTS_PAGE
+from runtime.abi import ABI_VERSION, CANCEL_WORDS, ERROR_CANCELLED, ERROR_CAPACITY, QUERY_PREFIX, WEIGHTS_PAGE
+from runtime.errors import UsageError
 from runtime.manifest import TensorInfo, from_json
 
 
-def header_text(built: Built | Levels) -> str:
-    """Declares the query function of `built` and the types of `runtime.abi`; for C99 and C++."""
+_RESERVED = ("ABI", "CAPACITY", "CANCELLED", "WEIGHTS_OFFSET")  # AOT_... in every header
+
+
+def checked_name(name: str) -> str:
+    """The name of a model in its header, as the user gave it; UsageError unless AOT_NAME can be a macro of its own."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name.upper() in _RESERVED:
+        raise UsageError(f"--name: a C identifier, but none of {', '.join(_RESERVED).lower()}, got {name!r}")
+    return name
+
+
+def name_from(text: str) -> str:
+    """The name that a file's name gives: `mobilenet-v2.1` becomes `mobilenet_v2_1`."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    return name if name and not name[0].isdigit() and name.upper() not in _RESERVED else f"model_{name}".strip("_")
+
+
+def header_text(built: Built | Levels, name: str | None = None) -> str:
+    """Declares the query function of `built` and the types of `runtime.abi`; for C99 and C++.
+
+    `name`: a C identifier from which all macros are made; None: the model's name. Headers of two different models with
+    one name cannot be included together.
+    """
+    stem, _, digest = built.tag.rpartition("_")
+    macro = f"AOT_{name if name is not None else name_from(stem)}".upper()
     manifest = from_json(built.manifest, built.tag)
     lines = [_line("input", i, t) for i, t in enumerate(manifest.inputs)]
     lines += [_line("output", i, t) for i, t in enumerate(manifest.outputs)]
@@ -23,7 +47,11 @@ def header_text(built: Built | Levels) -> str:
         weights_offset=WEIGHTS_PAGE,
         query=QUERY_PREFIX + built.tag,
         external=int("external" in built.manifest),
-        macro="AOT_" + built.tag.rpartition("_")[0].upper(),
+        cancellable=int(manifest.cancel is not None),
+        cancelled=ERROR_CANCELLED,
+        cancel_words=CANCEL_WORDS,
+        guard=f"{macro}_{digest.upper()}_H",
+        macro=macro,
         signature="\n".join(lines),
     )
 

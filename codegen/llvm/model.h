@@ -7,6 +7,12 @@
  *
 $signature
  */
+#ifndef $guard
+#define $guard
+#if defined($macro) || defined(${macro}_NAME) || defined(${macro}_EXTERNAL) || defined(${macro}_CANCELLABLE)
+#error "two models are called $macro: give one of them another name by aot compile --name"
+#endif
+
 #ifndef AOT_ABI
 #define AOT_ABI $abi
 #define AOT_CAPACITY $capacity /* returned by `infer`: call `shapes`, all `_size`s and `infer` again */
@@ -60,6 +66,10 @@ struct aot_model {
 #error "models of two ABI versions in one program"
 #endif
 
+#ifndef AOT_CANCELLED
+#define AOT_CANCELLED $cancelled /* returned by `infer` after symbols[symbol_count - $cancel_words] was set */
+#endif
+
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -67,3 +77,5 @@ const struct aot_model *$query(int32_t version);
 #define $macro $query
 #define ${macro}_NAME "$query"
 #define ${macro}_EXTERNAL $external /* 1: the weights are a file, to be mapped before the first inference */
+#define ${macro}_CANCELLABLE $cancellable /* 1: a loop may run for ever, and infer can be cancelled */
+#endif

@@ -32,6 +32,8 @@ from runtime.errors import InternalError, UnsupportedError
 PIECES_WORTH_SHARING = 32
 # As long as it takes to wake a thread that sleeps.
 SPIN_NS = 30_000
+# How often a loop asks whether to go on: a user who interrupts it waits twice as long at most.
+ASK_NS = 40_000_000
 CPUS = 1024  # that Linux counts in a set of processors; on those beyond, threads stay where they are
 
 _PAUSE = {
@@ -166,7 +168,7 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
         "inputs": "ptr @inputs",
         "output_count": f"i64 {len(program.outputs)}",
         "outputs": "ptr @outputs",
-        "symbol_count": f"i64 {len(program.stored)}",
+        "symbol_count": f"i64 {program.words}",
         "call_count": f"i64 {len(program.calls)}",
         "weights": f"ptr {weights}",
         "weights_bytes": f"i64 {program.constant_bytes}",
@@ -174,7 +176,7 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
     entries: list[str] = []
     for name, *_ in abi.Table._fields_:
         entries.append("i64 {bytes}" if name == "bytes" else fields.get(name, f"ptr @{name}"))
-    texts = [f'@error_text.{i} = internal constant {_string(t)}' for i, t in enumerate(abi.ERROR_TEXTS)]
+    texts = [f'@error_text.{i} = internal constant {_string(t)}' for i, t in enumerate(_error_texts(program))]
     pointers = ", ".join(f"ptr @error_text.{i}" for i in range(len(texts)))
     body = ", ".join(entries).format(bytes=8 * len(entries))
     types = ", ".join(entry.split()[0] for entry in entries)
@@ -231,7 +233,8 @@ def _pool(target: Target) -> str:
 def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
-    return _template("pace.ll").substitute() + _template("drivers.ll").substitute(
+    cancel = _template("cancel.ll").substitute(ask_ns=ASK_NS) if program.cancellable else ""
+    return cancel + _template("pace.ll").substitute() + _template("drivers.ll").substitute(
         most_chunks_per_thread=MOST_CHUNKS, least_chunks_per_thread=LEAST_CHUNKS, pieces_of_fine_chunk=FINE_CHUNK,
         pieces_worth_sharing=PIECES_WORTH_SHARING,
         plan_bytes=plan,
@@ -241,9 +244,15 @@ def _drivers(program: Program, tag: str) -> str:
         error_arena=abi.ERROR_ARENA,
         error_symbol=abi.ERROR_SYMBOL,
         error_unknown=abi.ERROR_UNKNOWN,
+        error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
         abi_version=abi.ABI_VERSION,
         query=abi.QUERY_PREFIX + tag,
     )
+
+
+def _error_texts(program: Program) -> tuple[str, ...]:
+    """Those that `infer` and `shapes` can return."""
+    return abi.ERROR_TEXTS if program.cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
 
 
 def _longest_segment(program: Program) -> int:

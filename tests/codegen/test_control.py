@@ -56,7 +56,7 @@ def test_memory_is_refused_where_a_machine_has_less(positives_so: Path) -> None:
     request = runtime.load(positives_so, threads=1).create_infer_request()
     request.infer(np.ones(1, np.float32))
     request._space.symbols[2] = 1 << 39  # as if data had asked for it
-    with pytest.raises(BudgetError, match="working memory of at most"):
+    with pytest.raises(BudgetError, match="working memory must take at most"):
         request._space.enlarge(1)
 
 
@@ -67,7 +67,7 @@ def test_an_output_with_room(positives_so: Path) -> None:
     y = request.infer(np.float32([1, -1, 2]))[0]
     np.testing.assert_array_equal(y, [1, 2])
     assert np.shares_memory(y, room)
-    with pytest.raises(UsageError, match=r"output 'y': has room for 9 elements, got \(8,\)"):
+    with pytest.raises(UsageError, match=r"output 'y': must have room for 9 elements, got \(8,\)"):
         request.infer(np.ones(9, np.float32))
 
 

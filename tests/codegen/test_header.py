@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen.llvm.header import header_text
+from codegen.llvm.header import checked_name, header_text, name_from
 from runtime import abi
+from runtime.errors import UsageError
 from tests.programs import built, chain, positives, running_sum
 
 PROGRAM = """
@@ -112,3 +113,42 @@ def test_two_models_in_one_c_program(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([tmp_path / "main"], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(("names", "said"), [
+    (("net", "net"), "two models are called AOT_NET"),
+    (("net", "NET"), "two models are called AOT_NET"),
+    (("net", "net_name"), "two models are called AOT_NET"),
+    (("net_external", "net"), "two models are called AOT_NET"),
+    ((None, None), ""),
+    (("net", "other"), ""),
+])  # fmt: skip
+def test_two_models_of_one_name_are_an_error(tmp_path: Path, names: tuple[str | None, str | None], said: str) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler, which only tests of the C interface do")
+    lines: list[str] = []
+    for file, program, name in zip("ab", (chain(), running_sum()), names, strict=True):
+        (tmp_path / f"{file}.h").write_text(header_text(built(program), name))
+        lines += [f'#include "{file}.h"', f'#include "{file}.h"']
+    (tmp_path / "main.c").write_text("\n".join([*lines, "int main(void) { return 0; }", ""]))
+    command = [compiler, "-std=c99", "-Wall", "-Werror", "-fsyntax-only", "main.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is not bool(said), done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(("stem", "name"), [
+    ("digits", "digits"), ("mobilenet-v2.1", "mobilenet_v2_1"), ("3d", "model_3d"), ("é", "model"),
+    ("abi", "model_abi"),
+])  # fmt: skip
+def test_names_that_file_names_give(stem: str, name: str) -> None:
+    assert name_from(stem) == name
+    assert checked_name(name) == name
+    assert re.search(rf"#define AOT_{name.upper()} aot_query_", header_text(built(chain()), name))
+
+
+@pytest.mark.parametrize("name", ["3d", "a-b", "", "abi", "Capacity", "é"])
+def test_names_that_are_no_identifiers_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="a C identifier"):
+        checked_name(name)

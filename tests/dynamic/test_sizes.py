@@ -109,9 +109,9 @@ def test_sizes_that_may_be_one_stretch() -> None:
 def test_one_name_is_one_size() -> None:
     model = compiled(added(), dims=dims_of(["batch=1..8"]))
     check(model, added(), [noise(5, 4), noise(5, 4)])
-    with pytest.raises(UsageError, match="dimension 0 of input 'b' is 'batch', 2 as dimension 0 of input 'a', got 3"):
+    with pytest.raises(UsageError, match="input 'b' must be 2, as 'batch' is in dimension 0 of input 'a', got 3"):
         model([noise(2, 4), noise(3, 4)])
-    with pytest.raises(UsageError, match="input 'a': dimension 0 'batch' is 1 to 8, got 9"):
+    with pytest.raises(UsageError, match="input 'a': dimension 0 'batch' must be 1 to 8, got 9"):
         model([noise(9, 4), noise(9, 4)])
 
 

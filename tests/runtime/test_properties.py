@@ -55,7 +55,7 @@ def test_pickle(tmp_path: Path) -> None:
     assert (again.threads, again.content_hash) == (1, model.content_hash)
     np.testing.assert_array_equal(again(X)[0], X * 4)
     built(chain(factor=3.0)).write_shared(path)
-    with pytest.raises(CorruptError, match=f"is the model with hash {model.content_hash}"):
+    with pytest.raises(CorruptError, match=f"must be the model with hash {model.content_hash}"):
         pickle.loads(data)
 
 

@@ -119,7 +119,7 @@ def _at_run_time(
 ) -> Outputs:
     """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
-    total = node.scalar(-1) if trips is None else node.single(trips)
+    total = node.scalar(-1) if trips is None else _trips(node, trips)
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
     given = iter([node.scalar(0), start, *states])
@@ -142,6 +142,11 @@ def _at_run_time(
     outer = build.node(op, total, start, *ports[2:], outputs=len(made.results) - 1)
     outer.regions = {"body": made}
     return Outputs(list(outer.out_ports().values()))
+
+
+def _trips(node: Call, trips: OutPort) -> OutPort:
+    """The number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
+    return node.build.Maximum(node.single(trips), node.build.const(0, trips.type.dtype))
 
 
 def _body(

@@ -59,7 +59,7 @@ from aot.frontends.onnx.forks import (
     open_ranks,
     tensors_in,
 )
-from aot.frontends.onnx.registry import CONVERSIONS, Call, Conversion, Outputs, Value
+from aot.frontends.onnx.registry import Call, Conversion, Outputs, Value, conversion_of
 from aot.frontends.onnx.ruled_out import settle
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
@@ -180,7 +180,7 @@ class _Work:
         assert isinstance(op, Foreign)
         attrs = dict(op.attrs)
         failed = [FAILED] * len(node.out_ports())
-        function = CONVERSIONS.get((attrs["domain"], op.kind))
+        function = conversion_of(attrs["domain"], op.kind)
         reason = attrs.get("unsupported") or ("" if function is not None else "there is no conversion for it")
         if reason:
             self._refuse(node, op, attrs, reason)
@@ -216,7 +216,8 @@ class _Work:
         """The node's outputs, all of them inferred."""
         op = node.op
         assert isinstance(op, Foreign)
-        function = CONVERSIONS[attrs["domain"], op.kind]
+        function = conversion_of(attrs["domain"], op.kind)
+        assert function is not None  # `_convert` has asked
         count = attrs.get("inputs", len(inputs))
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {

@@ -26,7 +26,8 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
         given = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
         along = node.build.Select(node.build.Less(given, 0), node.build.Add(given, rank), given)
         along = node.within(along, 0, rank - 2, "the axis is one of the signal's dimensions")
-        points = None if length is None else node.within(single(node, length), 1, ENDLESS, "dft_length must be positive")
+        rule = "dft_length must be positive"
+        points = None if length is None else node.within(single(node, length), 1, ENDLESS, rule)
         return _by_sums(node, x, along, points)
     given = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
     along = node.axis(given, rank)

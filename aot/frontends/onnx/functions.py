@@ -10,7 +10,7 @@ from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, inliner, shape_inference
 
-from aot.frontends.onnx.registry import CONVERSIONS
+from aot.frontends.onnx.registry import conversion_of
 from runtime.errors import BudgetError, CorruptError
 
 DOMAIN = "aot.functions"  # of the local functions that the bodies become
@@ -76,7 +76,7 @@ Schema = Any  # an OpSchema; the stubs of onnx leave its functions out
 def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
     """What defines the node by a function; None if the node needs none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
-    if (domain, node.op_type) in CONVERSIONS or not defs.has(node.op_type, domain):
+    if conversion_of(domain, node.op_type) is not None or not defs.has(node.op_type, domain):
         return None
     schema: Schema = defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
     return schema if schema.has_function or schema.has_context_dependent_function else None

@@ -19,6 +19,7 @@ from aot.frontends.onnx.element_types import element_type
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Operand
+from aot.ir.scope import current, scope_for
 from aot.ir.types import Array, Dim, numpy_dtype
 from aot.opset.demands import Within
 from codegen.loops import Expr
@@ -70,11 +71,18 @@ def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
     """Register the conversion of operations of a domain."""
 
     def register(function: C) -> C:
+        scope = scope_for(function.__module__)
+        table = CONVERSIONS if scope is None else scope.conversions
         for kind in kinds:
-            CONVERSIONS[domain, kind] = function
+            table[domain, kind] = function
         return function
 
     return register
+
+
+def conversion_of(domain: str, kind: str) -> Conversion | None:
+    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    return current().conversions.get((domain, kind)) or CONVERSIONS.get((domain, kind))
 
 
 @dataclass(frozen=True, slots=True)

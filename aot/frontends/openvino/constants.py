@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from aot.ir.types import Array, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import CorruptError
+from runtime.regular import check_file
 
 Bytes = NDArray[np.uint8]
 
@@ -28,7 +29,9 @@ class Weights:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.exists = path.is_file()
+        self.exists = path.exists()
+        if self.exists:
+            check_file(path, "weights")
         empty = not self.exists or path.stat().st_size == 0
         self.data: Bytes = np.zeros(0, np.uint8) if empty else np.asarray(np.memmap(path, np.uint8, mode="r"))
 

@@ -1,0 +1,150 @@
+"""Loads the modules of a folder under names of their own, and remembers the source that each was made from.
+
+    aot_extensions_3.ops.square      DIR/ops/square.py
+    aot_extensions_3.inside.tools    DIR/tools.py and ...
+    aot_extensions_3.beside.tools    ... DIR/../tools.py, where a file of the folder says `import tools`
+
+So two folders may have modules of one name, a changed file is loaded anew, and no byte code that is kept elsewhere is
+taken for it. A module that the program itself has imported before stays shared with it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from itertools import count
+from pathlib import Path
+from types import CodeType, ModuleType
+
+_PREFIX = "aot_extensions_"
+_NUMBERS = count()
+_INSTALLED = {Path(place).resolve() for place in sysconfig.get_paths().values()}
+
+
+class Modules:
+    """The modules of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is resolved."""
+        self.folder = folder
+        self.name = f"{_PREFIX}{next(_NUMBERS)}"
+        self._sources: dict[Path, bytes] = {}
+        self._homes: dict[str, str | None] = {}
+        self.builtins = {**vars(builtins), "__import__": self._import}
+        for name, place in (("", folder), (".inside", folder), (".beside", folder.parent)):
+            package = ModuleType(self.name + name)
+            package.__path__ = [str(place)]
+            sys.modules[package.__name__] = package
+        _FINDER.packages[self.name] = self
+
+    def load(self, name: str) -> ModuleType:
+        """The module of the folder that is called `ops.square`; raises what it raises."""
+        return import_module(f"{self.name}.{name}")
+
+    def read(self, path: Path) -> bytes:
+        """The source in a file, which is remembered."""
+        data = self._sources[path.resolve()] = path.read_bytes()
+        return data
+
+    def sources(self) -> dict[str, bytes]:
+        """The source of every module that was loaded, by its path from the folder on."""
+        return {str(_from(self.folder, path)): data for path, data in self._sources.items()}
+
+    def changed(self) -> bool:
+        """True if a file has another content now."""
+        return any(not path.is_file() or path.read_bytes() != data for path, data in self._sources.items())
+
+    def forget(self) -> None:
+        """Remove the modules: they could not be loaded."""
+        del _FINDER.packages[self.name]
+        for name in [name for name in sys.modules if name.partition(".")[0] == self.name]:
+            del sys.modules[name]
+
+    def _import(
+        self, name: str, globals: Mapping[str, object] | None = None, locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (), level: int = 0,
+    ) -> ModuleType:  # fmt: skip
+        """`__import__` of the folder's modules: those from the folder and from beside it get private names."""
+        top = name.partition(".")[0]
+        home = None if level else self._home(top)
+        if home is None:
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        if fromlist:
+            return builtins.__import__(f"{self.name}.{home}.{name}", globals, locals, fromlist, 0)
+        import_module(f"{self.name}.{home}.{name}")
+        return sys.modules[f"{self.name}.{home}.{top}"]
+
+    def _home(self, top: str) -> str | None:
+        """Where a top-level module lies: `inside` the folder or `beside` it; None: elsewhere, or it is shared."""
+        if top not in self._homes:
+            self._homes[top] = self._found(top)
+        return self._homes[top]
+
+    def _found(self, top: str) -> str | None:
+        loaded = sys.modules.get(top)
+        spec = loaded.__spec__ if loaded is not None else PathFinder.find_spec(top)
+        if spec is None:
+            return None
+        packages = list(spec.submodule_search_locations or ())
+        file = packages[0] if packages else spec.origin
+        place = Path(file).resolve().parent if file is not None else None
+        if place not in (self.folder, self.folder.parent) or place in _INSTALLED:
+            return None
+        if loaded is not None:
+            if spec.origin is not None and Path(spec.origin).is_file():
+                self.read(Path(spec.origin))
+            return None
+        return "inside" if place == self.folder else "beside"
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of all folders by their private names."""
+
+    def __init__(self) -> None:
+        self.packages: dict[str, Modules] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        owner = self.packages.get(fullname.partition(".")[0])
+        if owner is None:
+            return None
+        PathFinder.invalidate_caches()  # the folder may have changed within the time that its date tells apart
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.loader.path, owner)
+        elif spec is not None and spec.origin is not None and Path(spec.origin).is_file():
+            owner.read(Path(spec.origin))
+        return spec
+
+
+class _Loader(SourceFileLoader):
+    """Compiles what it reads, without byte code that is kept in files, and remembers it."""
+
+    def __init__(self, fullname: str, path: str, owner: Modules) -> None:
+        super().__init__(fullname, path)
+        self._owner = owner
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self._owner.read(Path(path)), path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__builtins__"] = self._owner.builtins
+        super().exec_module(module)
+
+
+def _from(folder: Path, path: Path) -> Path:
+    """A path from the folder on; from its parent on, `..` is its first part."""
+    if path.is_relative_to(folder):
+        return path.relative_to(folder)
+    return Path("..") / path.relative_to(folder.parent) if path.is_relative_to(folder.parent) else path
+
+
+_FINDER = _Finder()
+sys.meta_path.insert(0, _FINDER)

@@ -1,0 +1,46 @@
+"""Opens files for reading, and nothing else: a FIFO would wait for a writer, a device would never end."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from io import BufferedReader
+
+from runtime.errors import UsageError
+
+_KINDS = {
+    stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}  # fmt: skip
+
+
+def open_file(path: Path, what: str) -> BufferedReader:
+    """Open the file `path`, or the one that it links to; UsageError, which begins with `what`, for another thing.
+
+    OSError where there is none, and for links that lead in a circle.
+    """
+    _check(os.stat(path).st_mode, path, what)  # before it is opened: that may have effects on a device
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _check(os.fstat(descriptor).st_mode, path, what)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """All of a file, see `open_file`."""
+    with open_file(path, what) as stream:
+        return stream.read()
+
+
+def check_file(path: Path, what: str) -> None:
+    """UsageError unless `path` is a file, or leads to one; OSError where there is none."""
+    _check(os.stat(path).st_mode, path, what)
+
+
+def _check(mode: int, path: Path, what: str) -> None:
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{what}: must be a file, got {_KINDS.get(stat.S_IFMT(mode), 'another thing')}: {path}")

@@ -1,0 +1,70 @@
+"""Waiting that survives exceptions of signal handlers, KeyboardInterrupt above all.
+
+A handler may raise after any call that the main thread makes, also between taking a lock and the `try` that releases
+it. So nothing here holds a lock that another thread needs: who waits has a lock of its own, and what is taken is taken
+by one call of C and belongs to a token, by which a `finally` finds out whether it is to be given back.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Waiters:
+    """Threads that wait until something holds."""
+
+    def __init__(self) -> None:
+        self._locks: dict[int, threading.Lock] = {}
+
+    def wait_for(self, ready: Callable[[], object], timeout: float | None = None) -> bool:
+        """Wait until `ready()` holds, at most `timeout` seconds; False if it does not hold by then."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not ready():
+            mine = threading.Lock()
+            mine.acquire()
+            self._locks[id(mine)] = mine
+            try:
+                left = -1.0 if end is None else min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX)
+                if not ready() and not mine.acquire(timeout=left):
+                    return bool(ready())
+            finally:
+                self._locks.pop(id(mine), None)
+        return True
+
+    def notify(self) -> None:
+        """Let all who wait look again."""
+        for key in list(self._locks):
+            lock = self._locks.pop(key, None)
+            if lock is not None:
+                lock.release()
+
+
+class Slots:
+    """Numbered places that tokens take, one at a time."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._taken: dict[int, object] = {}
+        self.waiters = Waiters()  # told of every place that becomes free
+
+    @property
+    def free(self) -> int:
+        """The number of places that nothing has taken."""
+        return self._count - len(self._taken)
+
+    def first(self) -> int | None:
+        """The first place that is free."""
+        return next((i for i in range(self._count) if i not in self._taken), None)
+
+    def take(self, token: object) -> int | None:
+        """Give `token` the first free place; None if there is none."""
+        return next((i for i in range(self._count) if self._taken.setdefault(i, token) is token), None)
+
+    def give_back(self, token: object) -> None:
+        """Free the places of `token`."""
+        for place, owner in list(self._taken.items()):
+            if owner is token:
+                del self._taken[place]
+        self.waiters.notify()
