@@ -42,9 +42,12 @@ class Axis:
 
 
 def axes_of(
-    node: Call, x: OutPort, axes: Sequence[int], wanted: OutPort, by_size: bool, roi: OutPort | None
-) -> list[Axis]:
-    """Those that change, as far as compile time knows: `wanted` has their sizes or their scales."""
+    node: Call, x: OutPort, axes: Sequence[int], wanted: OutPort, by_size: bool, roi: OutPort | None,
+    common: OutPort | None = None,
+) -> list[Axis]:  # fmt: skip
+    """The axes that may change. `wanted` has their sizes or their scales; `common` [1]: the scale of all axes if
+    sizes were rounded after scaling, otherwise a size divided by its extent.
+    """
     build, found = node.build, list[Axis]()
     for i, a in enumerate(axes):
         extent, value = (_scalar(node, p, k) for p, k in ((node.dims(x, [a]), 0), (wanted, i)))
@@ -52,7 +55,7 @@ def axes_of(
         if roi is not None:
             start, end = _scalar(node, roi, i), _scalar(node, roi, i + len(axes))
         if by_size:
-            made, scale = value, build.Divide(value, extent)
+            made, scale = value, build.Divide(value, extent) if common is None else _scalar(node, common, 0)
         else:
             part = build.Multiply(build.Multiply(value, extent), build.Subtract(end, start))
             made, scale = build.Floor(build.Add(part, 1e-9)), value
@@ -119,7 +122,7 @@ def _where(node: Call, a: Axis, places: str) -> OutPort:
             rest = build.Negative(build.Subtract(build.Divide(a.made, build.Multiply(a.scale, a.extent)), 1.0))
             return build.Add(centred, build.Multiply(build.Multiply(a.extent, 0.5), rest))
         case "pytorch_half_pixel":
-            return build.Select(one, node.like(-0.5, at), centred)
+            return build.Select(one, node.like(0, at), centred)
         case _:
             return centred
 
