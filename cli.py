@@ -27,7 +27,7 @@ import runtime
 from aot import signature
 from aot.options import CompileOptions, Stage, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
-from runtime.describe import error_text, hint, manifest_text, size_text, summary
+from runtime.describe import error_text, hint, manifest_text, notes, size_text, summary
 from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
 from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
 from runtime.library import read_manifest
@@ -174,6 +174,8 @@ def compile(
         echo_json({"output": str(out), "bytes": size, **spent, "manifest": made.built.manifest})
         return
     typer.echo(f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s")
+    for line in notes(made.built.manifest):
+        typer.echo(f"  {line}")
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
         typer.echo("\n".join(f"  {line}" for line in str(made.report).splitlines()))

@@ -55,6 +55,7 @@ class Call:
     layers: tuple[str, ...]  # names of the layers it computes
     work: Size = 0  # floating-point operations, for chunking and profiles
     traffic: Size = 0  # bytes read and written at least once
+    flushes: bool = False  # denormal numbers are taken for zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,7 @@ class Program:
     late: tuple[Late, ...] = ()
     control: tuple[Control, ...] = ()
     versions: tuple[Version, ...] = ()
+    denormals: int = 0  # elements of constants that kernels take for zero
 
     @property
     def stored(self) -> tuple[Var, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,8 +82,15 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     where = f" in {beside(path).name}" if "external" in manifest.json else ""
     size = size_text(int(str(manifest.json["weights"])))
     lines += [f"  kernels  {len(manifest.calls)} calls, weights {size}{where}"]
+    lines += [f"  note     {line}" for line in notes(manifest.json)]
     lines += [f"  made by  {_pairs(manifest.json['toolchain'])}", f"  options  {_pairs(manifest.json['options'])}"]
     return "\n".join(lines)
+
+
+def notes(manifest: Mapping[str, object]) -> list[str]:
+    """What the compiler did to numbers of the model."""
+    count = manifest.get("denormals", 0)
+    return [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
 
 
 def _pairs(facts: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from aot.ir.graph import Graph, Node
@@ -14,6 +14,7 @@ from aot.lowering.weights import Constants, Weights
 from codegen.access import buffer_bytes, traffic, volume
 from codegen.access import work as operations
 from codegen.define import Definition, Group
+from codegen.denormals import denormals, flushes
 from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var
 from codegen.nest import apply, units
 from codegen.printer import definition_text, schedule_text
@@ -49,6 +50,7 @@ class ProgramBuilder:
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}
+        self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
         self.calls: list[Call] = []
         self.text: list[str] = []
@@ -72,6 +74,7 @@ class ProgramBuilder:
             self.constants.weights.size, arena.size, self._tensors(Region.INPUT), outputs,
             computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
             state_bytes=state, variables=self.steps.variables, control=tuple(self.flow.control), late=late,
+            denormals=sum(self.flushed.values()),
         )  # fmt: skip
         return self.program
 
@@ -164,10 +167,25 @@ class ProgramBuilder:
         name = self.kernels.get(kernel) or self._name(step, kernel)
         args = tuple(self._place(fixed[b.name], packs.get(b.name), arena) for b in kernel.buffers)
         flops, moved = _cost(works)
-        call = Call(name, args, sizes, units(kernel), step.layers, flops, moved)
+        flush = flushes(works, self.target) and not self._has_tiny_scalars(works, fixed)
+        if flush:
+            self._count_denormals(fixed[b.name] for b in kernel.buffers)
+        call = Call(name, args, sizes, units(kernel), step.layers, flops, moved, flush)
         self.calls.append(call)
         self._describe(name, step, works, schedules)
         return call, tuple(fixed[b.name] for b in kernel.buffers)
+
+    def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
+        """True if a constant of one element is denormal: log(x + 1e-45) means it."""
+        scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
+        data = (self.steps.values[n].data for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        return any(d is not None and d.size == 1 and denormals(d) for d in data)
+
+    def _count_denormals(self, names: Iterable[str]) -> None:
+        for name in names:
+            value = self.steps.values[name]
+            if value.region is Region.CONSTANT and value.data is not None and name not in self.flushed:
+                self.flushed[name] = denormals(value.data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
         """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""

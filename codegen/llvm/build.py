@@ -223,6 +223,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         ],
         **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
+        **({"denormals": program.denormals} if program.denormals else {}),
         "scratch": _dim(scratch_of(program, functions)),
         "variables": [_variable(v) for v in program.variables],
         "options": options,
