@@ -23,13 +23,12 @@ import numpy as np
 import typer
 
 import aot
-import runtime
-from aot import signature
+from aot import signature, trial
 from aot.options import CompileOptions, Stage, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
 from runtime.describe import error_text, hint, manifest_text, notes, size_text, summary
 from runtime.errors import AotError, BudgetError, UnsupportedError, UsageError
-from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
+from runtime.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
 from runtime.library import read_manifest
 from runtime.version import VERSION
 
@@ -37,9 +36,7 @@ JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 class Emit(StrEnum):
@@ -68,9 +65,7 @@ Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
-Extensions = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Operations and passes of your own; their code runs")
-]
+Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph after a pass")]
@@ -173,9 +168,8 @@ def compile(
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         echo_json({"output": str(out), "bytes": size, **spent, "manifest": made.built.manifest})
         return
-    typer.echo(f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s")
-    for line in notes(made.built.manifest):
-        typer.echo(f"  {line}")
+    lines = [f"{out}: {size_text(size)}, compiled in {watch.total:.2f} s", *notes(made.built.manifest)]
+    typer.echo("\n  ".join(lines))
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
         typer.echo("\n".join(f"  {line}" for line in str(made.report).splitlines()))
@@ -186,16 +180,18 @@ def run(
     model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
     output: Results = None,
+    shape: Shapes = None,
+    dim: Dims = None,
     threads: Threads = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run a model once on arrays from files."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
+    """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given."""
+    loaded = trial.ready(model, threads, shape, dim)
     if output is not None:
         check_results_path(output, len(loaded.outputs))
-    given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
+    given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
     times: list[float] = []
     results: Arrays = {}
     for _ in range(repeat):
@@ -219,6 +215,8 @@ def run(
 def bench(
     model: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    shape: Shapes = None,
+    dim: Dims = None,
     threads: Threads = None,
     per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
     top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
@@ -227,13 +225,13 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
+    loaded = trial.ready(model, threads, shape, dim)
     roofline = None
     if per_kernel:
         from codegen.llvm.peak import roofline_here
 
         roofline = roofline_here(loaded.threads)
-    given = read_inputs(inputs or [], [t.name for t in loaded.inputs]) or profile.example_inputs(loaded.inputs)
+    given = trial.inputs(model, loaded, inputs, shape, dim)
     found = profile.measure(loaded, given, seconds, roofline)
     if as_json:
         facts = profile.as_json(found)

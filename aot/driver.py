@@ -64,7 +64,7 @@ from codegen.versions import join_versions
 from runtime.errors import AotError, PassError, ShapeError, UnsupportedError, UsageError
 from runtime.library import Library
 from runtime.model import CompiledModel
-from runtime.profile import example_inputs
+from runtime.examples import example_inputs
 
 
 class Compilation:
@@ -223,7 +223,7 @@ class Compilation:
         model = in_memory(build(builder.build(), self.target, level=self.options.level), 1)
         request = model.create_infer_request()
         request.enable_profiling()
-        request.infer(example_inputs(model.inputs))
+        request.infer(example_inputs(model.inputs, model.manifest.rules))
 
         def run() -> Mapping[str, float]:
             request.infer()

@@ -1,9 +1,9 @@
 """Which kernels may take denormal numbers for zero, which x86-64 computes 30 to 390 times as fast.
 
-A denormal f32 is below 1.2e-38. Without it, the error is of that size in a kernel that only adds, multiplies, takes maxima
-and applies bounded functions. In a logarithm, a quotient or a root the error may be large: kernels with these keep
-denormals, unless what they read is kept away from zero (`x / sqrt(v + 1e-5)`). Kernels that compare or round keep them,
-too, except as the epilogue of a product with weights. Kernels that only move data keep all bits.
+A denormal f32 is below 1.2e-38. To take it for zero is an error of that size in a kernel that only adds, multiplies,
+takes maxima and applies bounded functions. In a logarithm, a quotient or a root the error may be large: kernels with
+these keep denormals, unless what they read is kept away from zero (`x / sqrt(v + 1e-5)`). Kernels that compare or round
+keep them, too, except as the epilogue of a product with weights. Kernels that only move data keep all bits.
 """
 
 from __future__ import annotations
