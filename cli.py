@@ -61,6 +61,7 @@ Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="La
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
+Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
@@ -113,6 +114,7 @@ def compile(
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
+    feed: Feeds = None,
     specialise: Specialise = None,
     extensions: Extensions = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
@@ -143,10 +145,10 @@ def compile(
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
-            values=values_of(value), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
-            save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
-            stop_after_rewrite=stop_after_rewrite, external_weights=weights is Weights.EXTERNAL,
-            small_weights=small_weights, plain_products=plain_products, tune=tune,
+            values=values_of(value), feeds=tuple(feed or ()), specialise=specialise_of(specialise),
+            extensions=extensions, seed=seed, save_temps=save_temps, on_event=watch, tune=tune,
+            print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite, plain_products=plain_products,
+            external_weights=weights is Weights.EXTERNAL, small_weights=small_weights,
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
@@ -229,7 +231,6 @@ def bench(
     roofline = None
     if per_kernel:
         from codegen.llvm.peak import roofline_here
-
         roofline = roofline_here(loaded.threads)
     given = trial.inputs(model, loaded, inputs, shape, dim)
     found = profile.measure(loaded, given, seconds, roofline)

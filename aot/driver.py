@@ -43,6 +43,7 @@ from aot.lowering.weights import Weights
 from aot.lowering.windows import separate_windows
 from aot.lowering.winograd import use_winograd
 from aot.options import CompileOptions
+from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
@@ -133,7 +134,8 @@ class Compilation:
 
     @property
     def _passes(self) -> tuple[Pass | str, ...]:
-        given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
+        shapes = InputShapes(self.options.shapes, self.options.dims)
+        given = (InputFeeds(self.options.feeds), InputValues(self.options.values), shapes)
         front: tuple[Pass, ...] = (*given, *front_passes(self.options.seed))
         return pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 

@@ -85,7 +85,7 @@ class Tensor:
     """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
 
     `most`: elements that an output with late sizes has at most, over symbols and capacities. `string`: the tensor of
-    strings that it is a part of.
+    strings that it is a part of. `default`: bytes into the weights where the value of an input lies that is not given.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Tensor:
     shape: tuple[Size, ...]
     most: Size | None = None
     string: str = ""
+    default: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ SEAL_BYTES = 32
 #   capacities                [{"of", "initial"}]: how large late symbols may be; they follow
 #   computed                  how many sizes are made of all these; they follow
 #   rules                     [{"one", "other", "text"}]: expressions over symbols that are checked to be equal
-#   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes
+#   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes; default:
+#                             bytes into the weights where the value of an input lies that may be left out
 #                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, where only an
 #                             inference tells, {"late": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`

@@ -74,7 +74,8 @@ def summary(array: NDArray[Any]) -> dict[str, object]:
 def manifest_text(manifest: Manifest, path: Path) -> str:
     tensors = [("input", joined(manifest.inputs)), ("output", joined(manifest.outputs))]
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
-    lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
+    optional = {info.name: ", optional" for info in manifest.inputs if info.default is not None}
+    lines += [f"  {kind:9}{i.name}: {i}{optional.get(i.name, '')}" for kind, infos in tensors for i in infos]
     lines += [f"  size     {line}" for line in size_lines(manifest)]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
     lines += [f"  level    {line}" for line in level_lines(manifest)]

@@ -25,6 +25,7 @@ from runtime.tensors import (
     address,
     aligned_empty,
     as_array,
+    default_of,
     fits,
     mismatch,
     numpy_dtype,
@@ -56,6 +57,9 @@ class InferRequest:
         self._output_types = tuple(map(numpy_dtype, manifest.outputs))
         self._bound: list[Array | None] = [None] * inputs  # what `inputs` point at
         self._unset = set(range(inputs))
+        optional = [(i, info) for i, info in enumerate(manifest.inputs) if info.default is not None]
+        self._defaults = {i: default_of(info, library.weights) for i, info in optional}
+        self._bound_now: set[int] = set()  # of the inputs with defaults
         self._staging: list[Array | None] = [None] * inputs
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
@@ -233,6 +237,13 @@ class InferRequest:
         return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
 
     def _bind_all(self, inputs: object) -> None:
+        """Bind what is given, and defaults to what is left out."""
+        self._bound_now.clear()
+        self._bind_given(inputs)
+        for index in self._defaults.keys() - self._bound_now:
+            self._bind(index, self._defaults[index])
+
+    def _bind_given(self, inputs: object) -> None:
         infos = self._seen_inputs
         if type(inputs) is dict or isinstance(inputs, Mapping):  # an abstract class takes long to ask
             for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
@@ -242,7 +253,8 @@ class InferRequest:
                 self._set_input(index, value)
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
-        if len(values) != len(infos):
+        least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
+        if not least <= len(values) <= len(infos):
             raise UsageError(f"inputs: the model has {len(infos)}, got {len(values)}")
         for index, value in enumerate(values):
             self._set_input(index, value)
@@ -268,6 +280,8 @@ class InferRequest:
     def _bind(self, index: int, value: object) -> None:
         info = self._inputs_info[index]
         array = cast(Array, value)
+        if self._defaults:
+            self._bound_now.add(index)
         if type(array) is not np.ndarray or array.dtype != self._input_types[index]:
             array = as_array("input", info, value)
         if array.shape != info.shape and not fits(info, array.shape):
@@ -301,6 +315,8 @@ class InferRequest:
         return array
 
     def _run(self) -> Outputs:
+        for index in self._unset & self._defaults.keys():
+            self._bind(index, self._defaults[index])
         if self._unset:
             raise UsageError(f"input '{self._inputs_info[min(self._unset)].name}': needs an array, got none")
         if self._resized or self._request.threads != self._pool.threads:

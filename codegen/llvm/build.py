@@ -276,6 +276,7 @@ def _tensor(tensor: Tensor, align: int, late: Mapping[str, frozenset[str]]) -> d
         "dtype": tensor.dtype.value,
         "shape": [{"late": size_text(d)} if made_of(d, late) else _dim(d) for d in tensor.shape],
         **({"string": tensor.string} if tensor.string else {}),
+        **({"default": tensor.default} if tensor.default is not None else {}),
     }
 
 
