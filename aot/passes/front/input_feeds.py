@@ -24,15 +24,15 @@ class InputFeeds:
     def __call__(self, graph: Graph) -> bool:
         for name in dict.fromkeys(self.names):
             node = _constant_named(graph, name)
-            op = node.op
-            assert isinstance(op, Constant) and node.data is not None
-            made = graph.add(Parameter(op.element_type, node.data.shape), name=name, origin=node.origin)
-            graph.defaults[made.id] = node.data
-            port = node.out_port(0)
+            op, data, port = node.op, node.data, node.out_port(0)
+            assert isinstance(op, Constant) and data is not None
+            made = graph.add(Parameter(op.element_type, data.shape), origin=node.origin)
+            graph.defaults[made.id] = data
             made.out_port(0).names = (name,)
             for reader in port.get_destinations():
                 reader.connect(made.out_port(0))
             graph.remove(node)
+            made.name = node.name
         return bool(self.names)
 
 
