@@ -9,6 +9,8 @@ and the like read, and each elementwise operation on the way to it, back to a va
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import RegionOp, Stateful, ViewOp
@@ -23,16 +25,20 @@ STORED = (Parameter, Constant, Rounded, RegionOp, Stateful)
 
 def round_short_floats(graph: Graph) -> bool:
     """Insert `Rounded` before operations that jump, and between the elementwise operations that lead to them."""
-    open_ = [n for n in graph.order() if _jumps(n)]
+    order = graph.order()
+    if not any(p.type.dtype in SHORT for n in order for p in n.out_ports().values()):
+        return False
+    stored = _stored(order)
+    open_ = [n for n in order if _jumps(n)]
     seen = {n.id for n in open_}
     found: dict[InPort, None] = {}
     while open_:
         node = open_.pop()
         for port in node.in_ports().values():
             source = port.get_source()
-            if source is None or isinstance(source.node.op, STORED):
+            if source is None or source.node.id in stored:
                 continue
-            if _is_short(source) and not _is_inside(source.node, node) and not _is_stored(source):
+            if source.type.dtype in SHORT and not _is_inside(source.node, node):
                 found[port] = None
             leads = isinstance(source.node.op, Elementwise | ViewOp)
             if leads and source.node.id not in seen and source.type.dtype.is_float:
@@ -52,21 +58,19 @@ def _jumps(node: Node) -> bool:
     return any(node.op.has_jumps(p.type.dtype) for p in node.out_ports().values())
 
 
-def _is_short(port: OutPort) -> bool:
-    return port.type.dtype in SHORT
-
-
 def _is_inside(maker: Node, reader: Node) -> bool:
     """True if both are parts of one operation of the file, which computes in f32 and rounds once."""
     return bool(maker.origin.layers) and maker.origin == reader.origin and not _jumps(reader)
 
 
-def _is_stored(port: OutPort) -> bool:
-    """True if a value is only moved out of memory."""
-    if isinstance(port.node.op, STORED):
-        return True
-    sources = [s for s in port.node.sources() if s is not None and s.type.dtype is port.type.dtype]
-    return isinstance(port.node.op, ViewOp) and all(map(_is_stored, sources))
+def _stored(order: Sequence[Node]) -> set[int]:
+    """Nodes whose values are read from memory, or only moved from there."""
+    found: set[int] = set()
+    for node in order:
+        sources = [s.node.id for s in node.sources() if s is not None and s.type.dtype.is_float]
+        if isinstance(node.op, STORED) or (isinstance(node.op, ViewOp) and found.issuperset(sources)):
+            found.add(node.id)
+    return found
 
 
 __all__ = ["round_short_floats"]
