@@ -21,14 +21,13 @@ import numpy as np
 import typer
 
 import aot
-import runtime
-from aot import signature
+from aot import signature, trial
 from aot.command import guarded, is_supervised, supervised
 from aot.options import CompileOptions, Stage, bytes_of, dims_of, layouts_of, shapes_of, specialise_of, values_of
 from runtime import profile
-from runtime.describe import escape_unprintable, manifest_text, size_text, summary
+from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
 from runtime.errors import UnsupportedError
-from runtime.files import Arrays, check_output, check_results_path, is_compiled, read_inputs, write_outputs
+from runtime.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
 from runtime.library import read_manifest
 from runtime.version import VERSION
 
@@ -36,9 +35,7 @@ JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 class Emit(StrEnum):
@@ -63,13 +60,12 @@ Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="La
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
+Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
-Extensions = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Operations and passes of your own; their code runs")
-]
+Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
@@ -94,6 +90,7 @@ def compile(
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
+    feed: Feeds = None,
     specialise: Specialise = None,
     extensions: Extensions = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
@@ -129,11 +126,11 @@ def compile(
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
-            values=values_of(value), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
-            save_temps=save_temps, on_event=watch, print_after=tuple(print_after or ()),
-            stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering, verify=verify,
-            external_weights=weights is Weights.EXTERNAL,
-            small_weights=small_weights, plain_products=plain_products, tune=tune,
+            values=values_of(value), feeds=tuple(feed or ()), specialise=specialise_of(specialise),
+            extensions=extensions, seed=seed, save_temps=save_temps, on_event=watch, tune=tune,
+            print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
+            stop_after_lowering=stop_after_lowering, verify=verify, plain_products=plain_products,
+            external_weights=weights is Weights.EXTERNAL, small_weights=small_weights,
             max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(),
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
@@ -155,7 +152,8 @@ def compile(
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, "manifest": made.built.manifest})
         return
-    typer.echo(f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s")
+    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(made.built.manifest)]
+    typer.echo("\n  ".join(lines))
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
         typer.echo("\n".join(f"  {line}" for line in (*made.report.passes, *made.lowering)))
@@ -166,17 +164,21 @@ def run(
     model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
     output: Results = None,
+    shape: Shapes = None,
+    dim: Dims = None,
     threads: Threads = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run a model once on arrays from files. Of a compiled one all bytes are checked first."""
-    compiled = is_compiled(model)
-    loaded = runtime.load(model, threads, strict=True) if compiled else aot.compile_model(model, threads=threads)
+    """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
+
+    All bytes of a compiled one are checked first.
+    """
+    loaded = trial.ready(model, threads, shape, dim, strict=True)
     if output is not None:
         check_results_path(output, len(loaded.outputs))
-    given = read_inputs(inputs or [], [t.name for t in loaded.inputs])
+    given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
     times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
@@ -199,6 +201,8 @@ def run(
 def bench(
     model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    shape: Shapes = None,
+    dim: Dims = None,
     threads: Threads = None,
     per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
     top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
@@ -207,13 +211,12 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
-    loaded = runtime.load(model, threads) if is_compiled(model) else aot.compile_model(model, threads=threads)
+    loaded = trial.ready(model, threads, shape, dim)
     roofline = None
     if per_kernel:
         from codegen.llvm.peak import roofline_here
-
         roofline = roofline_here(loaded.threads)
-    given = read_inputs(inputs or [], [t.name for t in loaded.inputs]) or profile.example_inputs(loaded.inputs)
+    given = trial.inputs(model, loaded, inputs, shape, dim)
     found = profile.measure(loaded, given, seconds, roofline)
     if as_json:
         facts = profile.as_json(found)

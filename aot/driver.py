@@ -35,6 +35,7 @@ from aot.lowering.steps import Steps
 from aot.lowering.text import steps_text
 from aot.lowering.weights import Weights
 from aot.options import CompileOptions, Stage
+from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
@@ -56,7 +57,7 @@ from codegen.versions import join_versions
 from runtime.errors import AotError, PassError, ShapeError, UnsupportedError, UsageError
 from runtime.library import Library
 from runtime.model import CompiledModel
-from runtime.profile import example_inputs
+from runtime.examples import example_inputs
 
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
@@ -143,7 +144,8 @@ class Compilation:
 
     @property
     def _passes(self) -> tuple[Pass | str, ...]:
-        given = (InputValues(self.options.values), InputShapes(self.options.shapes, self.options.dims))
+        shapes = InputShapes(self.options.shapes, self.options.dims)
+        given = (InputFeeds(self.options.feeds), InputValues(self.options.values), shapes)
         front: tuple[Pass, ...] = (*given, *front_passes(self.options.seed))
         return pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 
@@ -253,7 +255,7 @@ class Compilation:
         model = in_memory(build(builder.build(), self.target, level=self.options.level), 1)
         request = model.create_infer_request()
         request.enable_profiling()
-        request.infer(example_inputs(model.inputs))
+        request.infer(example_inputs(model.inputs, model.manifest.rules))
 
         def run() -> Mapping[str, float]:
             request.infer()

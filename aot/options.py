@@ -33,6 +33,7 @@ class CompileOptions:
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
+    `feeds`: constants that become inputs, which may be left out;
     `specialise`: names of dims and sizes that there are versions for, besides the general one. `layouts`: pairs of an
     input's name and the layout its data comes in, `NHWC`; `seed`: of the numbers that ONNX's random operations draw,
     which are refused without one; `level`: None leaves LLVM's passes out, which run over
@@ -56,6 +57,7 @@ class CompileOptions:
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
     dims: tuple[tuple[str, int, int | None], ...] = ()
     values: tuple[tuple[str, Nested], ...] = ()
+    feeds: tuple[str, ...] = ()
     specialise: tuple[tuple[str, tuple[int, ...]], ...] = ()
     seed: int | None = None
     level: int | None = 1
@@ -77,6 +79,9 @@ class CompileOptions:
     on_dump: Callable[[str, str], None] | None = None
 
     def __post_init__(self) -> None:
+        feeds = cast("object", self.feeds)
+        if not isinstance(feeds, tuple) or not all(isinstance(n, str) for n in cast("tuple[object, ...]", feeds)):
+            raise UsageError(f"CompileOptions: feeds is a tuple of names, got {feeds!r}")
         for name in ("layouts", "shapes", "dims", "values", "specialise"):
             given: object = getattr(self, name)
             if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):

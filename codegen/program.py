@@ -56,6 +56,7 @@ class Call:
     layers: tuple[str, ...]  # names of the layers it computes
     work: Size = 0  # floating-point operations, for chunking and profiles
     traffic: Size = 0  # bytes read and written at least once
+    flushes: bool = False  # denormal numbers are taken for zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Tensor:
     """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
 
     `most`: elements that an output with late sizes has at most, over symbols and capacities. `string`: the tensor of
-    strings that it is a part of.
+    strings that it is a part of. `default`: bytes into the weights where the value of an input lies that is not given.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Tensor:
     shape: tuple[Size, ...]
     most: Size | None = None
     string: str = ""
+    default: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,7 @@ class Program:
     late: tuple[Late, ...] = ()
     control: tuple[Control, ...] = ()
     versions: tuple[Version, ...] = ()
+    denormals: int = 0  # elements of constants that kernels take for zero
 
     @property
     def stored(self) -> tuple[Var, ...]:

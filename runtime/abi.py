@@ -115,7 +115,8 @@ SEAL_BYTES = 32
 #   computed                  how many sizes are made of all these; they follow, and CANCEL_WORDS are counted here
 #   cancel                    only if a loop may run for ever: where in `Request.symbols` CANCEL_WORDS begin
 #   rules                     [{"one", "other", "text"}]: expressions over symbols that are checked to be equal
-#   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes
+#   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes; default:
+#                             bytes into the weights where the value of an input lies that may be left out
 #                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, where only an
 #                             inference tells, {"late": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`

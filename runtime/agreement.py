@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from runtime.manifest import Dim, RuleInfo, TensorInfo
 
@@ -70,9 +71,14 @@ def out_of_range(info: TensorInfo, shape: Shape) -> str | None:
 def evaluate(text: str, values: Mapping[str, int]) -> int | None:
     """A size of the manifest, as `(n + 3) // 4`; None for what is not one."""
     try:
-        return _value(ast.parse(text, mode="eval").body, values)
+        return _value(_parsed(text), values)
     except (SyntaxError, KeyError, ZeroDivisionError, TypeError):
         return None
+
+
+@lru_cache(maxsize=1 << 10)
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _value(node: ast.expr, values: Mapping[str, int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -92,7 +93,8 @@ def summary(array: NDArray[Any]) -> dict[str, object]:
 def manifest_text(manifest: Manifest, path: Path) -> str:
     tensors = [("input", joined(manifest.inputs)), ("output", joined(manifest.outputs))]
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
-    lines += [f"  {kind:9}{info.name}: {info}" for kind, infos in tensors for info in infos]
+    optional = {info.name: ", optional" for info in manifest.inputs if info.default is not None}
+    lines += [f"  {kind:9}{i.name}: {i}{optional.get(i.name, '')}" for kind, infos in tensors for i in infos]
     lines += [f"  size     {line}" for line in size_lines(manifest)]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
     lines += [f"  level    {line}" for line in level_lines(manifest)]
@@ -100,8 +102,15 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     where = f" in {beside(path).name}" if "external" in manifest.json else ""
     size = size_text(int(str(manifest.json["weights"])))
     lines += [f"  kernels  {len(manifest.calls)} calls, weights {size}{where}"]
+    lines += [f"  note     {line}" for line in notes(manifest.json)]
     lines += [f"  made by  {_pairs(manifest.json['toolchain'])}", f"  options  {_pairs(manifest.json['options'])}"]
     return "\n".join(lines)
+
+
+def notes(manifest: Mapping[str, object]) -> list[str]:
+    """What the compiler did to numbers of the model."""
+    count = manifest.get("denormals", 0)
+    return [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
 
 
 def _pairs(facts: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import NamedTuple, cast
 
 from runtime.abi import ABI_VERSION, CANCEL_WORDS, MANIFEST_VERSION, DType
@@ -28,6 +29,7 @@ class TensorInfo(NamedTuple):
     """An input or output. `align` is what its address must be a multiple of.
 
     `string`: it is one of three, side by side, that hold the tensor of strings of that name; see `runtime.strings`.
+    `default`: bytes into the weights where the value of an input lies that may be left out; None: it must be given.
     """
 
     name: str
@@ -36,6 +38,7 @@ class TensorInfo(NamedTuple):
     shape: tuple[int | Dim, ...]
     align: int
     string: str = ""
+    default: int | None = None
 
     @property
     def late(self) -> bool:
@@ -173,7 +176,7 @@ def _cancel(root: _Reader, stored: int) -> int | None:
 
 def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
     """Inputs or outputs; those of strings come in threes: begins and ends of one shape, then bytes."""
-    found = tuple(_tensor(t) for t in root.objects(key))
+    found = tuple(_tensor(t, root.natural("weights")) for t in root.objects(key))
     parts = [info for info in found if info.string]
     for group in (parts[k : k + 3] for k in range(0, len(parts), 3)):
         at = found.index(group[0])
@@ -183,7 +186,7 @@ def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
     return found
 
 
-def _tensor(reader: _Reader) -> TensorInfo:
+def _tensor(reader: _Reader, weights: int) -> TensorInfo:
     dtype = reader.text("dtype")
     if dtype not in DType._value2member_map_ or not DType(dtype).bits:
         raise reader.wrong("dtype", "an element type")
@@ -195,7 +198,13 @@ def _tensor(reader: _Reader) -> TensorInfo:
         raise reader.wrong("align", "a power of two up to 64")
     dims = tuple(_dim(reader, d) for d in shape)
     string = reader.text("string") if "string" in reader.json else ""
-    return TensorInfo(reader.text("name"), reader.texts("names"), DType(dtype), dims, align, string)
+    default = None
+    if "default" in reader.json:
+        default = reader.natural("default")
+        size = prod(d for d in dims if isinstance(d, int)) * DType(dtype).stored_bytes
+        if any(isinstance(d, Dim) for d in dims) or default % 64 or default + size > weights:
+            raise reader.wrong("default", "a place in the weights of an input of fixed size")
+    return TensorInfo(reader.text("name"), reader.texts("names"), DType(dtype), dims, align, string, default)
 
 
 def _variable(reader: _Reader) -> VariableInfo:

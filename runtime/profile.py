@@ -17,11 +17,10 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from runtime.abi import DType
-from runtime.manifest import Dim, Manifest, TensorInfo
+from runtime.manifest import Manifest
 from runtime.model import CompiledModel
 from runtime.roofline import Roofline
-from runtime.tensors import Array, numpy_dtype
+from runtime.tensors import Array
 
 LEAST_RUNS = 5
 T = TypeVar("T")
@@ -55,20 +54,6 @@ class ModelProfile:
     runs: int
     work: int | None
     calls: tuple[CallProfile, ...]
-
-
-def example_inputs(infos: tuple[TensorInfo, ...]) -> dict[str, Array]:
-    """Noise for floats, zeros or empty strings for everything else; what varies is as small as it may be."""
-    noise = np.random.default_rng(0)
-    made: dict[str, Array] = {}
-    for info in infos:
-        shape = tuple(max(1, d.low) if isinstance(d, Dim) else d for d in info.shape)
-        if info.dtype is DType.STRING:
-            made[info.name] = np.full(shape, "", object)
-            continue
-        dtype = numpy_dtype(info)
-        made[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
-    return made
 
 
 def measure(

@@ -25,6 +25,7 @@ from runtime.tensors import (
     address,
     aligned_empty,
     as_array,
+    default_of,
     fits,
     mismatch,
     numpy_dtype,
@@ -61,6 +62,9 @@ class InferRequest:
         self._output_types = tuple(map(numpy_dtype, manifest.outputs))
         self._claims: dict[str, object] = {}  # who runs an inference now: a token of the call, or what was started
         self._bound: list[Array | None] = [None] * inputs  # what `inputs` point at
+        optional = [(i, info) for i, info in enumerate(manifest.inputs) if info.default is not None]
+        self._defaults = {i: default_of(info, library.weights) for i, info in optional}
+        self._bound_now: set[int] = set()  # of the inputs with defaults
         self._staging: list[Array | None] = [None] * inputs
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
@@ -266,6 +270,13 @@ class InferRequest:
         return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
 
     def _bind_all(self, inputs: object) -> None:
+        """Bind what is given, and defaults to what is left out."""
+        self._bound_now.clear()
+        self._bind_given(inputs)
+        for index in self._defaults.keys() - self._bound_now:
+            self._bind(index, self._defaults[index])
+
+    def _bind_given(self, inputs: object) -> None:
         infos = self._seen_inputs
         if type(inputs) is dict or isinstance(inputs, Mapping):  # an abstract class takes long to ask
             for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
@@ -275,8 +286,10 @@ class InferRequest:
                 self._set_input(index, value)
             return
         values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
-        if len(values) != len(infos):
-            raise UsageError(f"inputs: {len(infos)} must be given, got {len(values)}")
+        least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
+        if not least <= len(values) <= len(infos):
+            wanted = str(len(infos)) if least == len(infos) else f"{least} to {len(infos)}"
+            raise UsageError(f"inputs: {wanted} must be given, got {len(values)}")
         for index, value in enumerate(values):
             self._set_input(index, value)
 
@@ -304,6 +317,8 @@ class InferRequest:
     def _bind(self, index: int, value: object) -> None:
         info = self._inputs_info[index]
         array = cast(Array, value)
+        if self._defaults:
+            self._bound_now.add(index)
         if type(array) is not np.ndarray or array.dtype != self._input_types[index]:
             array = as_array("input", info, value)
         if array.shape != info.shape and not fits(info, array.shape):
@@ -336,6 +351,9 @@ class InferRequest:
         return array
 
     def _run(self) -> Outputs:
+        for index, default in self._defaults.items():
+            if self._bound[index] is None:
+                self._bind(index, default)
         if self._resized or self._request.threads != self._pool.threads:
             self._place()
         while True:

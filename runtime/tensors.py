@@ -94,6 +94,15 @@ def static_shape(infos: Sequence[TensorInfo]) -> tuple[Shape, ...] | None:
     return tuple(shapes)
 
 
+def default_of(info: TensorInfo, weights: int) -> Array:
+    """The value of an input that may be left out, where it lies in the weights; read-only."""
+    shape, dtype = tuple(d for d in info.shape if isinstance(d, int)), numpy_dtype(info)
+    size = math.prod(shape) * dtype.itemsize
+    memory = (c_char * size).from_address(weights + (info.default or 0))
+    array: Array = np.ndarray(shape, dtype, memoryview(memory).toreadonly())
+    return array
+
+
 def address(array: Array) -> int:
     """Of the first element."""
     try:

@@ -97,7 +97,7 @@ def test_definitions_are_registered_once() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=name)
 def test_module_is_short(path: Path) -> None:
     lines = len(path.read_text().splitlines())
-    assert lines <= 400
+    assert lines <= 500
     assert path.stem not in VAGUE
 
 

@@ -14,6 +14,8 @@ def copy_graph(graph: Graph) -> Graph:
     for node in (*graph.parameters, *inner, *graph.results):
         one = copy_node(node, made, ports)
         one.rt_info = dict(node.rt_info)
+        if node.id in graph.defaults:
+            made.defaults[one.id] = graph.defaults[node.id]
         if node.id in graph.strings:
             made.strings[one.id] = graph.strings[node.id]
         for old, new in zip(node.out_ports().values(), one.out_ports().values(), strict=True):

@@ -332,6 +332,7 @@ class Graph:
     sinks: list[Node] = field(default_factory=list[Node])  # Assign: kept alive without a reader
     scope: str = ""  # begins the names of symbols; each graph inside of a node has its own
     rt_info: dict[str, object] = field(default_factory=dict[str, object])
+    defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # values of parameters that may be left out
     strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
     _next: int = 0
     _taken: set[str] = field(default_factory=set[str])

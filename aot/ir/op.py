@@ -233,6 +233,10 @@ class Op:
         """The type of the user's operation, for errors."""
         return self.stands_for or self.type
 
+    def has_jumps(self, result: DType) -> bool:
+        """True if a small change of an input may change a result of type `result` at once, as in a comparison."""
+        return False
+
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
         """`reference`, as a tuple."""
         found: Array | tuple[Array, ...] = self.reference(*arrays)
@@ -267,6 +271,9 @@ class LoopOp(Op):
     """`nest(outs, *inputs)` gives the work to run, one after another, written by hand."""
 
     nest: ClassVar[Callable[..., tuple[Work, ...]]]
+
+    def has_jumps(self, result: DType) -> bool:
+        return True  # algorithms choose by their data: sorting, suppression, nearest samples
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from aot.ir.graph import Graph, Node
 from aot.lowering.flow import Flow
 from aot.lowering.memory import Plan, plan
-from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, sizes_of
+from aot.lowering.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
 from aot.lowering.weights import Constants, Weights
 from codegen.access import buffer_bytes, traffic, volume
 from codegen.access import work as operations
 from codegen.define import Definition, Group
-from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var
+from codegen.denormals import denormals, flushes
+from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var, dense
 from codegen.nest import apply, units
 from codegen.printer import definition_text, schedule_text
 from codegen.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
@@ -22,6 +23,7 @@ from codegen.schedule import Pack, Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from codegen.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from runtime.errors import UsageError
 
 Progress = Callable[[int, int], None]
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
@@ -49,6 +51,7 @@ class ProgramBuilder:
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}
+        self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
         self.calls: list[Call] = []
         self.text: list[str] = []
@@ -64,14 +67,16 @@ class ProgramBuilder:
             if progress is not None:
                 progress(done + 1, len(self.steps.steps))
         kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
+        inputs = self._tensors(Region.INPUT)  # their defaults are constants, too
         outputs = self._tensors(Region.OUTPUT)
         state = self.steps.sizes.most(self.steps.state_bytes)
         late = self._late()
         self.program = Program(
             self.steps.name, self.steps.symbols, kernels, tuple(self.calls), self.constants.blocks,
-            self.constants.weights.size, arena.size, self._tensors(Region.INPUT), outputs,
+            self.constants.weights.size, arena.size, inputs, outputs,
             computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
             state_bytes=state, variables=self.steps.variables, control=tuple(self.flow.control), late=late,
+            denormals=sum(self.flushed.values()),
         )  # fmt: skip
         return self.program
 
@@ -118,11 +123,14 @@ class ProgramBuilder:
 
     def _tensors(self, region: Region) -> tuple[Tensor, ...]:
         if region is Region.INPUT:
-            ports = [n.out_port(0) for n in self.graph.parameters]
             strings = self.graph.strings
             return tuple(
-                Tensor(p.node.name, p.names, p.type.dtype, p.shape, string=strings.get(p.node.id, "")) for p in ports
-            )
+                Tensor(
+                    n.name, n.out_port(0).names, n.out_port(0).type.dtype, n.out_port(0).shape,
+                    string=strings.get(n.id, ""), default=self._default(n),
+                )
+                for n in self.graph.parameters
+            )  # fmt: skip
         found: list[Tensor] = []
         for node in self.graph.results:
             port = node.source(0)
@@ -132,6 +140,18 @@ class ProgramBuilder:
             name, names = result_name(node), result_names(node)
             found.append(Tensor(name, names, port.type.dtype, port.shape, most, string))
         return tuple(found)
+
+    def _default(self, node: Node) -> int | None:
+        """Where the value of an input that may be left out lies in the weights."""
+        data = self.graph.defaults.get(node.id)
+        if data is None:
+            return None
+        type_ = node.out_port(0).type
+        if type_.dims != data.shape:
+            shape = list(data.shape)
+            raise UsageError(f"feed: {node.name!r} keeps the shape of the constant, {shape}, got {type_}")
+        buffer = dense(f"{node.name}.default", *data.shape, dtype=type_.dtype)
+        return self.constants.add(Value(buffer, Region.CONSTANT, data=data), None)
 
     def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
         """The calls again, on what follows in their buffers."""
@@ -164,10 +184,25 @@ class ProgramBuilder:
         name = self.kernels.get(kernel) or self._name(step, kernel)
         args = tuple(self._place(fixed[b.name], packs.get(b.name), arena) for b in kernel.buffers)
         flops, moved = _cost(works)
-        call = Call(name, args, sizes, units(kernel), step.layers, flops, moved)
+        flush = flushes(works, self.target) and not self._has_tiny_scalars(works, fixed)
+        if flush:
+            self._count_denormals(fixed[b.name] for b in kernel.buffers)
+        call = Call(name, args, sizes, units(kernel), step.layers, flops, moved, flush)
         self.calls.append(call)
         self._describe(name, step, works, schedules)
         return call, tuple(fixed[b.name] for b in kernel.buffers)
+
+    def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
+        """True if a constant of one element is denormal: log(x + 1e-45) means it."""
+        scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
+        data = (self.steps.values[n].data for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        return any(d is not None and d.size == 1 and denormals(d) for d in data)
+
+    def _count_denormals(self, names: Iterable[str]) -> None:
+        for name in names:
+            value = self.steps.values[name]
+            if value.region is Region.CONSTANT and value.data is not None and name not in self.flushed:
+                self.flushed[name] = denormals(value.data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
         """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""

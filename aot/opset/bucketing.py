@@ -29,6 +29,9 @@ class Bucketize(ComputeOp):
             raise ShapeError(f"Bucketize: boundaries must have one dimension, got {boundaries.type}")
         return TensorType(self.output_type, x.shape)
 
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
     def compute(self, out: TensorType, x: Input, boundaries: Input) -> Element:
         k = axis("k", boundaries.shape[0])
         common = _common(x.dtype, boundaries.dtype)

@@ -46,8 +46,13 @@ def activation(what: str, name: str, alpha: float | None, beta: float | None) ->
     key = name.lower()
     if key not in FORMS:
         raise UnsupportedError(f"{what}: activation must be one of {', '.join(FORMS)}, got {name}")
-    usual = USUAL.get(key, (1.0, 0.0))
+    usual = usual_parameters(key)
     return Activation(key, usual[0] if alpha is None else alpha, usual[1] if beta is None else beta)
+
+
+def usual_parameters(name: str) -> tuple[float, float]:
+    """Alpha and beta of a function whose attributes give none."""
+    return USUAL.get(name.lower(), (1.0, 0.0))
 
 
 USUAL = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0.0), "scaledtanh": (1.0, 1.0)}

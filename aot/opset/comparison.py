@@ -24,6 +24,9 @@ class Comparison(Binary):
     def result(self, dtype: DType) -> DType:
         return DType.BOOL
 
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
     def reference(self, a: Array, b: Array) -> Array:
         return np.asarray(self.numpy(a, self.auto_broadcast.fit(b, a.shape, self.start_axis)), np.bool_)
 
@@ -196,6 +199,9 @@ class Test(Elementwise):
 
     def infer(self, x: Operand) -> TensorType:
         return TensorType(DType.BOOL, x.shape)
+
+    def has_jumps(self, result: DType) -> bool:
+        return True
 
 
 @op("opset10")

@@ -114,6 +114,9 @@ class Convert(Elementwise):
     def infer(self, x: Operand) -> TensorType:
         return TensorType(self.destination_type, x.shape)
 
+    def has_jumps(self, result: DType) -> bool:
+        return not result.is_float or result.bits < 16
+
     def scalar(self, x: Expr) -> Expr:
         return convert(x, self.destination_type)
 
@@ -188,6 +191,9 @@ class ConvertLike(Elementwise):
 
     def infer(self, x: Operand, like: Operand) -> TensorType:
         return TensorType(like.dtype, x.shape)
+
+    def has_jumps(self, result: DType) -> bool:
+        return not result.is_float or result.bits < 16
 
     def compute(self, out: TensorType, x: Input, like: Input) -> Element:
         return lambda *index: convert(x(*index), out.dtype)

@@ -151,6 +151,9 @@ class Mod(Binary):
 
     fn, numpy = "rem", np.fmod
 
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
 
 @op("opset1")
 class FloorMod(Binary):
@@ -158,6 +161,9 @@ class FloorMod(Binary):
 
     symbolic = True
     numpy = np.mod
+
+    def has_jumps(self, result: DType) -> bool:
+        return True
 
     def scalar(self, a: Expr, b: Expr) -> Expr:
         if not a.dtype.is_float:

@@ -61,6 +61,9 @@ class ToInteger(Unary):
 
     elements = Elements.NUMBER
 
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
     def scalar(self, x: Expr) -> Expr:
         return prim(self.fn, x) if x.dtype.is_float else x
 
@@ -106,6 +109,9 @@ class Sign(Unary):
     elements = Elements.NUMBER
 
     fn, numpy = "sign", np.sign
+
+    def has_jumps(self, result: DType) -> bool:
+        return True
 
     def scalar(self, x: Expr) -> Expr:
         if x.dtype.is_signed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import prod
 
 import numpy as np
@@ -16,6 +17,14 @@ from codegen.index import bounds, normal
 from codegen.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
+
+
+class Counted(StrEnum):
+    """The elements of a window that a mean divides by."""
+
+    DATA = "data"
+    PADDED = "padded"  # data and declared padding; a window that rounding up adds may reach over both
+    KERNEL = "kernel"  # all of them
 
 
 @dataclass(frozen=True)
@@ -69,15 +78,16 @@ class Average(Pool, ComputeOp):
 
         return element
 
-    def counts_data(self, found: Windows) -> bool:
-        return self.exclude_pad or all(p == 0 for p in (*found.before, *found.after))
+    def counts(self, found: Windows) -> Counted:
+        plain = all(p == 0 for p in (*found.before, *found.after))
+        return Counted.DATA if self.exclude_pad or plain else Counted.KERNEL
 
     def _count(self, found: Windows, at: tuple[Expr, ...], wide: DType) -> Expr:
         """Elements of a window that count: a product over the axes."""
         known = 1
         varying: list[Expr] = []
         for a, i in enumerate(at):
-            n = in_data(found, a, i) if self.counts_data(found) else as_expr(found.kernel[a], DType.I64)
+            n = counted(found, a, i, self.counts(found))
             if isinstance(n, Const):
                 known *= int(n.value)
             else:
@@ -95,7 +105,7 @@ class Average(Pool, ComputeOp):
         found = self.windows(x.shape)
         counts = found.sizes
         pads = found.padding(counts)
-        ones = pad_spatial(np.ones(x.shape), pads, 0 if self.counts_data(found) else 1)
+        ones = self._ones(found, x.shape, pads)
         values = pad_spatial(x.astype(np.float64), pads, 0)
         total, size = np.zeros((*x.shape[:2], *counts)), np.zeros((*x.shape[:2], *counts))
         for k in np.ndindex(*self.kernel):
@@ -103,6 +113,13 @@ class Average(Pool, ComputeOp):
             size += ones[(..., *found.slices(counts, k))]
         mean = total / np.maximum(size, 1)
         return (np.rint(mean) if x.dtype.kind in "iu" else mean).astype(x.dtype)
+
+    def _ones(self, found: Windows, shape: tuple[int, ...], pads: list[tuple[int, int]]) -> Array:
+        """For the reference: 1 where an element counts, over the area that `pads` leave around the data."""
+        if self.counts(found) is not Counted.PADDED:
+            return pad_spatial(np.ones(shape), pads, 0 if self.counts(found) is Counted.DATA else 1)
+        rest = [(b - p, e - q) for (b, e), (p, q) in zip(pads, found.declared, strict=True)]
+        return pad_spatial(pad_spatial(np.ones(shape), found.declared, 1), rest, 0)
 
 
 @op("opset1", "opset14")
@@ -115,6 +132,20 @@ class AvgPool_16(Average):
     """Mean of each window, whose elements may lie apart."""
 
     dilations: tuple[int, ...] = ()
+
+
+@op()
+class CountedAvgPool(Average):
+    """Sum of each window over the number of its elements that count. Internal: it has no spelling in IR files.
+
+    `AvgPool` cannot count data and padding without what rounding up adds, as ONNX does.
+    """
+
+    dilations: tuple[int, ...] = ()
+    counting: Counted = Counted.PADDED
+
+    def counts(self, found: Windows) -> Counted:
+        return self.counting
 
 
 @op("opset1")
@@ -213,15 +244,16 @@ def lowest(dtype: DType, found: Windows | None = None) -> float:
     return identity("max", dtype.compute).value
 
 
-def in_data(found: Windows, a: int, i: Expr) -> Expr:
-    """How many elements of window `i` of axis `a` lie in the data."""
+def counted(found: Windows, a: int, i: Expr, what: Counted) -> Expr:
+    """The number of elements of window `i` along axis `a` that count."""
     kernel = as_expr(found.kernel[a], DType.I64)
-    if not found.padded:
+    if what is Counted.KERNEL or not found.padded:
         return kernel
     start, step = found.position(a, i, 0), found.dilations[a]
-    before = _ceil(prim("max", -start, 0), step)
-    behind = prim("min", kernel, _ceil(prim("max", found.extents[a] - start, 0), step))
-    count = behind - before
+    end = found.extents[a] + (found.after[a] if what is Counted.PADDED else 0)
+    count = prim("min", kernel, _ceil(prim("max", end - start, 0), step))
+    if what is Counted.DATA:
+        count = count - _ceil(prim("max", -start, 0), step)
     least, most = bounds(normal(count, {}))
     return Const(int(least)) if least == most else count
 

@@ -41,6 +41,9 @@ class FakeQuantize(ComputeOp):
             shape = self.auto_broadcast.shape(shape, limit.shape, self.start_axis, "FakeQuantize")
         return TensorType(x.dtype, shape)
 
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
     def compute(self, out: TensorType, x: Input, *limits: Input) -> Element:
         shapes = [x.shape, *(self.auto_broadcast.aligned(out.shape, i.shape, self.start_axis) for i in limits)]
         inputs = list(zip((x, *limits), shapes, strict=True))
@@ -92,6 +95,9 @@ class FakeConvert(Elementwise):
         if found.rank != x.rank:
             raise ShapeError(f"FakeConvert: scale must broadcast to {x.type}, got {scale.type}")
         return x.type
+
+    def has_jumps(self, result: DType) -> bool:
+        return True
 
     def scalar(self, x: Expr, scale: Expr, shift: Expr | None = None) -> Expr:
         if shift is None:

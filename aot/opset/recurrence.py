@@ -222,6 +222,11 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
 class LSTMRecurrence(Recurrence, LSTM, LoopOp):
     """f, i, c~, o from a + h R^T; c' = f c + i c~; h' = o h(c') over time."""
 
+    bound: float = 0.0
+
+    def state_clip(self) -> float:
+        return self.bound
+
     def infer(
         self, a: Operand, h: Operand, c: Operand, r: Operand, lengths: Operand | None = None
     ) -> tuple[TensorType, ...]:
@@ -234,7 +239,7 @@ class LSTMRecurrence(Recurrence, LSTM, LoopOp):
         at = walk(a, lengths, self.reverse)
         h, begin_h, end_h = self.states("h", at, h0, outs[1], j)
         c, begin_c, end_c = self.states("c", at, c0, outs[2], j)
-        f, g, last = (*self.bounded()[:2], self.functions()[2])
+        f, g, last = (*self.bounded()[:2], self.state_activation())
         sums, sum_up = self.gate_sums(at, h, r, 4, a.shape[0])
         forget, update, cell, out = (a(at.b, at.place, j + i * n) + sums[at.b, j + i * n] for i in range(4))
         axes, now, then = (at.t, *at.batch, j), (at.t, at.b, j), (at.t + 1, at.b, j)

@@ -204,10 +204,18 @@ class LSTMSequence(Directed, LSTM, DecomposedOp):
         self, build: Builder, reverse: bool, x: OutPort, states: list[OutPort], w: OutPort, r: OutPort, b: OutPort,
         lengths: OutPort | None,
     ) -> list[OutPort]:  # fmt: skip
-        layer = LSTMRecurrence(**self.settings(reverse))
+        layer = LSTMRecurrence(**self.settings(reverse), bound=self.state_clip())
         return ports(build(layer, product(build, x, w, b), *states, r, lengths, outputs=3))
 
     def reference(
         self, x: Array, h: Array, c: Array, lengths: Array, w: Array, r: Array, b: Array
     ) -> tuple[Array, ...]:
         return self.run(x, [h, c], lengths, w, r, b)
+
+
+@op()
+class ClippedLSTMSequence(LSTMSequence):
+    """LSTMSequence whose `clip` bounds what enters all activations, as ONNX says. Internal: no IR file has it."""
+
+    def state_clip(self) -> float:
+        return self.clip

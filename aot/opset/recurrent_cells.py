@@ -166,6 +166,14 @@ class LSTM(Recurrent):
     gates: ClassVar[int] = 4
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh", "tanh")
 
+    def state_clip(self) -> float:
+        """The bound of what enters the third activation; 0: none. OpenVINO clips the gates only."""
+        return 0.0
+
+    def state_activation(self) -> Activation:
+        """The third activation, which makes h' of c'."""
+        return self.functions()[2].clipped(self.state_clip())
+
     @staticmethod
     def inputs(build: Builder, x: OutPort, h: OutPort, w: OutPort, b: OutPort | None) -> OutPort:
         """What the input gives to the gates."""
@@ -176,7 +184,7 @@ class LSTM(Recurrent):
         f, g, _ = self.bounded()
         forget, update, cell, out = np.split(a + linear(h, r), 4, 1)
         new = f.array(forget) * c + f.array(update) * g.array(cell)
-        return f.array(out) * self.functions()[2].array(new), new
+        return f.array(out) * self.state_activation().array(new), new
 
 
 @op("opset1")
@@ -261,7 +269,7 @@ class LSTMCell_4(LSTM, DecomposedOp):
         forget, update, cell, out = split(build, total, 4, 1)
         kept = build.Multiply(f.graph(build, forget), last)
         new = build.Add(kept, build.Multiply(f.graph(build, update), g.graph(build, cell)))
-        state = build.Multiply(f.graph(build, out), self.functions()[2].graph(build, new))
+        state = build.Multiply(f.graph(build, out), self.state_activation().graph(build, new))
         return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 
     def reference(
@@ -287,6 +295,8 @@ class LSTMCell_1(LSTM, DecomposedOp):
 
     input_forget: bool = False
     weights_format: WeightsFormat = WeightsFormat.FICO
+
+    couples_forget: ClassVar[bool] = False  # with `input_forget`, f is made of i instead
 
     def infer(
         self,
@@ -326,10 +336,15 @@ class LSTMCell_1(LSTM, DecomposedOp):
             value = build.Add(gate[name], build.Multiply(state, peep[name])) if peep else gate[name]
             return f.graph(build, value)
 
-        forget = opened("f", last)
-        update = build.Subtract(build.const(1.0, forget.type.dtype), forget) if self.input_forget else opened("i", last)
+        def rest(gate: OutPort) -> OutPort:
+            return build.Subtract(build.const(1.0, gate.type.dtype), gate)
+
+        first, second = "if" if self.couples_forget else "fi"
+        own = opened(first, last)
+        other = rest(own) if self.input_forget else opened(second, last)
+        forget, update = (other, own) if self.couples_forget else (own, other)
         new = build.Add(build.Multiply(forget, last), build.Multiply(update, g.graph(build, gate["c"])))
-        state = build.Multiply(opened("o", new), self.functions()[2].graph(build, new))
+        state = build.Multiply(opened("o", new), self.state_activation().graph(build, new))
         return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 
     def reference(
@@ -347,8 +362,19 @@ class LSTMCell_1(LSTM, DecomposedOp):
         zeros = np.zeros(3 * self.hidden_size)
         pi, po, pf = np.split(zeros if p is None else wide(p), 3)
         f, g, _ = self.bounded()
-        forget = f.array(gate["f"] + pf * c)
-        update = 1 - forget if self.input_forget else f.array(gate["i"] + pi * c)
+        forget, update = f.array(gate["f"] + pf * c), f.array(gate["i"] + pi * c)
+        if self.input_forget:
+            forget, update = (1 - update, update) if self.couples_forget else (forget, 1 - forget)
         new = forget * wide(c) + update * g.array(gate["c"])
-        state = f.array(gate["o"] + po * new) * self.functions()[2].array(new)
+        state = f.array(gate["o"] + po * new) * self.state_activation().array(new)
         return state.astype(x.dtype), new.astype(x.dtype)
+
+
+@op()
+class OnnxLSTMCell(LSTMCell_1):
+    """LSTMCell of ONNX: `clip` bounds what enters all activations; `input_forget`: f = 1 - i. No IR file has it."""
+
+    couples_forget: ClassVar[bool] = True
+
+    def state_clip(self) -> float:
+        return self.clip

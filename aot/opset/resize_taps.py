@@ -55,9 +55,10 @@ class Axis:
 
 def axes_of(
     build: Builder, x: OutPort, axes: Sequence[int], wanted: OutPort, by_size: bool, roi: OutPort | None,
-    single: bool = False,
+    single: bool = False, common: OutPort | None = None,
 ) -> list[Axis]:  # fmt: skip
-    """Those that change, as far as compile time knows: `wanted` has their sizes or their scales.
+    """The axes that may change. `wanted` has their sizes or their scales; `common` [1]: the scale of all axes if
+    sizes were rounded after scaling, otherwise a size divided by its extent.
 
     `single`: sizes are rounded down from products that are as exact as f32, so that 10 times 0.7 is 7.
     """
@@ -68,7 +69,7 @@ def axes_of(
         if roi is not None:
             start, end = _scalar(build, roi, i), _scalar(build, roi, i + len(axes))
         if by_size:
-            made, scale = value, build.Divide(value, extent)
+            made, scale = value, build.Divide(value, extent) if common is None else _scalar(build, common, 0)
         else:
             part = build.Multiply(build.Multiply(value, extent), build.Subtract(end, start))
             made = build.Floor(build.Multiply(part, 1 + 2.0**-23) if single else build.Add(part, 1e-9))
@@ -144,7 +145,7 @@ def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
             rest = build.Negative(build.Subtract(build.Divide(a.made, build.Multiply(a.scale, a.extent)), 1.0))
             return build.Add(centred, build.Multiply(build.Multiply(a.extent, 0.5), rest))
         case "pytorch_half_pixel":
-            return build.Select(one, _like(build, 0 if how.inside else -0.5, at), centred)
+            return build.Select(one, _like(build, 0, at), centred)
         case _:
             return centred
 

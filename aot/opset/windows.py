@@ -114,6 +114,11 @@ class Windows:
             found.append((_int(before), last - _int(n) - _int(before)))
         return found
 
+    @property
+    def declared(self) -> list[tuple[int, int]]:
+        """For references: `before` and `after` as numbers."""
+        return [(_int(b), _int(e)) for b, e in zip(self.before, self.after, strict=True)]
+
     def slices(self, counts: Sequence[int], element: Sequence[int]) -> tuple[slice, ...]:
         """For references: where element `element` of all windows lies in the tensor with `padding` added."""
         starts = [k * d for k, d in zip(element, self.dilations, strict=True)]

@@ -14,6 +14,7 @@ from aot.passes.middle.dedupe import dedupe
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
 from aot.passes.middle.layout import layout
+from aot.passes.middle.round_short_floats import round_short_floats
 from aot.passes.middle.settle_ranks import settle_ranks
 from aot.passes.middle.spell_strings import spell_strings
 from aot.passes.middle.trim_regions import trim_regions
@@ -60,6 +61,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         simplify,           # with operations that only lowering knows, hence last
         fold_constants,     # what the rules made of constants
         dedupe,             # decompositions make equal constants and means
+        round_short_floats, # patterns of arithmetic have been found; lowering fuses in f32
         dead_code,          # the graph is what lowering sees
         "BackFinish",
     )  # fmt: skip

@@ -226,6 +226,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         ],
         **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
+        **({"denormals": program.denormals} if program.denormals else {}),
         "scratch": _dim(scratch_of(program, functions)),
         "variables": [_variable(v) for v in program.variables],
         "options": options,
@@ -278,6 +279,7 @@ def _tensor(tensor: Tensor, align: int, late: Mapping[str, frozenset[str]]) -> d
         "dtype": tensor.dtype.value,
         "shape": [{"late": size_text(d)} if made_of(d, late) else _dim(d) for d in tensor.shape],
         **({"string": tensor.string} if tensor.string else {}),
+        **({"default": tensor.default} if tensor.default is not None else {}),
     }
 
 

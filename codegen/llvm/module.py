@@ -40,6 +40,7 @@ _PAUSE = {
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
+_FLUSH_TO_ZERO, _DENORMALS_ARE_ZERO = 1 << 15, 1 << 6  # of MXCSR
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 
 
@@ -76,6 +77,8 @@ def module_text(
         _table(program, tag, manifest_bytes),
     ]
     declared = {line for f in kernels.values() for line in f.declarations}
+    if any(call.flushes for call in program.calls):
+        declared |= {f"declare void @llvm.x86.sse.{name}mxcsr(ptr)" for name in ("ld", "st")}
     return _joined(parts, declared)
 
 
@@ -143,9 +146,25 @@ def _thunk(index: int, call: Call, function: str, program: Program, tag: str) ->
     args += [f"i64 {code.operand(size)}" for size in call.sizes]
     args += ["i64 %begin", "i64 %end", "ptr %scratch"]
     # a kernel is large and takes long to optimise: inlined, it would be optimised once for each call
-    code.lines.append(f"call void @{function}({', '.join(args)}) noinline")
+    run = f"call void @{function}({', '.join(args)}) noinline"
+    code.lines += _flushing(run) if call.flushes else [run]
     head = f"define internal void @call_{index}(ptr %request, i64 %begin, i64 %end, ptr %scratch) nounwind {{"
     return function_text(head, code.lines, "ret void")
+
+
+def _flushing(run: str) -> list[str]:
+    """`run` with denormal operands and results taken for zero; the thread's own mode is back afterwards."""
+    return [
+        "%own.mode = alloca i32, align 4",
+        "%flush.mode = alloca i32, align 4",
+        "call void @llvm.x86.sse.stmxcsr(ptr %own.mode)",
+        "%own = load i32, ptr %own.mode, align 4",
+        f"%flush = or i32 %own, {_FLUSH_TO_ZERO | _DENORMALS_ARE_ZERO}",
+        "store i32 %flush, ptr %flush.mode, align 4",
+        "call void @llvm.x86.sse.ldmxcsr(ptr %flush.mode)",
+        run,
+        "call void @llvm.x86.sse.ldmxcsr(ptr %own.mode)",
+    ]
 
 
 def _call_table(program: Program) -> str:

@@ -15,6 +15,7 @@ import runtime
 from codegen.llvm.peak import PeakLoops
 from codegen.target import Target
 from runtime import profile
+from runtime.examples import example_inputs
 from runtime.roofline import Roofline
 from tests.programs import built, chain
 
@@ -39,7 +40,7 @@ def test_bench_prints_one_line(library: Path) -> None:
 
 def test_bench_takes_inputs(library: Path, tmp_path: Path) -> None:
     info = runtime.load(library).inputs[0]
-    np.save(tmp_path / "x.npy", profile.example_inputs((info,))[info.name])
+    np.save(tmp_path / "x.npy", example_inputs((info,))[info.name])
     assert "5 calls" in bench(library, tmp_path / "x.npy")
 
 

@@ -238,11 +238,11 @@ def where(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
 def dropout(
     node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
 ) -> tuple[OutPort, ...]:
-    """At inference: the identity, and a mask of ones."""
+    """At inference: the identity, and a mask of ones, which are of the data's type before opset 10."""
     if training is not None and node.known(training, "training_mode").any():
         rate = 0.5 if ratio is None else float(node.known(ratio, "ratio").reshape(-1)[0])
         node.refuse(rate != 0, "training mode is not supported: export the model for inference")
     if len(node.outputs) < 2 or not node.outputs[1]:
         return (x,)
-    ones = node.build.const(np.ones((), np.bool_), DType.BOOL)
+    ones = node.like(1, x) if node.opset < 10 else node.build.const(np.ones((), np.bool_), DType.BOOL)
     return x, node.build.Broadcast(ones, node.dims(x, range(x.type.rank)))

@@ -41,7 +41,11 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> Ou
 
 
 @onnx("TopK")
-def top_k(node: Call, x: OutPort, k: OutPort) -> tuple[OutPort, ...]:
+def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ...]:
+    """k is an attribute before opset 10."""
+    if k is None:
+        node.refuse(not node.has("k"), "k must be given")
+        k = node.scalar(node.integer("k"))
     count = node.single(k)
     mode = Mode.MAX if node.flag("largest", True) else Mode.MIN
     values = node.build.TopK(

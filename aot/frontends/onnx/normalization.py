@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
@@ -21,6 +23,8 @@ def batch_normalization(
     if not node.flag("training_mode"):
         node.refuse(any(node.outputs[1:]), "training mode is not supported: export the model for inference")
         vectors = [node.cast(p, dtype) for p in (scale, bias, mean, variance)]
+        if not node.flag("spatial", True):
+            return (_per_feature(node, x, vectors, eps),)
         return (build.BatchNormInference(x, *vectors, epsilon=eps),)
     axes = node.list([0, *range(2, x.type.rank)])
     found = build.ReduceMean(x, axes, keep_dims=True)
@@ -35,6 +39,16 @@ def batch_normalization(
         return build.Add(build.Multiply(old, momentum), build.Multiply(flat, 1 - momentum))
 
     return y, running(mean, found), running(variance, spread)
+
+
+def _per_feature(node: Call, x: OutPort, parameters: Sequence[OutPort], eps: float) -> OutPort:
+    """spatial=0, before opset 9: scale, bias, mean and variance [C, D1, ...] for each feature of a sample."""
+    build, rank = node.build, x.type.rank - 1
+    for p in parameters:
+        node.refuse(p.type.rank != rank, f"spatial=0 takes parameters of rank {rank}, got {p.type}")
+    scale, bias, mean, variance = parameters
+    factor = build.Divide(scale, build.Sqrt(build.Add(variance, eps)))
+    return build.Add(build.Multiply(build.Subtract(x, mean), factor), bias)
 
 
 @onnx("InstanceNormalization")

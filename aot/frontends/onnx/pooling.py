@@ -7,6 +7,7 @@ from math import prod
 from aot.frontends.onnx.convolution import spatial_rank, windowing
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
+from aot.opset.pooling import Counted
 from aot.opset.roi_align import Aligned, Pooling
 from aot.opset.windows import Rounding
 from runtime.abi import DType
@@ -49,12 +50,14 @@ def average_pool(node: Call, x: OutPort) -> OutPort:
 
 def _averaged(node: Call, x: OutPort, exclude_pad: bool) -> OutPort:
     fields = windowing(node, spatial_rank(node, x)).fields()
+    fields |= {"kernel": node.integers("kernel_shape"), "rounding_type": _rounding(node)}
+    if not exclude_pad and fields["rounding_type"] is not Rounding.FLOOR:
+        return node.build.CountedAvgPool(x, **fields)  # padding counts, but not what rounding up adds
     plain = all(d == 1 for d in fields["dilations"])
     if plain:
         del fields["dilations"]
     pool = node.build.AvgPool if plain else node.build.AvgPool_16
-    kernel, rounding = node.integers("kernel_shape"), _rounding(node)
-    return pool(x, kernel=kernel, exclude_pad=exclude_pad, rounding_type=rounding, **fields)
+    return pool(x, exclude_pad=exclude_pad, **fields)
 
 
 @onnx("GlobalAveragePool")
@@ -72,7 +75,13 @@ def lp_pool(node: Call, x: OutPort) -> OutPort:
     """(sum |x|^p)^(1/p): the mean that counts padding, times the size of the kernel."""
     build, p = node.build, float(node.integer("p", 2))
     powers = build.Multiply(x, x) if p == 2 else build.Power(build.Abs(x), p)
-    total = build.Multiply(_averaged(node, powers, False), float(prod(node.integers("kernel_shape"))))
+    kernel, rounding = node.integers("kernel_shape"), _rounding(node)
+    if rounding is Rounding.FLOOR:
+        mean = _averaged(node, powers, False)
+    else:
+        fields = windowing(node, spatial_rank(node, x)).fields() | {"kernel": kernel, "rounding_type": rounding}
+        mean = build.CountedAvgPool(powers, **fields, counting=Counted.KERNEL)
+    total = build.Multiply(mean, float(prod(kernel)))
     return build.Sqrt(total) if p == 2 else build.Power(total, 1 / p)
 
 

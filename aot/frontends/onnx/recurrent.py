@@ -7,13 +7,15 @@ from typing import Any
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
+from aot.opset.cell_activations import usual_parameters
 from aot.opset.recurrent import Direction
 from aot.opset.recurrent_cells import WeightsFormat
 from runtime.abi import DType
 from runtime.errors import ModelError
 
 DIRECTIONS = {d.value: d for d in Direction}
-WITH_PARAMETERS = ("hardsigmoid", "leakyrelu", "elu", "scaledtanh", "affine", "thresholdedrelu")
+WITH_BETA = ("hardsigmoid", "scaledtanh", "affine")
+WITH_ALPHA = (*WITH_BETA, "leakyrelu", "elu", "thresholdedrelu")
 MOST_CELLS = 64  # in a row: beyond, there is too much code
 
 
@@ -68,11 +70,13 @@ class _Layer:
         """Attributes; `each` activations for a direction, which must be the same for both."""
         node = self.node
         names = tuple(n.lower() for n in node.texts("activations", ()))
-        alphas, betas = node.numbers("activation_alpha", ()), node.numbers("activation_beta", ())
+        alphas = _consumed(names, node.numbers("activation_alpha", ()), WITH_ALPHA, 0)
+        betas = _consumed(names, node.numbers("activation_beta", ()), WITH_BETA, 1)
         if names and self.directions == 2:
-            node.refuse(names[:each] != names[each:], "directions with different activations are not supported")
-            names, alphas, betas = names[:each], alphas[: len(alphas) // 2], betas[: len(betas) // 2]
-        given = any(n in WITH_PARAMETERS for n in names)
+            halves = [(p[:each], p[each:]) for p in (names, alphas, betas)]
+            node.refuse(any(a != b for a, b in halves), "directions with different activations are not supported")
+            names, alphas, betas = names[:each], alphas[:each], betas[:each]
+        given = any(n in WITH_ALPHA for n in names)
         return {
             "hidden_size": self.hidden, "direction": self.direction, "clip": node.number("clip", 0.0),
             "activations": names,
@@ -84,6 +88,12 @@ class _Layer:
         order = [0, 2, 1, 3] if self.batch_first else [2, 1, 0, 3]
         first = self.build.Transpose(ports[0], self.node.list(order))
         return first, *(p if self.batch_first else self._swapped(p) for p in ports[1:])
+
+
+def _consumed(names: Sequence[str], values: Sequence[float], takers: Sequence[str], place: int) -> tuple[float, ...]:
+    """A parameter for each activation: those that take one consume `values` in their order, then usual ones follow."""
+    left = iter(values)
+    return tuple(next(left, usual_parameters(n)[place]) if n in takers else 0.0 for n in names)
 
 
 def ports_of(first: OutPort) -> list[OutPort]:
@@ -133,7 +143,9 @@ def lstm(
         return _with_peepholes(layer, bias, lengths, (layer.state(h), layer.state(c)), p)
     weights = (layer.sorted(q, "2031") for q in (w, r, bias))
     inputs = (layer.x, layer.state(h), layer.state(c), layer.lengths(lengths), *weights)
-    return layer.arranged(ports_of(node.build.LSTMSequence(*inputs, **layer.fields(3), outputs=3)))
+    fields = layer.fields(3)
+    sequence = node.build.ClippedLSTMSequence if fields["clip"] > 0 else node.build.LSTMSequence
+    return layer.arranged(ports_of(sequence(*inputs, **fields, outputs=3)))
 
 
 def _with_peepholes(
@@ -159,7 +171,7 @@ def _with_peepholes(
         made: list[OutPort] = []
         for t in range(steps):
             part = build.Gather(x, node.scalar(t), node.scalar(1))
-            after = build.LSTMCell_1(
+            after = build.OnnxLSTMCell(
                 part, h, c, *rows, *rest, **fields, input_forget=node.flag("input_forget"),
                 weights_format=WeightsFormat.FICO, outputs=2,
             )  # fmt: skip

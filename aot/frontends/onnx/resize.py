@@ -39,13 +39,15 @@ def resize(
     node.refuse(wanted is None, "scales or sizes must be given")
     assert wanted is not None
     wanted = _demanded(node, wanted, by_size)
+    scale: OutPort | None = None
+    exact = True
     if by_size and node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-        wanted = _kept_aspect(node, x, wanted, axes)
+        wanted, scale, exact = _kept_aspect(node, x, wanted, axes)
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
-    if _needs_taps(node, x, axes, wanted, kind):
-        crop = node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
-        given = axes_of(node.build, x, axes, wanted, by_size, roi if crop else None)
-        return resampled(node.build, x, given, _sampling(node))
+    if not exact or _needs_taps(node, x, axes, wanted, kind):
+        crop = roi if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" else None
+        found = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
+        return resampled(node.build, x, found, _sampling(node))
     fields = {
         "mode": node.choice("mode", MODES, "nearest"), "antialias": node.flag("antialias"),
         "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", PLACES, "half_pixel"),
@@ -103,13 +105,21 @@ def _interpolated(
     return node.build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **fields)
 
 
-def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> OutPort:
-    """One scale for all axes: the largest that does not exceed the sizes, or the smallest that reaches them."""
+def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
+    """Sizes with one scale for all axes, that scale [1] in f64, and whether each size is exactly scale * extent.
+
+    The scale is the largest that does not exceed the given sizes (not_larger), or the smallest that reaches them
+    (not_smaller). Coordinates use the scale itself, not the ratio of the rounded size to the extent.
+    """
     build = node.build
     own = node.cast(node.dims(x, axes), DType.F64)
     pick = build.ReduceMin if node.text("keep_aspect_ratio_policy", "stretch") == "not_larger" else build.ReduceMax
     scale = pick(build.Divide(node.cast(sizes, DType.F64), own), node.list([0]), keep_dims=True)
-    return node.cast(build.Floor(build.Add(build.Multiply(scale, own), 0.5)), DType.I64)
+    found = build.Multiply(scale, own)
+    rounded = build.Floor(build.Add(found, 0.5))
+    known = found.value is not None and found.value.dtype != object
+    exact = known and bool(np.abs(np.asarray(found.value) - np.asarray(rounded.value)).max(initial=0) < 1e-9)
+    return node.cast(rounded, DType.I64), scale, exact
 
 
 def _old(node: Call, x: OutPort, scales: OutPort) -> OutPort:

@@ -7,7 +7,7 @@ from math import prod
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node
-from aot.opset.pooling import Average, AvgPool, AvgPool_16, DilatedMaxPool, MaxPool, MaxPool_8, Pool
+from aot.opset.pooling import Average, AvgPool, AvgPool_16, Counted, DilatedMaxPool, MaxPool, MaxPool_8, Pool
 from aot.opset.windows import AutoPad, Rounding, Windows
 from aot.passes.rewrite import Replacement, rule
 
@@ -33,7 +33,7 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
     found = op.windows(x.shape)
     if found.rounding not in (Rounding.FLOOR, Rounding.CEIL) or not isinstance(op, MaxPool | DilatedMaxPool | Average):
         return None
-    counted = isinstance(op, Average) and not op.counts_data(found)
+    counted = isinstance(op, Average) and op.counts(found) is not Counted.DATA
     kept = [_kept(found, a) for a in range(found.rank)]
     if any(k is None for k in kept) or (counted and (found.rounding is Rounding.CEIL or not x.type.dtype.is_float)):
         return None

@@ -1,0 +1,48 @@
+"""Constants that the user may feed: they become inputs, whose value is the constant where none is given.
+
+    w = Constant f32[64,64]     --feed w     ->     w: f32[64,64], optional
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aot.ir.graph import Graph, Node
+from aot.opset.infrastructure import Constant, Parameter
+from runtime.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class InputFeeds:
+    """`names` of constants: initializers of ONNX, Const layers of IR. UsageError for a name that no constant has."""
+
+    names: tuple[str, ...] = ()
+    name: str = "input_feeds"
+    required: bool = True
+    run_not_recursively: bool = True  # only what the model's own graph holds is fed
+
+    def __call__(self, graph: Graph) -> bool:
+        for name in dict.fromkeys(self.names):
+            node = _constant_named(graph, name)
+            op, data, port = node.op, node.data, node.out_port(0)
+            assert isinstance(op, Constant) and data is not None
+            made = graph.add(Parameter(op.element_type, data.shape), origin=node.origin)
+            graph.defaults[made.id] = data
+            made.out_port(0).names = (name,)
+            for reader in port.get_destinations():
+                reader.connect(made.out_port(0))
+            graph.remove(node)
+            made.name = node.name
+        return bool(self.names)
+
+
+def _constant_named(graph: Graph, name: str) -> Node:
+    constants = [n for n in graph.nodes.values() if isinstance(n.op, Constant) and n.data is not None]
+    for node in constants:
+        if node.name == name or name in node.out_port(0).names:
+            return node
+    known = ", ".join(sorted(n.name for n in constants)[:8]) or "none"
+    raise UsageError(f"--feed: a constant of the model, such as {known}, got {name!r}")
+
+
+__all__ = ["InputFeeds"]

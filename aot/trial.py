@@ -1,0 +1,40 @@
+"""A model to run or to time from the command line: loaded or compiled in memory, with arrays or noise as inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aot
+import runtime
+from aot.options import CompileOptions, dims_of, shapes_of
+from runtime.examples import example_inputs
+from runtime.files import Arrays, is_compiled, read_inputs
+from runtime.model import CompiledModel
+
+Texts = list[str] | None  # options as they are written
+
+
+def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict: bool = False) -> CompiledModel:
+    """A library, or a model compiled in memory, where `shape` and `dim` mean what they do for `aot compile`.
+
+    `strict`: check all bytes of a library first.
+    """
+    if is_compiled(model):
+        return runtime.load(model, threads, strict=strict)
+    return aot.compile_model(model, CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim)), threads=threads)
+
+
+def inputs(
+    model: Path, loaded: CompiledModel, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True
+) -> Arrays:
+    """Arrays of the files; without any, noise of the sizes that `shape` and `dim` say, if `made_up`."""
+    given = read_inputs(files or [], [t.name for t in loaded.inputs])
+    if given or not made_up:
+        return given
+    # a model compiled in memory has checked the names, and has no dimension where one size was given
+    left = {str(d) for i in loaded.inputs for d in i.shape}
+    dims = [d for d in dims_of(dim) if is_compiled(model) or d[0] in left]
+    return example_inputs(loaded.inputs, loaded.manifest.rules, shapes_of(shape), dims)
+
+
+__all__ = ["inputs", "ready"]
