@@ -282,8 +282,10 @@ def _substitution(made: Definition) -> Change:
         if not isinstance(e, Load) or e.buffer.name != made.out.name:
             return None
         index = tuple(rewrite(i, change) for i in e.index)
-        axes: dict[Expr, Expr] = {a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var)}
-        return simplified(rewrite(made.value, axes))
+        axes: dict[Expr, Expr] = {
+            a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
+        }
+        return simplified(rewrite(made.value, axes) if axes else made.value)
 
     return change
 
@@ -292,11 +294,15 @@ def simplified(e: Expr) -> Expr:
     """Indices of loads in normal form."""
 
     def change(x: Expr) -> Expr | None:
+        if hasattr(x, "has_plain_indices"):
+            return x
         if isinstance(x, Load):
             return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
         return None
 
-    return rewrite(e, change)
+    found = rewrite(e, change)
+    object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
+    return found
 
 
 def _reads(index: tuple[Expr, ...]) -> bool:

@@ -7,7 +7,7 @@ A symbol counts as a value: who uses it needs the step that sets it, and the che
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 
 from aot.lowering.steps import Step, Steps
@@ -167,11 +167,15 @@ def _end(a: Affine, top: bool, symbols: frozenset[Var]) -> Affine | None:
 
 def sort(steps: Steps) -> None:
     """Makers before readers; otherwise as it was."""
-    makers = Makers(steps)
+    steps.steps = ordered(steps.steps, Makers(steps).above)
+
+
+def ordered(steps: list[Step], above: Callable[[Step], list[Step]]) -> list[Step]:
+    """The steps, each behind those `above` it; otherwise as they were. InternalError for a circle."""
     begun: set[int] = set()
     done: set[int] = set()
     order: list[Step] = []
-    for root in steps.steps:
+    for root in steps:
         stack = [(root, False)]
         while stack:
             step, ready = stack.pop()
@@ -181,11 +185,11 @@ def sort(steps: Steps) -> None:
             elif id(step) not in begun:
                 begun.add(id(step))
                 stack.append((step, True))
-                above = makers.above(step)
-                if circular := next((m for m in above if id(m) in begun and id(m) not in done), None):
+                needed = above(step)
+                if circular := next((m for m in needed if id(m) in begun and id(m) not in done), None):
                     raise InternalError(f"order: {_named(step)} and {_named(circular)} need each other")
-                stack += [(m, False) for m in reversed(above)]
-    steps.steps = order
+                stack += [(m, False) for m in reversed(needed)]
+    return order
 
 
 def _named(step: Step) -> str:
