@@ -199,6 +199,11 @@ def _times(x: Expr, y: Expr) -> Expr:
     return total
 
 
+def product_of(e: Expr) -> Expr:
+    """A product in the one spelling that all orders of its factors have."""
+    return _times(e, Const(1))
+
+
 def _rank(e: Expr) -> tuple[int, str, str]:
     """The same for equal factors; an axis may be called as a size is."""
     return (0, e.name, type(e.extent).__name__) if isinstance(e, Var) else (1, repr(e), "")
