@@ -64,7 +64,8 @@ def compiled(job: Job) -> tuple[str, Entry]:
         except AotError as error:
             digest = f"{type(error).__name__}: {error}"
         seconds = sum(os.times()[:4]) - begin
-    return f"{kind} {name} {first}", {"digest": digest, "seconds": round(seconds, 3)}
+    shown = "example" if name == str(EXAMPLE) else name
+    return f"{kind} {shown} {first}", {"digest": digest, "seconds": round(seconds, 3)}
 
 
 def _model(job: Job, folder: Path) -> tuple[Path | Graph, int | None]:

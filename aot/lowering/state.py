@@ -114,7 +114,7 @@ class State:
     def _named(self, at: Size) -> Size:
         """A place as a size of its own: kernels that write the variables of equal layers are equal so."""
         found = self.sizes.of(at)
-        return found if isinstance(found, int) else self.sizes.name(found)
+        return found if isinstance(found, int) else self.sizes.add(found, "at")
 
     def write(self, node: Node, places: Mapping[str, Size], source: Buffer, condition: Expr | None) -> tuple[Stmt, ...]:
         """Set a variable and its flag, where the condition holds."""
