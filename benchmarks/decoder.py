@@ -1,4 +1,4 @@
-"""Makes a stateful Llama decoder with random weights: `python -m benchmarks.decoder FOLDER [--layers N] [--weights KIND]`.
+"""Makes a stateful Llama decoder with random weights: `python -m benchmarks.decoder FOLDER [--layers N]`.
 
 The graph is the one that optimum-intel exports: inputs `input_ids`, `attention_mask`, `position_ids` and `beam_idx`
 with varying sizes; keys and values in variables, gathered by `beam_idx`; RMSNorm, RoPE, attention of grouped queries
@@ -122,7 +122,8 @@ class Decoder:
         found: list[ov.Node] = []
         for kind in ("key", "value"):
             name = f"past_key_values.{layer}.{kind}present.{layer}.{kind}"
-            read = opset6.read_value(ops.broadcast(real(0), empty), name, ov.Type.f32, ov.PartialShape([-1, c.kept_heads, -1, c.head]))
+            shape = ov.PartialShape([-1, c.kept_heads, -1, c.head])
+            read = opset6.read_value(ops.broadcast(real(0), empty), name, ov.Type.f32, shape)
             found.append(ops.gather(read, self.beams, integer(0)))
         return found[0], found[1]
 
@@ -130,7 +131,8 @@ class Decoder:
         """Cosines and sines of RoPE [batch, 1, length, head]."""
         head = self.config.head
         rates = (10000.0 ** -(np.arange(0, head, 2) / head)).astype(np.float32).reshape(1, -1, 1)
-        spread = ops.broadcast(ops.constant(rates), ops.concat([self.batch, integers(1), integers(1)], 0), broadcast_spec="BIDIRECTIONAL")
+        wide = ops.concat([self.batch, integers(1), integers(1)], 0)
+        spread = ops.broadcast(ops.constant(rates), wide, broadcast_spec="BIDIRECTIONAL")
         places = ops.convert(ops.unsqueeze(self.places, integers(1)), "f32")
         angles = ops.transpose(ops.matmul(spread, places, False, False), integers(0, 2, 1))
         both = ops.concat([angles, angles], -1)
@@ -144,7 +146,8 @@ class Decoder:
         rows = ops.range(ops.squeeze(kept, integers(0)), ends, integer(1), "i64")
         later = ops.greater(ops.unsqueeze(columns, integers(0)), ops.unsqueeze(rows, integers(1)))
         shape = ops.concat([self.batch, integers(1), integers(1), integers(1)], 0)
-        later = ops.broadcast(ops.unsqueeze(ops.unsqueeze(later, integers(0)), integers(0)), shape, broadcast_spec="BIDIRECTIONAL")
+        later = ops.unsqueeze(ops.unsqueeze(later, integers(0)), integers(0))
+        later = ops.broadcast(later, shape, broadcast_spec="BIDIRECTIONAL")
         padding = ops.equal(ops.unsqueeze(ops.unsqueeze(self.mask, integers(1)), integers(1)), integer(0))
         hidden = ops.logical_or(later, padding)
         return ops.select(hidden, ops.constant(LOWEST), real(0))
@@ -185,7 +188,8 @@ class Decoder:
         c = self.config
         shape = ops.shape_of(x, "i64")
         batch, length = self.size(shape, 0), self.size(shape, 2)
-        wide = ops.concat([batch, integers(c.kept_heads), integers(c.heads // c.kept_heads), length, integers(c.head)], 0)
+        groups = integers(c.kept_heads, c.heads // c.kept_heads)
+        wide = ops.concat([batch, groups, length, integers(c.head)], 0)
         spread = ops.broadcast(ops.unsqueeze(x, integers(2)), wide, broadcast_spec="BIDIRECTIONAL")
         return ops.reshape(spread, ops.concat([batch, integers(c.heads), length, integers(c.head)], 0), False)
 

@@ -124,7 +124,7 @@ def main() -> None:
     for name in differing:
         print(f"differs: {name}: {before.get(name)} before, {found.get(name)} now")
     old, new = (sum(float(e["seconds"]) for e in some.values()) for some in (before, found))
-    print(f"{len(found) - len(differing)} of {len(found)} models equal; {old:.1f} s of processor time before, {new:.1f} s")
+    print(f"{len(found) - len(differing)} of {len(found)} models equal; {old:.1f} s before, {new:.1f} s now")
     sys.exit(1 if differing else 0)
 
 

@@ -110,7 +110,7 @@ def normal(expr: Expr, env: Env) -> Affine:
     return _sum(expr, env) if env else _plain(expr)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 16)
 def _plain(expr: Expr) -> Affine:
     return _sum(expr, {})
 

@@ -254,7 +254,7 @@ def _counts(steps: Steps) -> dict[str, int]:
 
 
 class _Former:
-    """Puts groups in place of clusters. `slots`: the steps in their order, None where one has become part of a group."""
+    """Put groups in place of clusters. `slots`: the steps in order; None for one that has become part of a group."""
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps

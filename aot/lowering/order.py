@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from math import inf
 
 from aot.lowering.steps import Step, Steps
@@ -84,7 +85,7 @@ class PartIndex:
         for k in range(len(boxes[0]) if boxes and all(boxes) else 0):
             ends = sorted((box[k], n) for n, box in enumerate(boxes))
             finite = all(-inf < low and high < inf for (low, high), _ in ends)
-            if finite and all(a[0][1] < b[0][0] for a, b in zip(ends, ends[1:], strict=False)):
+            if finite and all(a[0][1] < b[0][0] for a, b in pairwise(ends)):
                 self.dim = k
                 self.lows, self.highs = [low for (low, _), _ in ends], [high for (_, high), _ in ends]
                 self.parts = [[self.makers[n]] for _, n in ends]

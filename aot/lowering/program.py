@@ -45,7 +45,10 @@ _Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A kernel and what it was made of. `stands_for`: roles of parameters that were added; `figures`: units, flops, bytes."""
+    """A kernel and what it was made of.
+
+    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes.
+    """
 
     works: tuple[Work, ...]
     schedules: tuple[Schedule, ...]
@@ -205,8 +208,9 @@ class ProgramBuilder:
         return call, tuple(values[b.name] for b in made.kernel.buffers)
 
     def _kernel(
-        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str], sizes: tuple[Var, ...]
-    ) -> _Made:
+        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str],
+        sizes: tuple[Var, ...],
+    ) -> _Made:  # fmt: skip
         """The kernel of works with these schedules; layers that repeat have equal ones."""
         key = (works, schedules, constants, sizes)
         if key not in self._made:
@@ -216,7 +220,8 @@ class ProgramBuilder:
             if isinstance(works[0], tuple):
                 kernel = Kernel("", sizes, params, works[0])
             else:
-                kernel = apply("", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, params, sizes)
+                plain = tuple(w for w in works if isinstance(w, Definition | Group))
+                kernel = apply("", plain, schedules, params, sizes)
             self._made[key] = _Made(works, schedules, kernel, packs, stands_for, (units(kernel), *_cost(works)))
         return self._made[key]
 
