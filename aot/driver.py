@@ -274,7 +274,7 @@ class Compilation:
         )
         builder.build(lambda done, total: self._event("lower", done, total))
         self._save("15-steps.txt", lambda: steps_text(self.steps))
-        self._save("20-groups.txt", lambda: "\n".join(builder.text) + "\n")
+        self._save("20-groups.txt", lambda: "\n".join(map(str, builder.text)) + "\n")
         return builder
 
     def text(self, stage: str, kernel: str | None = None, after: str | None = None) -> str:
@@ -303,9 +303,9 @@ class Compilation:
 
     @property
     def groups(self) -> str:
-        lines = list(self._lowered.text)
+        lines = list(map(str, self._lowered.text))
         for sizes, one in self.versions:
-            lines += [f"version {text_of(sizes)}", *one._lowered.text]
+            lines += [f"version {text_of(sizes)}", *map(str, one._lowered.text)]
         return "\n".join(lines) + "\n"
 
     @budgeted

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, ClassVar
 
 from codegen.expressions import walk
 from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
@@ -17,8 +18,24 @@ from runtime.abi import DType
 OWN = "'"  # ends the names of buffers and axes that are a work's own: no value of a model has such a name
 
 
+class _Hashed:
+    """Hashed once: works are the keys of what is remembered of them."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash(tuple(getattr(self, name) for name in self.__dataclass_fields__))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
 @dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(_Hashed):
     """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""
 
     out: Buffer
@@ -26,6 +43,8 @@ class Definition:
     value: Expr
     index: tuple[Expr, ...] = ()
     where: tuple[tuple[Expr, Size], ...] = ()
+
+    __hash__ = _Hashed.__hash__
 
     @property
     def target(self) -> tuple[Expr, ...]:
@@ -38,7 +57,7 @@ class Definition:
         return _reduction(self.value)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 15)  # more than a large model has definitions: a shorter memory would forget all of them
 def _reduction(value: Expr) -> Reduce | None:
     return next((e for e in walk(value) if isinstance(e, Reduce)), None)
 
@@ -59,7 +78,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group(_Hashed):
     """`temps` live inside the shared axes: they are indexed by a shared axis only as such, and shrink to its tile."""
 
     name: str
@@ -67,6 +86,8 @@ class Group:
     temps: tuple[Buffer, ...]
     members: tuple[Definition | Group, ...]
     windows: tuple[Window, ...] = ()
+
+    __hash__ = _Hashed.__hash__
 
 
 Work = Definition | Group

@@ -110,7 +110,7 @@ def normal(expr: Expr, env: Env) -> Affine:
     return _sum(expr, env) if env else _plain(expr)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 16)
 def _plain(expr: Expr) -> Affine:
     return _sum(expr, {})
 
@@ -197,6 +197,11 @@ def _times(x: Expr, y: Expr) -> Expr:
     for f in sorted((*factors(x), *factors(y)), key=_rank):
         total = prim("mul", total, f)
     return total
+
+
+def product_of(e: Expr) -> Expr:
+    """A product in the one spelling that all orders of its factors have."""
+    return _times(e, Const(1))
 
 
 def _rank(e: Expr) -> tuple[int, str, str]:

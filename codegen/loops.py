@@ -72,7 +72,8 @@ class Node:
 class Arith(Node):
     """Operator sugar shared by all expressions."""
 
-    __slots__ = ("known_loads", "known_measure", "known_variables")
+    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_variables")
+    has_plain_indices: bool  # the indices of all loads inside are in normal form
     known_loads: tuple[Load, ...]  # what `codegen.expressions` has found inside
     known_measure: tuple[int, int]
     known_variables: frozenset[Var]

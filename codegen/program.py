@@ -14,7 +14,7 @@ Control stands between calls: sizes that the calls before have computed, jumps o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -219,6 +219,16 @@ class Program:
     control: tuple[Control, ...] = ()
     versions: tuple[Version, ...] = ()
     denormals: int = 0  # elements of constants that kernels take for zero
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Where each symbol of `stored` lies, by its name."""
+        try:
+            return self._places
+        except AttributeError:
+            object.__setattr__(self, "_places", {symbol.name: i for i, symbol in enumerate(self.stored)})
+            return self._places
 
     @property
     def stored(self) -> tuple[Var, ...]:

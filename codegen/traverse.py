@@ -90,7 +90,7 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
             return local(stmt.body)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 15)
 def reads(work: Work) -> tuple[Load, ...]:
     """Loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
@@ -98,7 +98,7 @@ def reads(work: Work) -> tuple[Load, ...]:
     return tuple(x for x in found if x.buffer.name not in inner)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 15)
 def writes(work: Work) -> tuple[Buffer, ...]:
     """Buffers outside of the work that it writes, each once."""
     inner = {b.name for b in local(work)}

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from codegen.expressions import variables
 from codegen.index import Affine, bounds, normal
 from codegen.loops import Const, Expr, Prim, prim
@@ -16,6 +18,7 @@ def may_be_negative(dim: int | Expr) -> bool:
     return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and bounds(normal(dim, {}))[0] < 0
 
 
+@lru_cache(maxsize=1 << 14)
 def shortest(dim: Expr) -> Expr:
     """The normal form, with nested quotients merged and extremes that say nothing removed."""
     return _shortest(dim, {})

@@ -33,8 +33,9 @@ Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # a temporary for a value, a
 
 def chain(steps: Steps, target: Target) -> None:
     """Put such products and the rows between them into one step."""
+    links = _Links(steps)
     for step in list(steps.steps):
-        found = _neighbours(step, steps, target)
+        found = _neighbours(step, steps, links, target)
         made = _joined(*found, steps.constants()) if found is not None else None
         if found is None or made is None:
             continue
@@ -44,19 +45,33 @@ def chain(steps: Steps, target: Target) -> None:
         for s in (first, step):
             steps.steps.remove(s)
             del steps.values[s.writes()[0].name]
+        links = _Links(steps)
     sort(steps)
 
 
-def _neighbours(step: Step, steps: Steps, target: Target) -> tuple[Step, Step, Step] | None:
+class _Links:
+    """The steps that make and that read each value, in order."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.makers: dict[str, list[Step]] = {}
+        self.readers: dict[str, list[Step]] = {}
+        for step in steps.steps:
+            for name in {b.name for b in step.writes()}:
+                self.makers.setdefault(name, []).append(step)
+            for name in {x.buffer.name for x in step.reads()}:
+                self.readers.setdefault(name, []).append(step)
+
+
+def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:
     """What alone makes the large value that a group of rows reads, the group, and what alone reads its result."""
     rows = step.works[0] if len(step.works) == 1 else None
     if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1:
         return None
     after = step.writes()[0]
-    readers = _readers(after, steps)
+    readers = links.readers.get(after.name, [])
     for before in {x.buffer.name: x.buffer for x in step.reads()}.values():
-        makers = [s for s in steps.steps if any(b.name == before.name for b in s.writes())]
-        alone = len(makers) == len(readers) == 1 and _readers(before, steps) == [step]
+        makers = links.makers.get(before.name, [])
+        alone = len(makers) == len(readers) == 1 and links.readers[before.name] == [step]
         arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
         late = any(map(steps.sizes.is_late, before.shape))
         if alone and arena and not late and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
@@ -79,10 +94,6 @@ def _bytes(b: Buffer) -> int:
 
 def _long(n: Size) -> int:
     return n if isinstance(n, int) else int(min(bounds(normal(n, {}))[1], LONG))
-
-
-def _readers(b: Buffer, steps: Steps) -> list[Step]:
-    return [s for s in steps.steps if any(x.buffer.name == b.name for x in s.reads())]
 
 
 def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> Group | None:

@@ -29,7 +29,7 @@ class Flow:
     """What stands between `calls`, as they are added; `text` is the dump, where it is told, too."""
 
     calls: list[Call]
-    text: list[str]
+    text: list[object]
     sizes: Sizes
     control: list[Control] = field(default_factory=list[Control])
     labels: int = 0

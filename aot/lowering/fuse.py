@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from aot.lowering.order import overlaps
+from aot.lowering.order import PartIndex, overlaps
 from aot.lowering.steps import Step, Steps
 from codegen.access import coefficient, in_order, known, offset, points
 from codegen.define import Definition
@@ -30,48 +30,61 @@ DEEPEST, LARGEST = 100, 1 << 12  # expressions that merging makes: their depth, 
 def fuse(steps: Steps) -> None:
     """Merge steps until nothing changes; results stay equal up to rounding."""
     fuser = _Fuser(steps)
-    fuser.views()
-    fuser.merge()
-    fuser.places()
-    fuser.merge()
-    fuser.results()
+    for change in (fuser.views, fuser.merge, fuser.places, fuser.merge, fuser.results):
+        change()
+        fuser.sweep()
 
 
 class _Fuser:
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
-        self.makers: dict[str, list[Step]] = {}
-        self.readers: dict[str, list[Step]] = {}
+        self.makers: dict[str, dict[int, Step]] = {}  # by name, then by id of the step: many may read one value
+        self.readers: dict[str, dict[int, Step]] = {}
+        self.parts: dict[str, PartIndex] = {}
+        self.dropped: dict[int, Step] = {}
         for step in steps.steps:
             self._link(step)
 
     def _link(self, step: Step) -> None:
         for b in step.writes():
-            self.makers.setdefault(b.name, []).append(step)
+            self.makers.setdefault(b.name, {})[id(step)] = step
         for name in dict.fromkeys(x.buffer.name for x in step.reads()):
-            self.readers.setdefault(name, []).append(step)
+            self.readers.setdefault(name, {})[id(step)] = step
 
     def _unlink(self, step: Step) -> None:
         for b in step.writes():
-            self.makers[b.name].remove(step)
+            del self.makers[b.name][id(step)]
         for name in dict.fromkeys(x.buffer.name for x in step.reads()):
-            self.readers[name].remove(step)
+            del self.readers[name][id(step)]
 
     def _drop(self, step: Step) -> None:
+        """Take a step away; `sweep` removes it from the list."""
         self._unlink(step)
-        self.steps.steps.remove(step)
+        self.dropped[id(step)] = step
         for b in step.writes():
             if not self.makers.get(b.name) and not self.readers.get(b.name):
                 self.steps.values.pop(b.name, None)
 
+    def sweep(self) -> None:
+        """Remove the steps that were dropped, all at once: a list is searched from its start."""
+        self.steps.steps = [s for s in self.steps.steps if id(s) not in self.dropped]
+        self.dropped.clear()
+
     def _maker(self, name: str) -> Step | None:
         """The one step that makes all of an intermediate value as one definition."""
         value = self.steps.values.get(name)
-        made = self.makers.get(name, [])
+        made = self.makers.get(name, {})
         if value is None or value.region is not Region.ARENA or len(made) != 1:
             return None
-        d = made[0].definition
-        return made[0] if d is not None and not d.where and _covers(d) else None
+        only = next(iter(made.values()))
+        d = only.definition
+        return only if d is not None and not d.where and _covers(d) else None
+
+    def _makers_of(self, name: str) -> list[Step]:
+        return list(self.makers.get(name, {}).values())
+
+    def _readers_of(self, name: str) -> list[Step]:
+        return list(self.readers.get(name, {}).values())
 
     # ---- views
 
@@ -87,7 +100,7 @@ class _Fuser:
 
     def _is_shuffled(self, d: Definition) -> bool:
         """Would a reduction that reads elements repeatedly have to step through them unevenly, however they lie?"""
-        readers = [r for s in self.readers.get(d.out.name, []) if (r := s.definition) is not None]
+        readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
         again = (r for r in readers if r.reduction is not None and _reuses(r, d.out.name))
         return any(_steps_unevenly(r, d) for r in again)
 
@@ -95,11 +108,11 @@ class _Fuser:
         """Does a reader take rows, at places that data say and nearly all of them, that lie across without it?"""
         if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
             return False
-        readers = [r for s in self.readers.get(d.out.name, []) if (r := s.definition) is not None]
+        readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
         return any(_gathers_rows(r, d.out) for r in readers)
 
     def _inline_everywhere(self, step: Step, d: Definition) -> None:
-        for reader in list(self.readers.get(d.out.name, [])):
+        for reader in self._readers_of(d.out.name):
             self._replace(reader, tuple(rewrite_work(w, _substitution(d)) for w in reader.works), step.layers)
         self._drop(step)
 
@@ -171,6 +184,7 @@ class _Fuser:
 
     def places(self) -> None:
         """A value that is copied whole into a part of another is made there."""
+        self.parts.clear()
         for step in list(self.steps.steps):
             d = step.definition
             if d is None or not isinstance(d.value, Load) or d.where:
@@ -180,7 +194,7 @@ class _Fuser:
             index = _inverse(d, d.value)
             if index is None or value.region is not Region.ARENA or not self._movable(source, d.out):
                 continue
-            if not all(self._late(step) <= self._late(maker) for maker in self.makers[source.name]):
+            if not all(self._late(step) <= self._late(maker) for maker in self._makers_of(source.name)):
                 continue  # where it goes is not known when it is made
             self._move(step, source, d, index)
 
@@ -190,24 +204,24 @@ class _Fuser:
             d = step.definition
             if d is None or step.kind != "Result" or not isinstance(d.value, Load) or d.value.index != d.target:
                 continue
-            source, makers = d.value.buffer, self.makers.get(d.value.buffer.name, [])
+            source, makers = d.value.buffer, self._makers_of(d.value.buffer.name)
             alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
             if not alike or self.steps.values[source.name].region is not Region.ARENA:
                 continue
             known = all(self._late(step) <= self._late(maker) for maker in makers)
             by_loops = all(s.works and s.definition is None for s in makers)
             if makers and (by_loops or (known and self._is_copied(source.name))):
-                for maker in list(makers):
+                for maker in makers:
                     self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
                 self._drop(step)
-                for reader in list(self.readers.get(source.name, [])):
+                for reader in self._readers_of(source.name):
                     self._replace(reader, tuple(_renamed(w, source, d.out) for w in reader.works), ())
                 self.steps.values.pop(source.name, None)
 
     def _is_copied(self, name: str) -> bool:
         """Is it made by copies alone, and by nobody read often, who would want a layout of his own?"""
-        made = [s.definition for s in self.makers[name]]
-        read = [s.definition for s in self.readers.get(name, [])]
+        made = [s.definition for s in self._makers_of(name)]
+        read = [s.definition for s in self._readers_of(name)]
         copied = all(d is not None and isinstance(d.value, Load) for d in made)
         return copied and all(d is not None and (d.reduction is None or not _reuses(d, name)) for d in read)
 
@@ -219,8 +233,16 @@ class _Fuser:
             return False
         if self.steps.values[target.name].region is not Region.ARENA:
             return False
-        makers = self.makers.get(source.name, [])
+        makers = self._makers_of(source.name)
         return bool(makers) and all(s.definition is not None for s in makers)
+
+    def _touches_others(self, load: Load, step: Step) -> bool:
+        """Does `load` read what other steps than `step` make of its buffer?"""
+        name = load.buffer.name
+        if name not in self.parts:
+            self.parts[name] = PartIndex(name, self._makers_of(name))
+        known = frozenset(self.steps.known())
+        return any(s is not step and overlaps(load, s, known) for s in self.parts[name].near(load))
 
     def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
         def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -232,18 +254,19 @@ class _Fuser:
                 return Load(d.out, at(tuple(rewrite(i, change) for i in e.index)))
             return None
 
-        others = [s for s in self.makers[d.out.name] if s is not step]
-        reads = (x for s in self.readers[source.name] if s is not step for x in s.reads())
-        found = [Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name] if others else []
-        known = frozenset(self.steps.known())
-        if any(overlaps(x, s, known) for x in found for s in others):
+        reads = (x for s in self._readers_of(source.name) if s is not step for x in s.reads())
+        found = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
+        if self.makers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in found):
             return  # who reads this part would seem to need others, which may need him
         self._drop(step)
-        for maker in list(self.makers[source.name]):
+        makers = self._makers_of(source.name)
+        for maker in makers:
             made = maker.definition
             assert made is not None
             self._replace(maker, (replace(made, out=d.out, index=at(made.target)),), step.layers)
-        for reader in list(self.readers.get(source.name, [])):
+        if d.out.name in self.parts and not self.parts[d.out.name].replace(step, makers):
+            del self.parts[d.out.name]
+        for reader in self._readers_of(source.name):
             self._replace(reader, tuple(rewrite_work(w, change) for w in reader.works), ())
         self.steps.values.pop(source.name, None)
 
@@ -259,8 +282,10 @@ def _substitution(made: Definition) -> Change:
         if not isinstance(e, Load) or e.buffer.name != made.out.name:
             return None
         index = tuple(rewrite(i, change) for i in e.index)
-        axes: dict[Expr, Expr] = {a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var)}
-        return simplified(rewrite(made.value, axes))
+        axes: dict[Expr, Expr] = {
+            a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
+        }
+        return simplified(rewrite(made.value, axes) if axes else made.value)
 
     return change
 
@@ -269,11 +294,15 @@ def simplified(e: Expr) -> Expr:
     """Indices of loads in normal form."""
 
     def change(x: Expr) -> Expr | None:
+        if hasattr(x, "has_plain_indices"):
+            return x
         if isinstance(x, Load):
             return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
         return None
 
-    return rewrite(e, change)
+    found = rewrite(e, change)
+    object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
+    return found
 
 
 def _reads(index: tuple[Expr, ...]) -> bool:

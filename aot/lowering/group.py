@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from aot.lowering.components import Components
 from aot.lowering.fuse import simplified
 from aot.lowering.lanes import dim_of, lane_axes
 from aot.lowering.order import Makers, sort
@@ -47,9 +48,11 @@ def group(steps: Steps) -> None:
     for step in list(steps.steps):
         clusters.consider(step)
     settled = _settled(steps)
+    former = _Former(steps)
     for cluster in clusters.made:
         if len(cluster.steps) > 1 and not _side_by_side(steps, cluster, settled):
-            _form(steps, cluster)
+            former.form(cluster)
+    steps.steps = [s for s in former.slots if s is not None]
     sort(steps)
 
 
@@ -59,8 +62,9 @@ class _Clusters:
         self.constants = steps.constants()
         self.made: list[_Cluster] = []
         self.of: dict[int, _Cluster] = {}  # id of a step -> its cluster
-        self.order = Makers(steps)
-        self.makers = {name: made[-1] for name, made in self.order.of.items()}
+        order = Makers(steps)
+        self.makers = {name: made[-1] for name, made in order.of.items()}
+        self.components = Components(steps.steps, order)
         self.parts = _counts(steps)
 
     def consider(self, step: Step) -> None:
@@ -81,6 +85,8 @@ class _Clusters:
         self._absorb(cluster, d)
 
     def _add(self, cluster: _Cluster, step: Step, d: Definition, rows: tuple[Var, ...]) -> None:
+        if cluster.steps:
+            self.components.merge(cluster.steps[0], step)
         cluster.steps.append(step)
         cluster.rows[id(step)] = rows
         self.of[id(step)] = cluster
@@ -93,6 +99,7 @@ class _Clusters:
         if made is None or not self._joins(cluster, step, made):
             return False
         step.works = (made,)
+        self.components.renew(step)
         return True
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
@@ -132,6 +139,7 @@ class _Clusters:
             theirs = tuple(made.target[k] for k in dims if k >= 0)
             if -1 in dims or not all(isinstance(i, Var) for i in theirs) or self._detour(cluster, maker):
                 continue
+            self.components.merge(cluster.steps[0], maker)
             cluster.steps.insert(0, maker)
             cluster.rows[id(maker)] = tuple(i for i in theirs if isinstance(i, Var))
             cluster.dims[made.out.name] = tuple(dims)
@@ -139,19 +147,7 @@ class _Clusters:
 
     def _detour(self, cluster: _Cluster, step: Step) -> bool:
         """Would the cluster with `step` depend on itself through others?"""
-        inside = {id(s) for s in cluster.steps} | {id(step)}
-        seen: set[int] = set()
-        stack = [m for s in (*cluster.steps, step) for m in self.order.above(s) if id(m) not in inside]
-        while stack:
-            at = stack.pop()
-            if id(at) in inside:
-                return True
-            if id(at) not in seen:
-                seen.add(id(at))
-                other = self.of.get(id(at))
-                for s in other.steps if other is not None and other is not cluster else [at]:
-                    stack += self.order.above(s)
-        return False
+        return self.components.between(cluster.steps[0], step) is None
 
 
 def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
@@ -257,31 +253,56 @@ def _counts(steps: Steps) -> dict[str, int]:
     return counts
 
 
-def _form(steps: Steps, cluster: _Cluster) -> None:
-    """One step with one group in place of the cluster's steps."""
-    inside = {id(s) for s in cluster.steps}
-    read_outside = {x.buffer.name for s in steps.steps if id(s) not in inside for x in s.reads()}
-    r = (Var("r", volume(cluster.extents)),) if cluster.extents else ()
-    temps: dict[str, Buffer] = {}
-    own: set[str] = set()
-    for step in cluster.steps:
-        d = step.definition
-        assert d is not None
-        name = d.out.name
-        if name not in read_outside and steps.values[name].region is Region.ARENA and name in cluster.dims:
-            own.add(name)
-            temp = _temp(d.out, cluster.dims[name], r)
-            if not any(map(steps.sizes.is_late, temp.shape[len(r) :])):
-                temps[name] = temp
-    if _row_bytes((t for t in temps.values() if t.space is not Space.ARENA), len(r)) > ROW_BYTES:
-        return
-    made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
-    step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
-    at = max(steps.steps.index(s) for s in cluster.steps)
-    steps.steps[at] = step
-    steps.steps = [s for s in steps.steps if id(s) not in inside]
-    for name in temps:
-        del steps.values[name]
+class _Former:
+    """Put groups in place of clusters. `slots`: the steps in order; None for one that has become part of a group."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.slots: list[Step | None] = list(steps.steps)
+        self.places = {id(s): n for n, s in enumerate(steps.steps)}
+        self.readers: dict[str, set[int]] = {}
+        for step in steps.steps:
+            self._read(step)
+
+    def _read(self, step: Step) -> None:
+        for x in step.reads():
+            self.readers.setdefault(x.buffer.name, set()).add(id(step))
+
+    def form(self, cluster: _Cluster) -> None:
+        """One step with one group in place of the cluster's steps; nothing if its rows take too much memory."""
+        inside = {id(s) for s in cluster.steps}
+        r = (Var("r", volume(cluster.extents)),) if cluster.extents else ()
+        temps: dict[str, Buffer] = {}
+        own: set[str] = set()
+        for step in cluster.steps:
+            d = step.definition
+            assert d is not None
+            name = d.out.name
+            arena = self.steps.values[name].region is Region.ARENA
+            if arena and name in cluster.dims and self.readers.get(name, set()) <= inside:
+                own.add(name)
+                temp = _temp(d.out, cluster.dims[name], r)
+                if not any(map(self.steps.sizes.is_late, temp.shape[len(r) :])):
+                    temps[name] = temp
+        if _row_bytes((t for t in temps.values() if t.space is not Space.ARENA), len(r)) > ROW_BYTES:
+            return
+        made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
+        step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
+        self._replace(cluster, step)
+        for name in temps:
+            del self.steps.values[name]
+
+    def _replace(self, cluster: _Cluster, step: Step) -> None:
+        """`step` at the place of the last of the cluster's."""
+        for s in cluster.steps:
+            for x in s.reads():
+                self.readers[x.buffer.name].discard(id(s))
+        places = [self.places.pop(id(s)) for s in cluster.steps]
+        for n in places:
+            self.slots[n] = None
+        self.slots[max(places)] = step
+        self.places[id(step)] = max(places)
+        self._read(step)
 
 
 def _layers(cluster: _Cluster) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ In a group of rows it does so row by row: e[r, j] = exp(x[r, j] - top[r]) where 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from aot.lowering.memory import lifetimes
@@ -23,9 +24,12 @@ def reuse(steps: Steps) -> None:
     """Rename outputs to the inputs they may lie on."""
     lives = lifetimes(steps)
     makers: dict[str, int] = {}
+    touching: dict[str, dict[int, Step]] = {}  # steps that read or write a value, by its name
     for step in steps.steps:
         for b in step.writes():
             makers[b.name] = makers.get(b.name, 0) + 1
+        for b in (*step.writes(), *(x.buffer for x in step.reads())):
+            touching.setdefault(b.name, {})[id(step)] = step
     for at, step in enumerate(steps.steps):
         for n in range(len(_members(step))):
             d = _members(step)[n]
@@ -36,7 +40,9 @@ def reuse(steps: Steps) -> None:
                 continue
             found = next((x for x in loads(d.value) if _fits(x, n, step, steps, lives, at)), None)
             if found is not None:
-                _rename(steps, d.out, found.buffer)
+                moved = touching.pop(d.out.name)
+                _rename(steps, moved.values(), d.out, found.buffer)
+                touching[found.buffer.name] |= moved
                 lives[found.buffer.name] = (lives[found.buffer.name][0], lives[d.out.name][1])
                 makers[found.buffer.name] += 1
 
@@ -82,16 +88,13 @@ def _keys(index: tuple[Expr, ...]) -> list[tuple[object, int]]:
     return [normal(i, {}).key for i in index]
 
 
-def _rename(steps: Steps, old: Buffer, new: Buffer) -> None:
+def _rename(steps: Steps, touching: Iterable[Step], old: Buffer, new: Buffer) -> None:
+    """Put `new` in place of `old` in the steps that read or write it."""
+
     def place(b: Buffer) -> Buffer:
         return replace(b, name=new.name) if b.name == old.name else b
 
     moves = move_loads({old.name: replace(old, name=new.name)})
-    for step in steps.steps:
-        if _touches(step, old.name):
-            step.works = tuple(rewrite_work(w, moves, place) for w in step.works)
+    for step in touching:
+        step.works = tuple(rewrite_work(w, moves, place) for w in step.works)
     del steps.values[old.name]
-
-
-def _touches(step: Step, name: str) -> bool:
-    return any(b.name == name for b in step.writes()) or any(x.buffer.name == name for x in step.reads())

@@ -10,9 +10,10 @@ without a reduction. Among the orders with that dimension innermost, one is take
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
-from math import prod
+from math import inf, prod
 
 from aot.lowering.group import reads_once, streams
 from aot.lowering.halo import Halo, borders, halos, strip
@@ -294,10 +295,21 @@ def _place(
         def cost(p: tuple[int, ...]) -> float:
             return _unevenness(_strided(b, p, None, 0)[0], sites) + (0 if p[-1] == last else votes.get(last or 0, 0.0))
 
-        order = min(orders, key=cost)
+        order = _cheapest(orders, cost)
     else:
         order = orders[0]
     return _strided(b, order, halo, _pitch(b, order, sites, constants))
+
+
+def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
+    """The first order with the least cost; no further one is looked at when one costs nothing."""
+    least, best = inf, orders[0]
+    for order in orders:
+        if (now := cost(order)) < least:
+            least, best = now, order
+        if not least:
+            break
+    return best
 
 
 def _innermost(dims: list[int], votes: dict[int, float]) -> int | None:
@@ -328,7 +340,8 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
     total = 0.0
     for d, index in sites:
         at = offset(b, index)
-        total += known(points(d)) * sum(coefficient(at, a) is None for a in all_axes(d))
+        uneven = sum(coefficient(at, a) is None for a in all_axes(d))
+        total += known(points(d)) * uneven if uneven else 0
     return total
 
 

@@ -5,6 +5,7 @@ Values are placed from the largest to the smallest, each at the lowest offset th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aot.lowering.sizes import Sizes
@@ -121,20 +122,54 @@ class _Lives:
 
 def place(lives: list[Life]) -> dict[str, int]:
     """Lowest free offset for each, the largest first."""
-    placed: list[tuple[Life, int]] = []
+    placed = _Timeline(max((x.last for x in lives), default=0) + 1)
     offsets: dict[str, int] = {}
     for life in sorted(lives, key=lambda x: (-x.size, x.first, x.name)):
-        taken = sorted(
-            (at, at + other.size) for other, at in placed if other.first <= life.last and life.first <= other.last
-        )
+        taken = sorted((offsets[x.name], offsets[x.name] + x.size) for x in placed.alive(life.first, life.last))
         offset = 0
         for start, end in taken:
             if offset + life.size <= start:
                 break
             offset = max(offset, end)
-        placed.append((life, offset))
         offsets[life.name] = offset
+        placed.add(life)
     return offsets
+
+
+class _Timeline:
+    """Lives by the steps they cover, found without a look at all others: a tree that halves the steps at each node."""
+
+    def __init__(self, steps: int) -> None:
+        self.leaves = 1 << max(steps - 1, 1).bit_length()
+        self.whole: dict[int, list[Life]] = {}  # lives that cover all steps of a node, not all of its parent
+        self.inside: dict[int, list[Life]] = {}  # lives that touch some step of a node
+
+    def add(self, life: Life) -> None:
+        for node, covered in self._nodes(life.first, life.last):
+            self.inside.setdefault(node, []).append(life)
+            if covered:
+                self.whole.setdefault(node, []).append(life)
+
+    def alive(self, first: int, last: int) -> list[Life]:
+        """Those that are alive in one of the steps from `first` to `last`."""
+        found: dict[int, Life] = {}
+        for node, covered in self._nodes(first, last):
+            found |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
+        return list(found.values())
+
+    def _nodes(self, first: int, last: int) -> Iterator[tuple[int, bool]]:
+        """The nodes that share steps with a range, down to those that lie in it, and whether they do."""
+        stack = [(1, 0, self.leaves)]
+        while stack:
+            node, begin, end = stack.pop()
+            covered = first <= begin and end - 1 <= last
+            yield node, covered
+            if not covered:
+                half = (begin + end) // 2
+                if first < half:
+                    stack.append((2 * node, begin, half))
+                if last >= half:
+                    stack.append((2 * node + 1, half, end))
 
 
 def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:

@@ -6,6 +6,9 @@ A symbol counts as a value: who uses it needs the step that sets it, and the che
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from math import inf
 
 from aot.lowering.steps import Step, Steps
@@ -25,32 +28,103 @@ class Makers:
         self.sizes, self.known = steps.sizes, frozenset(steps.known())
         self.setters: dict[Var, Step] = {}
         self.checks: list[tuple[frozenset[Var], Step]] = []
+        self._parts: dict[str, PartIndex] = {}
+        self._late: dict[int, frozenset[Var]] = {}
         for step in steps.steps:
             for b in step.writes():
                 self.of.setdefault(b.name, []).append(step)
             self.setters |= dict.fromkeys(step.sets(), step)
             if step.checks:
-                self.checks.append((self.sizes.late_of(*step.sizes()), step))
+                self.checks.append((self._late_of(step), step))
 
     def above(self, step: Step) -> list[Step]:
         """Steps that make what `step` reads; not itself."""
         found: dict[int, Step] = {}
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
-            for maker in made:
+            for maker in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
                 if maker is not step and (len(made) == 1 or overlaps(load, maker, self.known)):
                     found[id(maker)] = maker
         if self.setters or self.checks:
             found |= {id(s): s for s in self._before_symbols(step) if s is not step}
         return list(found.values())
 
+    def _parts_of(self, name: str) -> PartIndex:
+        if name not in self._parts:
+            self._parts[name] = PartIndex(name, self.of[name])
+        return self._parts[name]
+
+    def _late_of(self, step: Step) -> frozenset[Var]:
+        """The late symbols that a step is made of."""
+        if id(step) not in self._late:
+            self._late[id(step)] = self.sizes.late_of(*step.sizes())
+        return self._late[id(step)]
+
     def _before_symbols(self, step: Step) -> list[Step]:
         """Steps that set the symbols that `step` uses, and check them; no check waits for what `step` itself sets."""
-        used = self.sizes.late_of(*step.sizes())
+        used = self._late_of(step)
         mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
         checks = [s for checked, s in self.checks if checked <= used and not checked & mine]
         return setters + (checks if used and not step.checks else [])
+
+
+class PartIndex:
+    """Makers of parts of one value, found by the place that is read: a Concat may have thousands of parts.
+
+    Parts are sorted by their interval in the first dimension in which no two intervals meet. Without one, every maker
+    is near every place.
+    """
+
+    def __init__(self, name: str, makers: Iterable[Step]) -> None:
+        self.name, self.makers = name, list(makers)
+        self.places: dict[int, tuple[int, ...]] = {id(s): (n,) for n, s in enumerate(self.makers)}
+        self.dim: int | None = None
+        self.lows: list[float] = []
+        self.highs: list[float] = []
+        self.parts: list[list[Step]] = []
+        boxes = [_box(s, name) for s in self.makers]
+        for k in range(len(boxes[0]) if boxes and all(boxes) else 0):
+            ends = sorted((box[k], n) for n, box in enumerate(boxes))
+            finite = all(-inf < low and high < inf for (low, high), _ in ends)
+            if finite and all(a[0][1] < b[0][0] for a, b in pairwise(ends)):
+                self.dim = k
+                self.lows, self.highs = [low for (low, _), _ in ends], [high for (_, high), _ in ends]
+                self.parts = [[self.makers[n]] for _, n in ends]
+                return
+
+    def near(self, load: Load) -> list[Step]:
+        """The makers that are not apart from `load` in the dimension that parts are sorted by, in their order."""
+        if self.dim is None:
+            return self.makers
+        low, high = bounds(normal(load.index[self.dim], {}))
+        first, last = bisect_left(self.highs, low), bisect_right(self.lows, high)
+        found = [s for part in self.parts[first:last] for s in part]
+        return sorted(found, key=lambda s: self.places[id(s)])
+
+    def replace(self, old: Step, new: list[Step]) -> bool:
+        """`new` make the part of `old` now; False if they do not stay inside of it, and the index is of no more use."""
+        boxes = [_box(s, self.name) for s in new]
+        if self.dim is None or not all(boxes):
+            return False
+        n = bisect_left(self.highs, _box(old, self.name)[self.dim][0])
+        if not all(self.lows[n] <= box[self.dim][0] and box[self.dim][1] <= self.highs[n] for box in boxes):
+            return False
+        place = self.places.pop(id(old))
+        self.places |= {id(s): (*place, k) for k, s in enumerate(new)}
+        self.parts[n] = [s for s in self.parts[n] if s is not old] + new
+        return True
+
+
+def _box(step: Step, name: str) -> list[tuple[float, float]]:
+    """The least and the greatest index in each dimension that definitions write; empty if that is not known."""
+    found: list[list[tuple[float, float]]] = []
+    for work in step.works:
+        definitions = list(members(work))
+        if not definitions:
+            return []
+        found += [[bounds(normal(i, {})) for i in d.target] for d in definitions if d.out.name == name]
+    return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*found, strict=True)]
 
 
 def overlaps(load: Load, maker: Step, symbols: frozenset[Var]) -> bool:
@@ -96,11 +170,15 @@ def _end(a: Affine, top: bool, symbols: frozenset[Var]) -> Affine | None:
 
 def sort(steps: Steps) -> None:
     """Makers before readers; otherwise as it was."""
-    makers = Makers(steps)
+    steps.steps = ordered(steps.steps, Makers(steps).above)
+
+
+def ordered(steps: list[Step], above: Callable[[Step], list[Step]]) -> list[Step]:
+    """The steps, each behind those `above` it; otherwise as they were. InternalError for a circle."""
     begun: set[int] = set()
     done: set[int] = set()
     order: list[Step] = []
-    for root in steps.steps:
+    for root in steps:
         stack = [(root, False)]
         while stack:
             step, ready = stack.pop()
@@ -110,11 +188,11 @@ def sort(steps: Steps) -> None:
             elif id(step) not in begun:
                 begun.add(id(step))
                 stack.append((step, True))
-                above = makers.above(step)
-                if circular := next((m for m in above if id(m) in begun and id(m) not in done), None):
+                needed = above(step)
+                if circular := next((m for m in needed if id(m) in begun and id(m) not in done), None):
                     raise InternalError(f"order: {_named(step)} and {_named(circular)} need each other")
-                stack += [(m, False) for m in reversed(above)]
-    steps.steps = order
+                stack += [(m, False) for m in reversed(needed)]
+    return order
 
 
 def _named(step: Step) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from aot.ir.graph import Graph, Node
 from aot.lowering.flow import Flow
@@ -15,12 +15,14 @@ from codegen.access import buffer_bytes, traffic, volume
 from codegen.access import work as operations
 from codegen.define import Definition, Group
 from codegen.denormals import denormals, flushes
+from codegen.expressions import rewrite
 from codegen.loops import Buffer, Const, Expr, Kernel, Size, Space, Var, dense
 from codegen.nest import apply, units
 from codegen.printer import definition_text, schedule_text
 from codegen.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from codegen.schedule import Pack, Schedule
 from codegen.schedules.choose import choose
+from codegen.symbols import renamed
 from codegen.target import Target
 from codegen.traverse import Work, members, move_loads, reads, rewrite_work, writes
 from runtime.errors import UsageError
@@ -40,6 +42,44 @@ def result_name(result: Node) -> str:
     return next(iter(result_names(result)), result.name)
 
 
+_Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A kernel and what it was made of.
+
+    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes; `flushes`: denormal numbers count as zero.
+    """
+
+    works: tuple[Work, ...]
+    schedules: tuple[Schedule, ...]
+    kernel: Kernel
+    packs: dict[str, Pack]
+    stands_for: dict[str, str]
+    figures: tuple[Size, Size, Size]
+    flushes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A call as text: its definitions and schedules, with the model's names of sizes."""
+
+    number: int
+    kernel: str
+    layers: tuple[str, ...]
+    works: tuple[Work, ...]
+    schedules: tuple[Schedule, ...]
+    names: dict[Var, Var]
+
+    def __str__(self) -> str:
+        lines = [f"call {self.number} {self.kernel}: {' + '.join(self.layers)}"]
+        for n, w in enumerate(renamed(self.works, self.names)):
+            if isinstance(w, Definition | Group):
+                lines += [definition_text(w, 1), schedule_text(self.schedules[n], 2)]
+        return "\n".join(lines)
+
+
 class ProgramBuilder:
     """Makes the program step by step; `text` collects what was chosen, for dumps."""
 
@@ -54,7 +94,8 @@ class ProgramBuilder:
         self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
         self.calls: list[Call] = []
-        self.text: list[str] = []
+        self.text: list[object] = []  # lines, or what has them as its text: few compilations are dumped
+        self._made: dict[_Key, _Made] = {}
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
         fixed = (v.buffer for v in steps.values.values() if v.region is Region.CONSTANT)
@@ -166,31 +207,49 @@ class ProgramBuilder:
         self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
     ) -> tuple[Call, tuple[str, ...]]:
         """Add a call; returns it with the names of the values it is given."""
+        sizes = _sizes(works, self.steps.known())
+        names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
+        back: dict[Var, Var] = {new: old for old, new in names.items()}
         works, roles = _canonical(works, self.steps, given is None)
-        fixed = {role: name for name, role in roles.items()}
-        constants = frozenset(r for r, n in fixed.items() if self.steps.values[n].region is Region.CONSTANT)
+        works = renamed(works, names)
+        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
         chosen = works if given is None else works[:-1]
         several = len(works) > 1
         schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
         schedules += () if given is None else (_renamed(given, roles),)
-        schedules = tuple(map(self._fetching, schedules))
-        works, schedules, packs = separated(works, schedules, constants, fixed)
-        params = _params(works)
-        sizes = _sizes(works, self.steps.known())
-        if isinstance(works[0], tuple):
-            kernel = Kernel("", sizes, params, works[0])
-        else:
-            kernel = apply("", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, params, sizes)
-        name = self.kernels.get(kernel) or self._name(step, kernel)
-        args = tuple(self._place(fixed[b.name], packs.get(b.name), arena) for b in kernel.buffers)
-        flops, moved = _cost(works)
-        flush = flushes(works, self.target) and not self._has_tiny_scalars(works, fixed)
+        made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
+        values = {role: name for name, role in roles.items()}
+        values |= {fresh: values[role] for fresh, role in made.stands_for.items()}
+        name = self.kernels.get(made.kernel) or self._name(step, made.kernel)
+        args = tuple(self._place(values[b.name], made.packs.get(b.name), arena) for b in made.kernel.buffers)
+        unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in made.figures)
+        flush = made.flushes and not self._has_tiny_scalars(made.works, values)
         if flush:
-            self._count_denormals(fixed[b.name] for b in kernel.buffers)
-        call = Call(name, args, sizes, units(kernel), step.layers, flops, moved, flush)
+            self._count_denormals(values[b.name] for b in made.kernel.buffers)
+        call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
         self.calls.append(call)
-        self._describe(name, step, works, schedules)
-        return call, tuple(fixed[b.name] for b in kernel.buffers)
+        self.text.append(_Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
+        return call, tuple(values[b.name] for b in made.kernel.buffers)
+
+    def _kernel(
+        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str],
+        sizes: tuple[Var, ...],
+    ) -> _Made:  # fmt: skip
+        """The kernel of works with these schedules; layers that repeat have equal ones."""
+        key = (works, schedules, constants, sizes)
+        if key not in self._made:
+            stands_for = {name: name for name in constants}
+            works, schedules, packs = separated(works, schedules, constants, stands_for)
+            params = _params(works)
+            if isinstance(works[0], tuple):
+                kernel = Kernel("", sizes, params, works[0])
+            else:
+                plain = tuple(w for w in works if isinstance(w, Definition | Group))
+                kernel = apply("", plain, schedules, params, sizes)
+            figures = (units(kernel), *_cost(works))
+            flush = flushes(works, self.target)
+            self._made[key] = _Made(works, schedules, kernel, packs, stands_for, figures, flush)
+        return self._made[key]
 
     def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
         """True if a constant of one element is denormal: log(x + 1e-45) means it."""
@@ -215,13 +274,6 @@ class ProgramBuilder:
         if s.stream is None or self.weights_bytes <= self.target.l3 // 2:
             return s
         return replace(s, prefetch=None, stream=None)
-
-    def _describe(self, name: str, step: Step, works: tuple[Work, ...], schedules: tuple[Schedule, ...]) -> None:
-        self.text.append(f"call {len(self.calls) - 1} {name}: {' + '.join(step.layers)}")
-        for n, w in enumerate(works):
-            if isinstance(w, Definition | Group):
-                self.text.append(definition_text(w, 1))
-                self.text.append(schedule_text(schedules[n], 2))
 
     def _name(self, step: Step, kernel: Kernel) -> str:
         label = re.sub(r"\W+", "_", step.kind).lower()[:40]

@@ -78,8 +78,8 @@ class Sizes:
         return self._names[meaning]
 
     def add(self, meaning: Expr, stem: str) -> Var:
-        """A new name for a size of which nothing else is known."""
-        made = Var(self._unused(stem), None, 0, known(meaning))
+        """A new name for a place in memory. Nothing else is known of it, so that places of equal layers are alike."""
+        made = Var(self._unused(stem), None, 0)
         self.meaning[made] = meaning
         return made
 

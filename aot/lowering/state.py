@@ -108,8 +108,13 @@ class State:
             if variable.data is None:
                 found[variable.name] = at
                 size = volume(self.sizes.shape(port.shape)) * variable.dtype.stored_bytes
-                at = self.sizes.of(at + (size + (2 * LINE - 1)) // LINE * LINE)
+                at = self._named(at + (size + (2 * LINE - 1)) // LINE * LINE)
         return found, at
+
+    def _named(self, at: Size) -> Size:
+        """A place as a size of its own: kernels that write the variables of equal layers are equal so."""
+        found = self.sizes.of(at)
+        return found if isinstance(found, int) else self.sizes.add(found, "at")
 
     def write(self, node: Node, places: Mapping[str, Size], source: Buffer, condition: Expr | None) -> tuple[Stmt, ...]:
         """Set a variable and its flag, where the condition holds."""

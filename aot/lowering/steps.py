@@ -64,7 +64,7 @@ class Repeat:
     shifts: dict[str, int]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Step:
     """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it has one.
 

@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import Any
 
 from aot.ir.build import Builder
-from aot.ir.graph import Graph, Node, Origin, OutPort
+from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.types import TensorType
 from runtime.errors import PassError
@@ -177,7 +177,7 @@ class _Driver:
         name, origin = node.name, node.origin
         removed, rim = sweep(self.graph, [node, *fresh])
         around += rim
-        around += [p.node for n in rim for out in n.out_ports().values() for p in out.destinations]
+        around += [p.node for n in rim for out in n.out_ports().values() for p in _sole_reader(out)]
         _merge_origins(fresh, [n for n in removed if n not in fresh], origin)
         heir = ports[0].node if ports[0] is not None else None
         if heir is not None and node in removed and heir in fresh and heir.data is None:
@@ -189,6 +189,11 @@ class _Driver:
         new = [n for n in dict.fromkeys(nodes) if n.id not in self.queued and n.id in self.graph.nodes]
         self.queued.update(n.id for n in new)
         self.queue.extendleft(reversed(new))
+
+
+def _sole_reader(port: OutPort) -> list[InPort]:
+    """The reader that is left alone with a port, which some rules ask for; of a constant there may be thousands."""
+    return port.destinations if len(port.destinations) == 1 else []
 
 
 def _added(graph: Graph, mark: int) -> list[Node]:

@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from codegen.llvm.places import address
 from codegen.llvm.plan import plan_rows
 from codegen.llvm.shapes import depends, function_text, made_of, symbol_code
 from codegen.llvm.sizes import CheckedSizeCode
-from codegen.loops import Size, Var
+from codegen.loops import Expr, Size, Var
 from codegen.program import Bind, Check, Jump, Label, Let, Program, Rule
 from runtime import abi
 
@@ -22,13 +22,13 @@ Setting = Bind | Let | Check
 
 def control_functions(program: Program, tag: str) -> list[str]:
     """@run_all, which runs the calls in the order that control says, and what it calls; LLVM text."""
-    driver, parts = _Driver(program), list[str]()
+    driver, parts, dependents = _Driver(program), list[str](), _Dependents(program)
     for (setting, at), entries in groupby(program.control, key=lambda c: (isinstance(c, Setting), c.at)):
         group = list(entries)
         driver.run_to(at)
         if setting:
             settings = [c for c in group if isinstance(c, Setting)]
-            parts.append(_Settings(program, tag).function(f"set_{len(parts)}", settings))
+            parts.append(_Settings(program, tag, dependents).function(f"set_{len(parts)}", settings))
             driver.set(len(parts) - 1)
             continue
         for entry in group:
@@ -122,15 +122,40 @@ def _condition(program: Program, jump: Jump, name: str) -> str:
     return function_text(f"define internal i1 @{name}(ptr %symbols) nounwind {{", code.lines, f"ret i1 {taken}")
 
 
+class _Dependents:
+    """What is made of each late symbol, found once for all settings. `rows`: sizes of the plan, in order."""
+
+    def __init__(self, program: Program) -> None:
+        made = depends(program)
+        self.computed = program.computed
+        self.rows: list[Size] = [size for row in plan_rows(program) for size in row]
+        self._rows = _by_symbol(made_of(size, made) for size in self.rows)
+        self._computed = _by_symbol(made[size.name] for size, _ in program.computed)
+
+    def rows_of(self, symbols: Iterable[str]) -> list[tuple[int, Size]]:
+        """The sizes of the plan that are made of one of these symbols, with their places."""
+        return [(i, self.rows[i]) for i in sorted({i for s in symbols for i in self._rows.get(s, ())})]
+
+    def computed_of(self, symbols: Iterable[str]) -> list[tuple[Var, Expr]]:
+        """The named sizes that are made of one of these symbols, and their meanings."""
+        return [self.computed[i] for i in sorted({i for s in symbols for i in self._computed.get(s, ())})]
+
+
+def _by_symbol(made: Iterable[frozenset[str]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, symbols in enumerate(made):
+        for name in symbols:
+            found.setdefault(name, []).append(i)
+    return found
+
+
 class _Settings:
     """One function that sets symbols and what is made of them, and checks it; it returns an error code."""
 
-    def __init__(self, program: Program, tag: str) -> None:
-        self.program, self.tag = program, tag
-        self.made = depends(program)
+    def __init__(self, program: Program, tag: str, dependents: _Dependents) -> None:
+        self.program, self.tag, self.dependents = program, tag, dependents
         self.capacity = {x.symbol.name: x.capacity for x in program.late if x.capacity is not None}
-        self.places = {symbol.name: i for i, symbol in enumerate(program.stored)}
-        self.rows = [(i, size) for i, size in enumerate(size for row in plan_rows(program) for size in row)]
+        self.places = program.places
         self.wrong: list[tuple[str, int]] = []  # what must not be, and its code
         self.room: list[tuple[str, int]] = []
         self.raised: list[tuple[str, str, str]] = []  # capacities: name, value now, value that the inference needs
@@ -159,8 +184,8 @@ class _Settings:
         return function_text(head, self.code.lines, f"ret i32 {code}")
 
     def _used(self, entries: Sequence[Setting], changed: set[str]) -> list[Size]:
-        used: list[Size] = [size for _, size in self.rows if made_of(size, self.made) & changed]
-        used += [meaning for size, meaning in self.program.computed if self.made[size.name] & changed]
+        used: list[Size] = [size for _, size in self.dependents.rows_of(changed)]
+        used += [meaning for _, meaning in self.dependents.computed_of(changed)]
         for entry in entries:
             match entry:
                 case Bind(_, _, place):
@@ -221,17 +246,15 @@ class _Settings:
 
     def _refresh(self) -> None:
         """Sizes that are made of what has changed."""
-        for size, meaning in self.program.computed:
-            if self.made[size.name] & self.stale:
-                self._store(size.name, self.code.operand(meaning))
+        for size, meaning in self.dependents.computed_of(self.stale):
+            self._store(size.name, self.code.operand(meaning))
         self.stale = set()
 
     def _plan(self, changed: set[str]) -> None:
-        for i, size in self.rows:
-            if made_of(size, self.made) & changed:
-                value = self.code.operand(size)
-                self.code.lines.append(f"%p{i} = getelementptr i64, ptr %plan, i64 {i}")
-                self.code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
+        for i, size in self.dependents.rows_of(changed):
+            value = self.code.operand(size)
+            self.code.lines.append(f"%p{i} = getelementptr i64, ptr %plan, i64 {i}")
+            self.code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
 
     def _store(self, name: str, value: str, known: bool = True) -> None:
         at = self.code.add(f"getelementptr i64, ptr %symbols, i64 {self.places[name]}")

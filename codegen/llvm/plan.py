@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 from codegen.llvm.shapes import as_expr, function_text, static, symbol_code
 from codegen.loops import Const, If, Prefetch, Size, Stmt, Store, prim
-from codegen.program import Call, Program, Region
+from codegen.program import Program, Region
 from runtime import abi
 
 # Below these a chunk costs more to hand over than to run.
@@ -22,7 +23,7 @@ Rows = list[tuple[Size, Size]]
 
 def plan_rows(program: Program) -> Rows:
     """Units and pieces of each call."""
-    return [(call.units, _pieces(call)) for call in program.calls]
+    return [(call.units, _pieces(call.work, call.traffic)) for call in program.calls]
 
 
 def plan_bytes(program: Program) -> int:
@@ -50,15 +51,14 @@ def _constant(rows: Rows) -> bool:
     return all(isinstance(size, int | Const) for row in rows for size in row)
 
 
-def _pieces(call: Call) -> Size:
-    """Into how many chunks the call is worth cutting, by its work and traffic; unknown work is worth any."""
-    if isinstance(call.work, int) and isinstance(call.traffic, int):
-        if not call.work and not call.traffic:
+@lru_cache(maxsize=1 << 14)  # each part of a module asks for all calls
+def _pieces(work: Size, traffic: Size) -> Size:
+    """Into how many chunks a call is worth cutting, by its work and traffic; unknown work is worth any."""
+    if isinstance(work, int) and isinstance(traffic, int):
+        if not work and not traffic:
             return abi.MAX_THREADS * MOST_CHUNKS * FINE_CHUNK
-        return max(1, call.work // CHUNK_WORK, call.traffic // CHUNK_TRAFFIC)
-    work = as_expr(call.work) // CHUNK_WORK
-    traffic = as_expr(call.traffic) // CHUNK_TRAFFIC
-    return prim("max", prim("max", work, traffic), 1)
+        return max(1, work // CHUNK_WORK, traffic // CHUNK_TRAFFIC)
+    return prim("max", prim("max", as_expr(work) // CHUNK_WORK, as_expr(traffic) // CHUNK_TRAFFIC), 1)
 
 
 def swings(program: Program) -> list[int]:

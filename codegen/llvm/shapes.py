@@ -31,12 +31,12 @@ def function_text(head: str, lines: Sequence[str], end: str) -> str:
 def symbol_code(program: Program, used: Iterable[Size], code: SizeCode | None = None) -> SizeCode:
     """Code that has the symbols loaded from %symbols, where any of `used` is not a number."""
     code = SizeCode({}) if code is None else code
+    places = program.places
     read = {v.name for v in variables(*(size for size in used if isinstance(size, Expr)))}
-    for i, symbol in enumerate(program.stored):
-        code.values[symbol.name] = f"%y{i}"
-        if symbol.name in read:
-            code.lines.append(f"%y{i}.at = getelementptr i64, ptr %symbols, i64 {i}")
-            code.lines.append(f"%y{i} = load i64, ptr %y{i}.at, align 8")
+    for i, name in sorted((places[name], name) for name in read if name in places):
+        code.values[name] = f"%y{i}"
+        code.lines.append(f"%y{i}.at = getelementptr i64, ptr %symbols, i64 {i}")
+        code.lines.append(f"%y{i} = load i64, ptr %y{i}.at, align 8")
     return code
 
 

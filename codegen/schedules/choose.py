@@ -37,7 +37,7 @@ def choose(work: Definition | Group, target: Target, constants: frozenset[str]) 
     return _chosen(work, target, constants)
 
 
-@lru_cache(maxsize=1 << 8)  # layers that repeat have equal works
+@lru_cache(maxsize=1 << 11)  # layers that repeat have equal works
 def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
     def plan(member: Definition | Group, shared: frozenset[Var]) -> Schedule:
         return _planned(member, target, constants, shared)

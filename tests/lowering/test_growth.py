@@ -1,0 +1,87 @@
+"""Work of lowering grows with the number of steps, counted in calls instead of seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import numpy as np
+import pytest
+
+from aot.driver import stages
+from aot.ir.graph import Graph
+from aot.opset.elementwise_binary import Add
+from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.matmul import MatMul
+from aot.opset.movement import Concat
+from aot.opset.softmax import Softmax
+from aot.options import CompileOptions
+from aot.lowering.memory import Life, place
+from codegen.loops import Var
+from runtime.abi import DType
+
+
+def layers(count: int) -> Graph:
+    """Softmax of a product and a sum, one after another, over a size that varies."""
+    graph = Graph("layers")
+    y = graph.add(Parameter(element_type=DType.F32, shape=(Var("n", 65), 8)), name="x").out_port(0)
+    for _ in range(count):
+        w = graph.add(Constant(element_type=DType.F32), data=np.eye(8, dtype=np.float32)).out_port(0)
+        product = graph.add(MatMul(), y, w).out_port(0)
+        y = graph.add(Add(), graph.add(Softmax(axis=1), product).out_port(0), y).out_port(0)
+    graph.add(Result(), y)
+    return graph
+
+
+def parts(count: int) -> Graph:
+    """A Concat of many parts, each of which is made in place."""
+    graph = Graph("parts")
+    x = graph.add(Parameter(element_type=DType.F32, shape=(1, 8)), name="x").out_port(0)
+    made = []
+    for n in range(count):
+        c = graph.add(Constant(element_type=DType.F32), data=np.full((1, 1), n, np.float32)).out_port(0)
+        made.append(graph.add(Add(), x, c).out_port(0))
+    graph.add(Result(), graph.add(Concat(axis=0), *made).out_port(0))
+    return graph
+
+
+def calls_of(run: Callable[[], object]) -> int:
+    """Calls of functions and methods of the compiler."""
+    count = 0
+
+    def counted(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and "/aot/" in frame.f_code.co_filename
+
+    sys.setprofile(counted)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("network", [layers, parts])
+def test_twice_the_layers_take_at_most_twice_the_calls(network: Callable[[int], Graph]) -> None:
+    few, many = (stages(network(n), CompileOptions(target="x86-64-v3")) for n in (40, 80))
+    for made in (few, many):
+        _ = made.optimized
+    assert calls_of(lambda: many.program) <= 2.2 * calls_of(lambda: few.program)
+
+
+def test_equal_layers_of_varying_sizes_share_kernels() -> None:
+    few, many = (stages(layers(n), CompileOptions(target="x86-64-v3")).program for n in (4, 12))
+    assert len(many.kernels) == len(few.kernels) < len(few.calls)
+
+
+def test_values_that_live_together_lie_apart() -> None:
+    noise = np.random.default_rng(0)
+    spans = enumerate(noise.integers(0, 30, (80, 2)))
+    lives = [Life(str(n), int(noise.integers(1, 50)), int(a), int(a + b)) for n, (a, b) in spans]
+    offsets = place(lives)
+    for a in lives:
+        for b in lives:
+            if a is not b and a.first <= b.last and b.first <= a.last:
+                apart = offsets[a.name] + a.size <= offsets[b.name] or offsets[b.name] + b.size <= offsets[a.name]
+                assert apart, (a, b)
