@@ -49,7 +49,8 @@ _Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, 
 class _Made:
     """A kernel and what it was made of.
 
-    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes; `flushes`: denormal numbers count as zero.
+    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes;
+    `flushes`: denormal numbers count as zero.
     """
 
     works: tuple[Work, ...]
