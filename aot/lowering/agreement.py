@@ -15,8 +15,9 @@ from aot.opset.elementwise_binary import AutoBroadcast
 from aot.opset.families import Elementwise, may_stretch
 from aot.opset.matmul import MatMul
 from codegen.index import bounds, normal
-from codegen.loops import Const, Expr, Prim, prim, select
+from codegen.loops import Const, Expr, Prim, as_expr, prim, select
 from codegen.program import Rule
+from runtime.abi import DType
 
 
 def rules(node: Node) -> list[Rule]:
@@ -53,11 +54,18 @@ def _operands(node: Node) -> list[Operand | None]:
     return [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
 
 
+def _not_negative(one: Dim, other: Dim) -> list[Dim]:
+    """The size that a condition `at_least` keeps from being negative; none for other conditions."""
+    bound = isinstance(other, int) and other >= 0
+    if not bound or not isinstance(one, Prim) or one.fn != "min" or one.args[1] != as_expr(other, DType.I64):
+        return []
+    return [simplify(one.args[0])]
+
+
 def _outputs(node: Node) -> list[Rule]:
     """Dimensions that data or small inputs might make negative, where no condition of the operation says so."""
     known = {n for p in node.sources() if p is not None for n in p.shape}
-    conditions = [a for a, _, _ in node.op.conditions(*_operands(node))]
-    known |= {simplify(a.args[0]) for a in conditions if isinstance(a, Prim) and a.fn == "min"}  # `at_least`
+    known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
     found: list[Rule] = []
     for port in node.out_ports().values():
         for k, n in enumerate(port.shape):

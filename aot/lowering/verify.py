@@ -32,6 +32,7 @@ def verify_steps(steps: Steps) -> None:
         _require(name == value.name, name, f"is listed under the name of {value.name}")
         _value(value, steps.layouts)
     written = {_memory(v) for v in steps.values.values() if v.region in GIVEN}
+    written |= _never_written(steps)
     known = {*steps.symbols, *steps.sizes.meaning}
     _block(steps, written, known)
     for name in steps.outputs:
@@ -39,6 +40,13 @@ def verify_steps(steps: Steps) -> None:
             continue  # `define` keeps no value that no step touches: this output has no elements
         empty = any(n == 0 for n in value.buffer.shape)
         _require(_memory(value) in written or empty, name, "is an output that no step writes")
+
+
+def _never_written(steps: Steps) -> set[str]:
+    """Values of dynamic size whose producers have no elements at all: the lists of symbols of no strings."""
+    written = {b.name for block in steps.blocks() for s in block.steps for b in s.writes()}
+    rest = (v for name, v in steps.values.items() if name not in written)
+    return {_memory(v) for v in rest if v.half is None and not all(isinstance(n, int) for n in v.buffer.shape)}
 
 
 def _require(holds: bool, where: str, text: str) -> None:
@@ -135,7 +143,8 @@ def _read(load: Load, steps: Steps, written: set[str], where: str) -> None:
     if value is None:
         raise InternalError(f"steps: {where} reads {name}, which is no value")
     _same(load.buffer, value, where)
-    _require(_memory(value) in written, where, f"reads {name} before it is written")
+    empty = any(n == 0 for n in value.buffer.shape)
+    _require(_memory(value) in written or empty, where, f"reads {name} before it is written")
 
 
 def _memory(value: Value) -> str:
@@ -158,8 +167,8 @@ def _place(b: Buffer) -> str:
 
 
 def _definition(d: Definition, where: str) -> None:
-    names = [a.name for a in (*d.axes, *(d.reduction.axes if d.reduction else ()))]
-    _require(len(names) == len({*names}), where, f"has two axes of one name: {', '.join(names)}")
+    axes = [*d.axes, *(d.reduction.axes if d.reduction else ())]
+    _require(len(axes) == len({*axes}), where, f"has one axis twice: {', '.join(a.name for a in axes)}")
     for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))):
         _require(len(index) == len(b.shape), where, f"indexes {b.name} by {len(index)} of {len(b.shape)} dimensions")
     fits = d.value.dtype is d.out.dtype.compute

@@ -26,7 +26,7 @@ class Within(ViewOp):
 
     @property
     def user_type(self) -> str:
-        return self.operation
+        return self.operation or self.type
 
     def infer(self, x: Operand, low: Operand, high: Operand, data: Operand | None = None) -> TensorType:
         return (data or x).type

@@ -41,6 +41,7 @@ from runtime.errors import ShapeError, UnsupportedError
 CUBIC = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
 PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
 BYTES = (DType.U8, DType.I8)
+LARGEST = (1 << 31) - 1  # elements of an axis
 
 
 class ShapeFrom(StrEnum):
@@ -156,6 +157,9 @@ class Interpolation(DecomposedOp, ABC):
         dtype, sized = x.type.dtype, not plan.late and not plan.scales
         if plan.late:
             wanted = self._checked(build, wanted)
+        elif sized and wanted.value is None:
+            demand = Within(operation="Interpolate", rule="sizes must be positive")
+            wanted = build(demand, wanted, build.const(1, wanted.type.dtype), build.const(LARGEST, wanted.type.dtype))
         axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
         kind, rounding, coefficient = self.kind()
         place, mode, steep = kind.value, "cubic" if self.mode in CUBIC else "linear", None

@@ -29,7 +29,7 @@ def native(monkeypatch: pytest.MonkeyPatch, has: Iterable[str], lacks: Iterable[
     """The target of a server processor of which the system hides features from those who look for them."""
     known = dict.fromkeys(has, True) | dict.fromkeys(lacks, False)
     monkeypatch.setattr(codegen.target, "host", lambda: (*SERVER, known))
-    monkeypatch.setattr(codegen.target, "missing_features", lambda names: [n for n in names if n in hidden])
+    monkeypatch.setattr(codegen.target, "unreported", lambda names: [n for n in names if n in hidden])
     return Target.parse("native")
 
 

@@ -104,7 +104,7 @@ def other_name(s: Steps) -> None:
         (other_strides, "touches Exp_3 as f32[4, 8] with strides 8, 1 from 0, which is f32[4, 8] with strides 1, 4"),
         (early_strides, "Exp_3 has strides of its own before layouts are final"),
         (written_input, "writes x0, which is input"),
-        (equal_axes, "has two axes of one name: i, i"),
+        (equal_axes, "has one axis twice: i, i"),
         (short_index, "indexes Exp_3 by 1 of 2 dimensions"),
         (other_type, "stores f64 in Exp_3, which holds f32"),
         (free_variable, "uses j, which nothing sets before it"),

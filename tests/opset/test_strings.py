@@ -204,7 +204,7 @@ def test_requests_speak_of_strings(echo: CompiledModel) -> None:
     request.wait()
     assert request.results["l3"].tolist() == request.get_output_tensor(0).tolist() == WORDS.tolist()
     assert request.infer({echo.input(0): WORDS[:1]})[echo.output(0)].tolist() == ["Intel"]
-    with pytest.raises(UsageError, match="'l3': strings are given as new arrays"):
+    with pytest.raises(UsageError, match="'l3': must not be set, as strings are always new arrays"):
         request.set_output_tensor(0, np.empty(6, object))
 
 
@@ -213,7 +213,7 @@ def test_requests_speak_of_strings(echo: CompiledModel) -> None:
     [
         (np.zeros(3), r"input 'l0': expected string\[l0.d0\], got float64\[3\]"),
         (np.array([["a"]]), r"input 'l0': expected string\[l0.d0\], got string\[1,1\]"),
-        (np.array(["a", 1], object), "elements are str or bytes, got int"),
+        (np.array(["a", 1], object), "elements must be str or bytes, got int"),
     ],
 )
 def test_what_is_no_string_is_refused(echo: CompiledModel, value: Array, text: str) -> None:

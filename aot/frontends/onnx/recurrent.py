@@ -28,7 +28,7 @@ class _Layer:
         self.directions = 2 if self.direction is Direction.BIDIRECTIONAL else 1
         self.hidden = node.integer("hidden_size", None) if node.has("hidden_size") else r.type.static_shape[2]
         for what, p, axis, wanted in (("R", r, 2, self.hidden), ("W", w, 1, gates * self.hidden)):
-            if p.type.rank != 3 or p.shape[axis] != wanted:
+            if p.type.rank != 3 or (isinstance(p.shape[axis], int) and p.shape[axis] != wanted):
                 rule = f"hidden_size {self.hidden} wants {wanted} elements along axis {axis} of {what}"
                 raise ModelError(f"{node.kind}: {rule}, got {p.type}")
         self.batch_first = node.flag("layout")
