@@ -238,7 +238,7 @@ def maximum(found: Windows, x: Input) -> Element:
 
 
 def lowest(dtype: DType, found: Windows | None = None) -> float:
-    """Return the value of padding: the identity of max; a finite f32 or f64 if windows may lie behind the data (CEIL)."""
+    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may lie behind the data."""
     if dtype in (DType.F32, DType.F64) and found is not None and found.rounding is Rounding.CEIL:
         return float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).min)
     return identity("max", dtype.compute).value

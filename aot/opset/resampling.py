@@ -56,7 +56,7 @@ class Place:
 
 
 def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> Place:
-    """Return the coordinates of an axis; `ratio`: result / input as given, None: m / n. Equal sizes give the identity."""
+    """Return the coordinates of an axis; `ratio`: result / input as given, None: m / n. If n is m, the identity."""
     if n == m:
         return Place(1, 0, 1, n, m)
     up, down = ratio or (m, n)

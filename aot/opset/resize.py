@@ -52,7 +52,7 @@ class ShapeFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An Interpolate with sizes, or exact fractions for scales; `late`: scales are data-dependent, sizes are symbols."""
+    """An Interpolate with sizes, or exact fractions for scales; sizes from `late` (dynamic) scales are symbols."""
 
     axes: tuple[int, ...]
     sizes: Shape
@@ -293,7 +293,7 @@ class Interpolate_11(ModernInterpolation):
 
 @op("opset4", type="Interpolate")
 class Interpolate_4(ModernInterpolation):
-    """Interpolate with inputs data, sizes, scales, axes (default: all); `shape_calculation_mode` selects which counts."""
+    """Interpolate with inputs data, sizes, scales, axes (default: all); `shape_calculation_mode` selects one."""
 
     arity = (3, 4)
     def scales(self, *inputs: OutPort | None) -> OutPort | None:

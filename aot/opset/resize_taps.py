@@ -57,8 +57,8 @@ def axes_of(
 ) -> list[Axis]:  # fmt: skip
     """Return the axes that may change.
 
-    `wanted` holds their sizes or their scales; `common` [1]: the scale of all axes, if sizes were rounded after scaling;
-    otherwise a scale is a size divided by its extent.
+    `wanted` holds their sizes or their scales; `common` [1]: the scale of all axes, if sizes were rounded after
+    scaling; otherwise a scale is a size divided by its extent.
     `single`: sizes are rounded down from products that are only as exact as f32, so that 10 times 0.7 is 7.
     """
     found = list[Axis]()

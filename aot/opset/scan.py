@@ -77,7 +77,7 @@ def _cumulate(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scri
             j = shape[along] - 1 - t if reverse else t
             at = (*before[:along], j, *before[along:])
             if exclusive:
-                term = x[at]  # the output may be the input's memory
+                term = x[at]  # the output may share the input's memory
                 out[at] = total
                 total = prim(fn, total, term)
             else:
