@@ -297,7 +297,7 @@ class StridedSlice(ViewOp):
 
 @op()
 class Prefix(ViewOp):
-    """The first elements of x along `axis`, their number is the second input: the filled part of an oversized tensor."""
+    """The first elements of x along `axis`, as many as input 1 says: the filled part of an oversized tensor."""
 
     axis: int = 0
 

@@ -118,7 +118,7 @@ class IsSet(Carried):
 
 @op()
 class KeptSizes(Carried):
-    """[1 + dynamic dimensions]: the variable's byte offset in the request's state, then the sizes of those dimensions."""
+    """[1 + dynamic dimensions]: the variable's byte offset in the request's state, then the sizes of its dimensions."""
 
     def infer(self) -> TensorType:
         return TensorType(DType.I64, (1 + len(self.varying),))

@@ -132,7 +132,10 @@ def suppress(
     boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
     shape: Scripted, measure: Scripted,
 ) -> None:  # fmt: skip
-    """Suppress boxes by image and class; `measure`: f(boxes, image, i) encodes a box, g(box, box) is the overlap, and room."""
+    """Suppress boxes by image and class.
+
+    `measure`: f(boxes, image, i) gives the numbers of a box, g the overlap of two boxes, and room for kept boxes.
+    """
     numbers, common, held = measure
     images, classes, count, keep = shape
     overlaps, least = limits

@@ -171,7 +171,6 @@ def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts
     """Link slots: 2i and 2i + 1 are the children of node i, the roots follow; no key exceeds a leaf's threshold.
 
     The link of a leaf is its own slot; its weights lie at the same index.
-
     """
     slots = np.concatenate([forest.children.reshape(-1), forest.roots])
     inner, node = slots >= 0, np.maximum(slots, 0)
@@ -212,10 +211,9 @@ def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
 
 
 def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dict[int, tuple[int, int]]]:
-    """Return the leaves from left to right, and for each node the positions of its first leaf and of the first on its right.
+    """Return the leaves from left to right, and for each node the positions of its first and of its first right leaf.
 
     None instead of leaves if there are too many.
-
     """
     leaves: list[int] = []
     low: dict[int, int] = {}

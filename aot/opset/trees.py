@@ -263,7 +263,7 @@ def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> Non
 
 @loops
 def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: Scripted) -> None:
-    """Add the weights of a leaf to the results of a row; trees are added in order, so that sums are reproducible to the bit."""
+    """Add the weights of a leaf to the results of a row; the fixed order of trees keeps sums equal to the bit."""
     width = leaves.weights.shape[1]
     column = 0 if width == out.shape[1] else leaves.columns[tree]
     if width <= UNROLLED:

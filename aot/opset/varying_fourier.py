@@ -63,7 +63,7 @@ def stages(out: Scripted, work: Scripted, table: Scripted, inverse: bool) -> Non
 
 @loops
 def _transform(out: Scripted, work: Scripted, table: Scripted, place: Scripted, width: int, inverse: bool) -> None:
-    """Transform the columns from `place[1]` of row `place[0]`. Each stage reads one half of `work` and writes the other."""
+    """Transform columns from `place[1]` on of row `place[0]`. Stages alternate between the halves of `work`."""
     n, sign = out.shape[2], 1 if inverse else -1
     side = var(0, DType.I64)
     done = var(1, DType.I64)
@@ -134,7 +134,7 @@ def _stage(line: Scripted, r: int, width: int, sign: int) -> None:
 
 @loops
 def _butterflies(line: Scripted, kind: tuple[int, int], at: Scripted, way: tuple[int, int, int, int]) -> None:
-    """Do adjacent transforms of r numbers each; `way`: increments of b, s and the column per transform, and their number."""
+    """Compute adjacent transforms of r numbers; `way`: increments of b, s and column between them, and their number."""
     r, sign = kind
     along, behind, beside, width = way
     one = array(r, 2, width, dtype=line.work.dtype)
@@ -167,7 +167,7 @@ def _product(x: Sequence[Expr], y: Sequence[Expr], part: int) -> Expr:
 
 @loops
 def _sums(line: Scripted, r: Scripted, n: Scripted, width: int) -> None:
-    """Do a stage for any other prime."""
+    """Compute a stage for any other prime."""
     for k in range(r):
         for b in range(line.m):
             for s in range(line.done):
