@@ -1,4 +1,4 @@
-"""Normalisation: by the mean and variance, or by the norm, of some axes."""
+"""Normalisation by the mean and variance, or by the norm, over some axes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BatchNormalization(DecomposedOp):
 
 @op("opset5")
 class BatchNormInference(BatchNormalization):
-    """Inputs: data, gamma, beta, mean, variance."""
+    """BatchNormalization with inputs data, gamma, beta, mean, variance."""
 
     def infer(self, x: Operand, gamma: Operand, beta: Operand, mean: Operand, variance: Operand) -> TensorType:
         return self.checked(x, gamma, beta, mean, variance)
@@ -68,7 +68,7 @@ class BatchNormInference(BatchNormalization):
 
 @op("opset1", type="BatchNormInference")
 class BatchNormInference_1(BatchNormalization):
-    """Inputs: gamma, beta, data, mean, variance."""
+    """BatchNormalization with inputs gamma, beta, data, mean, variance."""
 
     def infer(self, gamma: Operand, beta: Operand, x: Operand, mean: Operand, variance: Operand) -> TensorType:
         return self.checked(x, gamma, beta, mean, variance)

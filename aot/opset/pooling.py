@@ -24,7 +24,7 @@ class Counted(StrEnum):
 
     DATA = "data"
     PADDED = "padded"  # data and declared padding, without the overhang that rounding up adds
-    KERNEL = "kernel"  # all of them
+    KERNEL = "kernel"  # all elements, inside or outside of data and padding
 
 
 @dataclass(frozen=True)

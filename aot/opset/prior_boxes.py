@@ -37,7 +37,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class GridOfPriors(ComputeOp, ABC):
-    """Inputs: size of the grid and size of the image, each (height, width)."""
+    """Base of both; inputs: size of the grid and size of the image, each (height, width)."""
 
     offset: float = 0.0
     variance: tuple[float, ...] = ()

@@ -90,7 +90,7 @@ class Recurrent(Op, ABC):
 
 
 def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
-    """Reshape [B, I] to the batch symbol of `state`, if the sizes are equal but only known so at run time."""
+    """Reshape [B, I] to the batch symbol of `state`, if only run time can tell that the two sizes are equal."""
     if port.shape[0] == state.shape[0]:
         return port
     sizes = ((state, 0), (port, 1))

@@ -47,7 +47,7 @@ class Place:
         return (i * p + q) // r
 
     def clamped(self, index: Expr, low: int | None, high: int | None) -> Expr:
-        """Clamp `index` to 0..n - 1; low and high: its least and greatest value, if known, save a bound."""
+        """Clamp `index` to 0..n - 1; the bounds that its known extremes low and high satisfy are left out."""
         if low is None or low < 0:
             index = prim("max", index, 0)
         if high is None or not isinstance(self.n, int) or high >= self.n:

@@ -24,7 +24,7 @@ from runtime.errors import ShapeError
 
 
 MOST = 4 * LANES  # channels whose vectors are unrolled
-PICTURES = 4  # samples of a cell along an axis are at most the pixels of this many pictures
+PICTURES = 4  # samples of a cell along an axis are at most this many times the picture's extent
 
 
 class Pooling(StrEnum):

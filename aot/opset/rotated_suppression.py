@@ -22,7 +22,7 @@ POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9,
 
 @op("opset13")
 class NMSRotated(KeptRows):
-    """Boxes [N, B, 5] (centre x, y, width, height, angle in radians); else NonMaxSuppression without a sigma."""
+    """Boxes [N, B, 5] (centre x, y, width, height, angle in radians); outputs as NonMaxSuppression, without a sigma."""
 
     arity = (2, 5)
     elements = Elements.FLOAT

@@ -17,7 +17,7 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 LONGEST = 1 << 48  # upper bound of any dimension
-FAR = 1 << 31  # a bound this far away means up to the end
+FAR = 1 << 31  # bounds this far from 0 are open ends
 
 
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
@@ -123,7 +123,7 @@ def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slic
 
 
 def _is_axis(a: Dim, k: int, rank: int) -> Expr | None:
-    """Return whether a dynamic axis `a` is dimension k; None if `a` is static."""
+    """Return the condition that a dynamic axis `a` is dimension k; None if `a` is static."""
     return prim("or", prim("eq", a, k), prim("eq", a, k - rank)) if isinstance(a, Expr) else None
 
 
@@ -250,7 +250,7 @@ class StridedSlice(ViewOp):
     def conditions(
         self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
     ) -> Sequence[Condition]:
-        """Require that a single index of dynamic value or size is in range, and that dynamic steps are not 0."""
+        """Require indices in range where index or dimension is dynamic, and dynamic steps other than 0."""
         low = begin.dims("StridedSlice: begin")
         by = strides.dims("StridedSlice: strides") if strides is not None else ()
         found: list[Condition] = []

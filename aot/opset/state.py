@@ -23,7 +23,7 @@ VARIES = -1  # a dynamic dimension of a variable
 
 
 class Read(Stateful):
-    """An operation that returns the variable's value if it was set, else its input."""
+    """Base of ReadValue: the variable's value if it was set, else the initial one."""
 
     reference: ClassVar[Callable[..., Array]]
 

@@ -1,4 +1,4 @@
-"""Strings: packed from bytes by one operation, unpacked into bytes by another, and only moved between.
+"""Strings: packed from bytes by one operation, unpacked by another, and only moved in between.
 
 Kernels handle numbers only: `aot.passes.middle.spell_strings` replaces a tensor of strings by three tensors.
 

@@ -4,7 +4,7 @@
     LINKED     the two children of a node are adjacent: the next node is link + (x > threshold); a leaf links to itself
     masks      a tree of at most 32 leaves: a feature above a node's threshold excludes the leaves of its left branch
 
-Comparisons are made on integers that are ordered as the floats are (`ordered`), with NaN at the end that nodes want.
+Comparisons are made on integers that are ordered as the floats are (`ordered`), so that NaN takes the node's branch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runtime.errors import ModelError, ShapeError
 
 MASK_LEAVES = 32
 SPARSE = 4  # complete trees may take this many times the memory of linked ones
-DEEPEST = 12  # levels of complete trees
+DEEPEST = 12  # most levels of complete trees
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def only_reader(port: OutPort) -> bool:
 
 
 def decided(node: Node) -> bool:
-    """True if all conditions of the node are decided at compile time; removing the node would drop a run-time check."""
+    """True if all conditions of the node are decided at compile time, so that removing it drops no run-time check."""
     operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
     return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)

@@ -41,7 +41,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         "MiddleStart",
         carry_variables,    # no variables in bodies, and none of dynamic size, for the passes below
         inline_regions,     # static control flow disappears: passes below fuse across former bodies
-        settle_ranks,       # every value has one rank for the passes below; after inlining, which removes known conditions
+        settle_ranks,       # every value has one rank for the passes below; after inlining, which settles known Ifs
         trim_regions,       # remaining bodies lose unused outputs
         dead_code,          # the passes below need not visit unused nodes
         spell_strings,      # all passes below handle numbers only
@@ -49,7 +49,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         fold_constants,     # rules look for constants: weights stored in f16, computed shapes
         dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one
         canonicalize,       # patterns written out become the operations that the passes below know
-        layout,             # after activations are one node each; before scales are absorbed, so that they lie along channels
+        layout,             # after activations are one node each; before absorb_scales: scales then lie along channels
         canonicalize,       # merges Transposes that have become adjacent
         dedupe,             # merges equal Transposes of one tensor
         "MiddleFinish",

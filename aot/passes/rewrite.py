@@ -25,10 +25,10 @@ from runtime.errors import PassError
 
 LOG = logging.getLogger(__name__)
 
-Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output is not read
+Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output is unused
 RuleBody = Callable[[Node, Any, Builder], Replacement]
 
-STEPS_PER_NODE = 40  # far above the need of any rules that terminate
+STEPS_PER_NODE = 40  # rewrites per node of the graph, far above what rules need; exceeded only if rules undo each other
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,9 +75,10 @@ def run_passes(
     """Run `passes`, in their order, with `extensions` sorted in; the graph is changed in place.
 
     `stop_after_rewrite`: after so many rewrites only required passes run. `observe` is called after each pass, with the
-    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify).  Raises PassError for a
-    pass that fails or leaves a broken graph, or for passes that cannot be sorted; UsageError for an extension that
-    fails. Errors of the model itself are found at the end of the front phase and raised unchanged.
+    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify).
+
+    Raises PassError for a pass that fails or leaves a broken graph, or for passes that cannot be sorted; UsageError for
+    an extension that fails. Errors of the model itself are found at the end of the front phase and raised unchanged.
     """
     items = sort_passes(passes, extensions)
     in_front = any(item.name == FRONT_FINISH for item in items)
@@ -143,7 +144,7 @@ class _Run:
 
 
 def legal(graph: Graph) -> None:
-    """Verify a graph; its types only if no foreign operation is left."""
+    """Verify a graph; types only if no foreign operation is left."""
     verify(graph, types=not any(isinstance(n.op, Foreign) for n in graph.nodes.values()))
 
 

@@ -3,8 +3,8 @@
     Conv - T(0,2,3,1) - Add - Relu - Concat(3) - T(0,3,1,2) - Conv      NHWC -> NCHW
     Conv -              Add - Relu - Concat(1) -              Conv
 
-A part is a connected set of layout-agnostic operations (carriers.py). It gets the order that needs the fewest
-Transposes at its boundary, if these are fewer than now, so the pass terminates.
+A part is a connected set of layout-agnostic operations (carriers.py). It is reordered only if that needs fewer
+Transposes at its boundary than now, so the pass terminates.
 """
 
 from __future__ import annotations

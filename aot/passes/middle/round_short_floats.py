@@ -4,7 +4,7 @@
 
 Lowering keeps f32 between fused operations on short floats. That makes arithmetic more exact, but 65504 * 2 must be
 infinite for IsInf, and Equal must compare what f16 holds. This pass rounds the inputs of comparisons, casts to
-integers, Floor and the like, and of the elementwise operations that lead to them, back to values that come from memory.
+integers, Floor and the like, and of the elementwise operations between stored values and these.
 """
 
 from __future__ import annotations

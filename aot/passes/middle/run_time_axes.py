@@ -1,4 +1,4 @@
-"""Dynamic axes: reductions one axis after another, and running sums in three dimensions."""
+"""Dynamic axes: reductions one axis after another, cumulations reshaped to [before, axis, after]."""
 
 from __future__ import annotations
 

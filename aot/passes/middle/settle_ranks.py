@@ -1,9 +1,9 @@
-"""If nodes whose branches differ in rank: the consumers move into the branches, so that each value has one rank.
+"""One rank for each value: where the branches of an If differ in rank, all dependent nodes move into the branches.
 
     z = h(If(c) {f} {g})      ->      z = If(c) {h(f)} {h(g)}
 
-If the consumers do not fit one branch, the other one must run, which is checked at run time. An output of the network
-has one rank, whichever branch runs. Squeeze without axes over a size that may be 1 is an If:
+If the dependent nodes do not fit one branch, the other one must run, which is checked at run time. An output of the
+network has one rank, whichever branch runs. Squeeze without axes over a size that may be 1 is an If:
 
     Squeeze(x[n, 1, 4])       ->      If(n == 1) {Squeeze(x, [0, 1])} {Squeeze(x, [1])}
 """
@@ -26,7 +26,7 @@ from runtime.errors import ModelError, UnsupportedError
 
 
 def settle_ranks(graph: Graph) -> bool:
-    """Move the consumers of these nodes into their branches, in bodies too."""
+    """Move the dependent nodes of these Ifs into their branches, in bodies too."""
     changed = False
     for node in list(graph.nodes.values()):
         for body in node.regions.values():
@@ -127,7 +127,7 @@ def _behind(node: Node) -> list[Node]:
 
 @dataclass(slots=True)
 class _Inputs:
-    """Inputs of a node, extensible."""
+    """Inputs of a node, to which `index` adds further ones."""
 
     ports: list[OutPort]
 

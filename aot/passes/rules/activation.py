@@ -1,6 +1,6 @@
 """Activation functions written out with simpler operations become one operation.
 
-All are anchored on the outermost operation. Products are compared as sets of factors: their order does not matter.
+All rules are anchored on the outermost operation. Products are compared as sets of factors, in any order.
 """
 
 from __future__ import annotations

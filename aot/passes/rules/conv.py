@@ -19,7 +19,7 @@ from aot.passes.match import broadcasts, channel_vector, constant, only_reader, 
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
-EXACT_ENOUGH = (DType.F32, DType.F64)  # constants are merged in these only: shorter floats would round twice
+EXACT_ENOUGH = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
 CONVOLUTIONS = (Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
 
 
