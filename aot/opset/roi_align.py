@@ -111,7 +111,7 @@ def pooled(acc: Scripted, levels: Scripted, rois: Scripted, batches: Scripted, l
 
 @loops
 def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scripted, s: Scripted) -> None:
-    """Add all samples of a cell of one box."""
+    """Combine all samples of a cell of one box."""
     images, height, width, _ = x.shape
     _, cell_h, cell_w = cell
     picture: Scripted = cast(batch, DType.I64)
@@ -151,7 +151,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
 
 @loops
 def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, how: Pooling) -> None:
-    """Add one sample of all channels, from four pixels (row, column, weight)."""
+    """Combine one sample of all channels, from four pixels (row, column, weight), with `acc`."""
     channels = x.shape[3]
     size = max(min(channels, MOST), 1) if isinstance(channels, int) else LANES
     for part in range(channels // size):

@@ -58,7 +58,7 @@ class Reshape(Renaming):
 
     @staticmethod
     def _completed(shape: Shape, wanted: list[Dim], copied: set[int]) -> Shape:
-        """Replace -1 by the input's elements over those of the other dimensions, copied ones left out on both sides."""
+        """Replace -1 by the input size over the product of the other dimensions; copied ones count for neither."""
         open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
             raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")

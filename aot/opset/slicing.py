@@ -250,7 +250,7 @@ class StridedSlice(ViewOp):
     def conditions(
         self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
     ) -> Sequence[Condition]:
-        """Require indices in range where index or dimension is dynamic, and dynamic steps other than 0."""
+        """Require indices in range if index or dimension is dynamic, and dynamic steps other than 0."""
         low = begin.dims("StridedSlice: begin")
         by = strides.dims("StridedSlice: strides") if strides is not None else ()
         found: list[Condition] = []

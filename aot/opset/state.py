@@ -72,7 +72,7 @@ class ReadValue_6(Read):
 
 @op("opset3", "opset6")
 class Assign(Stateful):
-    """Sets the variable for the next inference and returns its input."""
+    """Assignment of the input to the variable for the next inference; returns the input."""
 
     def infer(self, x: Operand) -> TensorType:
         return x.type
@@ -145,7 +145,7 @@ class KeptValue(Carried):
 
 @op(type="Assign")
 class AssignCarried(Carried):
-    """Sets the variable to x for the next inference if the second input is true; returns x."""
+    """Assignment of x to the variable for the next inference if the second input is true; returns x."""
 
     def infer(self, x: Operand, condition: Operand) -> TensorType:
         return x.type

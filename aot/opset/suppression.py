@@ -220,8 +220,8 @@ class NonMaxSuppression_4(FixedSuppression):
 class NonMaxSuppression(KeptRows):
     """Rows (image, class, box), one for each box kept, their scores (image, class, score), and their number.
 
-    With a sigma above 0, input 5, the score of a box that overlaps a kept one by iou is scaled by exp(-iou^2 / 2
-    sigma), whatever the limit of overlap is.
+    With a sigma above 0, input 5, an overlap iou with a kept box scales the score by exp(-iou^2 / 2 sigma), whatever
+    the limit of overlap is.
     """
 
     arity = (2, 6)

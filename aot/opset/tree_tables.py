@@ -211,7 +211,7 @@ def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
 
 
 def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dict[int, tuple[int, int]]]:
-    """Return the leaves from left to right, and for each node the positions of its first and of its first right leaf.
+    """Return the leaves from left to right, and for each node the position of its first leaf and of its right child's.
 
     None instead of leaves if there are too many.
     """

@@ -24,7 +24,7 @@ from codegen.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-GROUP = 8  # trees walked in parallel
+GROUP = 8  # trees whose walks are interleaved
 ROWS = 32  # rows of a block
 FEW = 4  # rows of a block from which on masks are faster than walks
 WIDE = 256  # columns up to which the transposed block stays in L1
