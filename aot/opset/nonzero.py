@@ -1,6 +1,6 @@
-"""NonZero and Unique: how many elements their outputs have depends on the data.
+"""NonZero and Unique, whose output sizes depend on the data.
 
-Both fill tensors that have room for all there may be, count, and give as much as that.
+Both fill tensors sized for the worst case, count the entries, and return a prefix of that length.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NonZero(DecomposedOp):
 
 @op()
 class NonZeroWithin(LoopOp):
-    """Indices [rank, size of x], and how many of the columns are filled."""
+    """Indices [rank, size of x], and the number of columns that are filled."""
 
     output_type: DType = DType.I64
 
@@ -60,7 +60,7 @@ class NonZeroWithin(LoopOp):
 
 @loops
 def _collect(out: Scripted, count: Scripted, x: Scripted, shape: Scripted) -> None:
-    """Each place is written; the next one goes over it if the element is 0, which costs less than a branch."""
+    """Write every index; if its element is 0 the next index overwrites it, which costs less than a branch."""
     last = len(shape) - 1
     total = var(0, DType.I64)
     for o in range(volume(shape[:last])):
@@ -77,9 +77,10 @@ def _collect(out: Scripted, count: Scripted, x: Scripted, shape: Scripted) -> No
 
 @op("opset10")
 class Unique(DecomposedOp):
-    """The different elements of x, or its different slices along an axis, the second input.
+    """The distinct elements of x, or its distinct slices along an axis, the second input.
 
-    Outputs: they, sorted or by first place; where each is first; which one each of x is; how often each is there.
+    Outputs: the distinct ones, sorted or in order of first occurrence; the index of the first occurrence of each; for
+    each element of x its index among them; the number of occurrences of each.
     """
 
     sorted: bool = True
@@ -119,13 +120,13 @@ class Unique(DecomposedOp):
 
 
 def _along(rank: int, axis: Operand | None) -> int:
-    """The axis of the first output along which elements or slices lie."""
+    """Return the axis of the first output along which elements or slices lie."""
     return 0 if axis is None else axis_of(axis.ints("Unique: axis")[0], rank, "Unique")
 
 
 @op()
 class UniqueWithin(LoopOp):
-    """As Unique, with room for as many as x has; the last output is how many there are."""
+    """Unique with outputs sized for all elements of x; the last output is the number of distinct ones."""
 
     elements = Elements.NUMBER
 
@@ -161,7 +162,7 @@ class UniqueWithin(LoopOp):
 
 
 class _Rows:
-    """Elements, or slices along an axis, by number; each is `size` elements."""
+    """Elements, or slices along an axis, by number; each has `size` elements."""
 
     def __init__(self, buffer: Buffer, shape: Shape, along: int | None) -> None:
         self.buffer, self.shape, self.along = buffer, shape, along
@@ -169,7 +170,7 @@ class _Rows:
         self.size = volume(self.others)
 
     def place(self, row: Expr, e: Expr) -> tuple[Expr, ...]:
-        """Index of element `e` of a row."""
+        """Return the index of element `e` of a row."""
         if self.along is None:
             return unravel(row, self.shape)
         at = unravel(e, self.others)
@@ -178,7 +179,7 @@ class _Rows:
 
 @loops
 def _order_of(rows: Scripted, a: Scripted, b: Scripted) -> Scripted:
-    """-1, 0 or 1: how row a compares to row b."""
+    """Return -1, 0 or 1: row a is before, equal to or after row b."""
     found = var(0, DType.I64)
     e = var(0, DType.I64)
     while found == 0 and e < rows.size:
@@ -194,7 +195,7 @@ def _order_of(rows: Scripted, a: Scripted, b: Scripted) -> Scripted:
 
 @loops
 def _sort(rows: Scripted, order: Scripted, spare: Scripted, number: Scripted) -> None:
-    """Numbers of the rows in their order, equal ones as they are: runs are merged, twice as long each time."""
+    """Sort row numbers by a stable bottom-up merge sort: the length of the merged runs doubles each time."""
     for i in range(number):
         order[i] = i
     width = var(1, DType.I64)
@@ -229,7 +230,7 @@ def _sort(rows: Scripted, order: Scripted, spare: Scripted, number: Scripted) ->
 def _list(
     rows: Scripted, order: Scripted, group: Scripted, name: Scripted, outs: Scripted, number: Scripted, ordered: bool
 ) -> None:
-    """Runs of equal rows are groups; `name`: the place of a group among the outputs, by the number of its first row."""
+    """Group equal rows and write the outputs; `name[i]`: output index of the group whose first row is i."""
     found, first, inverse, counts, total = outs
     many = var(0, DType.I64)
     for k in range(number):

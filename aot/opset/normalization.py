@@ -1,4 +1,4 @@
-"""Normalisation: by the mean and variance, or by the norm, of some axes."""
+"""Normalisation by the mean and variance, or by the norm, over some axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runtime.errors import ShapeError
 
 @dataclass(frozen=True)
 class BatchNormalization(DecomposedOp):
-    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, for each channel; all vectors are [C]."""
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, per channel; all vectors are [C]."""
 
     elements = Elements.FLOAT
 
@@ -36,7 +36,7 @@ class BatchNormalization(DecomposedOp):
     def normalize(
         self, build: Builder, x: OutPort, gamma: OutPort, beta: OutPort, mean: OutPort, variance: OutPort
     ) -> OutPort:
-        """One factor and one term for each channel: constants, as a rule."""
+        """Build x * scale + shift with one factor and one term per channel, which are usually constants."""
         wide = [widened(build, p) for p in (x, gamma, beta, mean, variance)]
         scale = build.Divide(wide[1], build.Sqrt(build.Add(wide[4], self.epsilon)))
         shift = build.Subtract(wide[2], build.Multiply(wide[3], scale))
@@ -52,7 +52,7 @@ class BatchNormalization(DecomposedOp):
 
 @op("opset5")
 class BatchNormInference(BatchNormalization):
-    """Inputs: data, gamma, beta, mean, variance."""
+    """BatchNormalization with inputs data, gamma, beta, mean, variance."""
 
     def infer(self, x: Operand, gamma: Operand, beta: Operand, mean: Operand, variance: Operand) -> TensorType:
         return self.checked(x, gamma, beta, mean, variance)
@@ -68,7 +68,7 @@ class BatchNormInference(BatchNormalization):
 
 @op("opset1", type="BatchNormInference")
 class BatchNormInference_1(BatchNormalization):
-    """Inputs: gamma, beta, data, mean, variance."""
+    """BatchNormalization with inputs gamma, beta, data, mean, variance."""
 
     def infer(self, gamma: Operand, beta: Operand, x: Operand, mean: Operand, variance: Operand) -> TensorType:
         return self.checked(x, gamma, beta, mean, variance)
@@ -83,7 +83,7 @@ class BatchNormInference_1(BatchNormalization):
 
 
 class Inside(StrEnum):
-    """Where MVN adds eps."""
+    """Place where MVN adds eps: inside or outside of the square root."""
 
     INSIDE_SQRT = "inside_sqrt"
     OUTSIDE_SQRT = "outside_sqrt"
@@ -94,7 +94,7 @@ def centered(build: Builder, x: OutPort, axes: OutPort) -> OutPort:
 
 
 def mean_variance(build: Builder, x: OutPort, axes: OutPort, eps: float, where: Inside) -> OutPort:
-    """(x - mean) / sqrt(variance + eps), or / (sqrt(variance) + eps)."""
+    """Build (x - mean) / sqrt(variance + eps), or / (sqrt(variance) + eps)."""
     gap = centered(build, x, axes)
     variance = build.ReduceMean(build.Multiply(gap, gap), axes, keep_dims=True)
     inside = where is Inside.INSIDE_SQRT
@@ -103,7 +103,7 @@ def mean_variance(build: Builder, x: OutPort, axes: OutPort, eps: float, where: 
 
 
 def normalized(x: Array, axes: tuple[int, ...], eps: float, where: Inside, variance: bool = True) -> Array:
-    """For references, in double precision."""
+    """Compute `mean_variance` in double precision, for references."""
     gap = wide(x) - wide(x).mean(axes, keepdims=True)
     if not variance:
         return gap
@@ -166,7 +166,7 @@ class MVN_1(DecomposedOp):
 
 
 class EpsMode(StrEnum):
-    """How NormalizeL2 keeps away from zero: sum + eps, or max(sum, eps)."""
+    """Guard of NormalizeL2 against division by zero: sum + eps, or max(sum, eps)."""
 
     ADD = "add"
     MAX = "max"
@@ -189,7 +189,7 @@ class NormalizeL2(DecomposedOp):
     def decompose(self, build: Builder, x: OutPort, axes: OutPort) -> OutPort:
         data = widened(build, x)
         square = build.Multiply(data, data)
-        if axes.type.shape != (0,):  # no axes: each element by itself
+        if axes.type.shape != (0,):  # no axes: each element is its own sum
             square = build.ReduceSum(square, axes, keep_dims=True)
         bound = build.Add(square, self.eps) if self.eps_mode is EpsMode.ADD else build.Maximum(square, self.eps)
         return narrowed(build, build.Divide(data, build.Sqrt(bound)), x.type.dtype)
@@ -241,7 +241,7 @@ class GroupNormalization(DecomposedOp):
         return x.type
 
     def decompose(self, build: Builder, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
-        """Means of each channel, then of the groups: nothing reshapes the data, which may lie as it suits others."""
+        """Average each channel, then each group: the data is never reshaped, so that its layout stays free."""
         rank, dtype = x.type.rank, x.type.dtype
         data, gain, shift = (widened(build, p) for p in (x, scale, bias))
         mean = self._mean(build, data)
@@ -252,7 +252,7 @@ class GroupNormalization(DecomposedOp):
         return narrowed(build, build.Add(scaled, along_channels(build, shift, rank)), dtype)
 
     def _mean(self, build: Builder, x: OutPort) -> OutPort:
-        """Of the group of each channel: [N, C, 1, 1, ..]."""
+        """Return the mean of each channel's group: [N, C, 1, 1, ..]."""
         rank, channels = x.type.rank, x.type.shape[1]
         each = build.ReduceMean(x, numbers(build, range(2, rank)), keep_dims=True) if rank > 2 else x
         if channels == self.num_groups:
@@ -269,7 +269,7 @@ class GroupNormalization(DecomposedOp):
 
 
 def _raised(x: Expr, exponent: float) -> Expr:
-    """x^exponent for x >= 0; whole quarters, as the usual 0.75 is, by square roots, which are exact to a rounding."""
+    """Return x^exponent for x >= 0; multiples of 1/4, as the usual 0.75, by square roots, which round correctly."""
     quarters = exponent * 4
     if quarters not in (1, 2, 3, 4):
         return prim("pow", x, exponent)

@@ -1,4 +1,4 @@
-"""Pad: more, or with negative counts fewer, elements on either side of each dimension."""
+"""Pad: elements added to, or with negative counts removed from, either side of each dimension."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Pad(ComputeOp):
         return cast(value(*[0] * value.rank), x.dtype)
 
     def _mirrored(self, i: Expr, n: Dim) -> Expr:
-        """`i` folded back into 0..n."""
+        """Return `i` mapped back into 0..n by the edge or by mirroring."""
         last = n - 1
         if self.pad_mode is PadMode.EDGE:
             return prim("min", prim("max", i, 0), as_expr(last, DType.I64))

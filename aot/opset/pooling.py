@@ -20,16 +20,16 @@ from runtime.errors import ShapeError
 
 
 class Counted(StrEnum):
-    """The elements of a window that a mean divides by."""
+    """Elements of a window that the mean divides by."""
 
     DATA = "data"
-    PADDED = "padded"  # data and declared padding; a window that rounding up adds may reach over both
-    KERNEL = "kernel"  # all of them
+    PADDED = "padded"  # data and declared padding, without the overhang that rounding up adds
+    KERNEL = "kernel"  # all elements, inside or outside of data and padding
 
 
 @dataclass(frozen=True)
 class Pool(Op):
-    """Attributes of all pooling by windows; empty lists stand for ones (strides) and zeros (pads)."""
+    """Attributes shared by all pooling over windows; empty lists mean ones (strides) or zeros (pads)."""
 
     elements = Elements.NUMBER
 
@@ -57,9 +57,9 @@ class Pool(Op):
 
 @dataclass(frozen=True)
 class Average(Pool, ComputeOp):
-    """Sum of a window over the size of the kernel, or over the number of its elements in the data.
+    """Sum of a window over the size of the kernel, or over the number of its elements that lie in the data.
 
-    The latter with `exclude_pad`, and where there is no padding: windows reach over the end by rounding up alone.
+    The latter with `exclude_pad`, or if no padding is declared: windows then exceed the data only by rounding up.
     """
 
     exclude_pad: bool = attr(True, xml="exclude-pad")
@@ -83,7 +83,7 @@ class Average(Pool, ComputeOp):
         return Counted.DATA if self.exclude_pad or plain else Counted.KERNEL
 
     def _count(self, found: Windows, at: tuple[Expr, ...], wide: DType) -> Expr:
-        """Elements of a window that count: a product over the axes."""
+        """Return the number of elements of a window that count: a product over the axes."""
         known = 1
         varying: list[Expr] = []
         for a, i in enumerate(at):
@@ -115,7 +115,7 @@ class Average(Pool, ComputeOp):
         return (np.rint(mean) if x.dtype.kind in "iu" else mean).astype(x.dtype)
 
     def _ones(self, found: Windows, shape: tuple[int, ...], pads: list[tuple[int, int]]) -> Array:
-        """For the reference: 1 where an element counts, over the area that `pads` leave around the data."""
+        """For the reference: return 1 where an element counts, over the data extended by `pads`."""
         if self.counts(found) is not Counted.PADDED:
             return pad_spatial(np.ones(shape), pads, 0 if self.counts(found) is Counted.DATA else 1)
         rest = [(b - p, e - q) for (b, e), (p, q) in zip(pads, found.declared, strict=True)]
@@ -129,16 +129,16 @@ class AvgPool(Average):
 
 @op("opset16", type="AvgPool")
 class AvgPool_16(Average):
-    """Mean of each window, whose elements may lie apart."""
+    """Mean of each window, which may be dilated."""
 
     dilations: tuple[int, ...] = ()
 
 
 @op()
 class CountedAvgPool(Average):
-    """Sum of each window over the number of its elements that count. Internal: it has no spelling in IR files.
+    """Sum of each window over the number of its counted elements. Internal: it has no spelling in IR files.
 
-    `AvgPool` cannot count data and padding without what rounding up adds, as ONNX does.
+    `AvgPool` cannot count data and padding but not the overhang of rounding up, as ONNX does.
     """
 
     dilations: tuple[int, ...] = ()
@@ -150,7 +150,7 @@ class CountedAvgPool(Average):
 
 @op("opset1")
 class MaxPool(Pool, ComputeOp):
-    """Maximum of each window; padding never is the maximum."""
+    """Maximum of each window; padding is never the maximum."""
 
     def infer(self, x: Operand) -> TensorType:
         return self.pooled(x)
@@ -164,10 +164,10 @@ class MaxPool(Pool, ComputeOp):
 
 @op("opset8", "opset14", type="MaxPool")
 class MaxPool_8(Pool, LoopOp):
-    """Maximum of each window, whose elements may lie apart, and where it is.
+    """Maximum of each window, which may be dilated, and its index.
 
-    The second output is the index in the data flattened from `axis` on; of equal maxima the first one counts. A node
-    whose second output nobody reads means `DilatedMaxPool`.
+    The second output is the index in the data flattened from `axis` on; of equal maxima the first one counts. If the
+    second output has no consumers, the node is equivalent to `DilatedMaxPool`.
     """
 
     dilations: tuple[int, ...] = ()
@@ -186,7 +186,7 @@ class MaxPool_8(Pool, LoopOp):
         first = axis_of(self.axis, x.rank, "MaxPool")
         ks = kernel_axes(self.kernel)
         at = [found.position(a, i, k) for a, (i, k) in enumerate(zip(point[2:], ks, strict=True))]
-        flat = flat_index((*point[:2], *at), x.shape, 0)  # rises in the order in which elements are met
+        flat = flat_index((*point[:2], *at), x.shape, 0)  # increases in the order in which elements are visited
         best = prim("eq", found.read(x, point[:2], at, lowest(x.dtype, found)), values[point])
         index = first_of(ks, inside(found, at, best), flat) % volume(x.shape[first:])
         return (
@@ -227,7 +227,7 @@ class DilatedMaxPool(Pool, ComputeOp):
 
 
 def maximum(found: Windows, x: Input) -> Element:
-    """The maximum of each window."""
+    """Return the maximum of each window as an expression."""
     ks = kernel_axes(found.kernel)
 
     def element(n: Expr, c: Expr, *at: Expr) -> Expr:
@@ -238,14 +238,14 @@ def maximum(found: Windows, x: Input) -> Element:
 
 
 def lowest(dtype: DType, found: Windows | None = None) -> float:
-    """What padding holds. A window of f32 or f64 that starts behind the data has the lowest finite number."""
+    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may lie behind the data."""
     if dtype in (DType.F32, DType.F64) and found is not None and found.rounding is Rounding.CEIL:
         return float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).min)
     return identity("max", dtype.compute).value
 
 
 def counted(found: Windows, a: int, i: Expr, what: Counted) -> Expr:
-    """The number of elements of window `i` along axis `a` that count."""
+    """Return the number of elements of window `i` along axis `a` that count."""
     kernel = as_expr(found.kernel[a], DType.I64)
     if what is Counted.KERNEL or not found.padded:
         return kernel
@@ -263,7 +263,7 @@ def _ceil(n: Expr, step: int) -> Expr:
 
 
 def inside(found: Windows, at: Sequence[Expr], condition: Expr) -> Expr:
-    """`condition`, and no index lies in the padding."""
+    """Return `condition` and that no index lies in the padding."""
     if found.padded:
         for i, n in zip(at, found.extents, strict=True):
             condition = prim("and", condition, prim("and", prim("ge", i, 0), prim("lt", i, n)))
@@ -271,7 +271,7 @@ def inside(found: Windows, at: Sequence[Expr], condition: Expr) -> Expr:
 
 
 def flat_index(index: Sequence[Expr], shape: Shape, first: int) -> Expr:
-    """Row-major index over the axes from `first` on."""
+    """Return the row-major index over the axes from `first` on."""
     total = as_expr(0, DType.I64)
     for i, n in zip(index[first:], shape[first:], strict=True):
         total = total * n + i
@@ -279,7 +279,7 @@ def flat_index(index: Sequence[Expr], shape: Shape, first: int) -> Expr:
 
 
 def first_of(axes: Sequence[Var | int], condition: Expr, index: Expr) -> Expr:
-    """The least index where `condition` holds; 0 if nowhere (all values NaN, or none at all)."""
+    """Return the least index where `condition` holds; 0 if nowhere (all values NaN, or no elements)."""
     none = as_expr(1 << 62, DType.I64)
     found = reduce_over("min", axes, select(condition, index, none))
     if isinstance(found, Reduce):
@@ -295,14 +295,14 @@ def volume(shape: Shape) -> Dim:
 
 
 def mean_type(dtype: DType) -> DType:
-    """The type sums are made in: integers in f32, or in f64 where f32 would not hold them."""
+    """Return the type of sums: for integers f32, or f64 where f32 would not hold them."""
     if dtype.is_float:
         return dtype.compute
     return DType.F32 if dtype.bits <= 16 else DType.F64
 
 
 def rounded(x: Expr, dtype: DType) -> Expr:
-    """A mean as `dtype`; integers round to nearest, halves to even."""
+    """Convert a mean to `dtype`; integers round to nearest, halves to even."""
     return x if dtype.is_float else cast(prim("round_even", x), dtype)
 
 

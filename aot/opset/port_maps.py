@@ -1,4 +1,4 @@
-"""How values go into the bodies of If, Loop and TensorIterator, and out of them."""
+"""Maps between ports of If, Loop and TensorIterator and the parameters and results of their bodies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.errors import ShapeError, UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class InputMap:
-    """Input `external` of the node is parameter `parameter` of the body.
+    """Map from input `external` of the node to parameter `parameter` of the body.
 
     With an axis, each iteration reads the next `part_size` of it, from `start` to `end`, both included; negative
     numbers count from the end, and a negative stride goes backwards.
@@ -30,7 +30,7 @@ class InputMap:
 
 @dataclass(frozen=True, slots=True)
 class OutputMap:
-    """Result `result` of the body is output `external` of the node: its last value, or all of them along an axis."""
+    """Map from result `result` of the body to output `external`: its last value, or all values along an axis."""
 
     external: int
     result: int
@@ -43,19 +43,19 @@ class OutputMap:
 
 @dataclass(frozen=True, slots=True)
 class BackEdge:
-    """Result `result` of one iteration is parameter `parameter` of the next."""
+    """Map from result `result` of one iteration to parameter `parameter` of the next."""
 
     result: int
     parameter: int
 
 
 def in_order(maps: Iterable[OutputMap]) -> list[OutputMap]:
-    """By the output that they give."""
+    """Return the maps sorted by output."""
     return sorted(maps, key=lambda m: m.external)
 
 
 def check_slices(m: InputMap, size: Dim) -> None:
-    """Do all parts lie in an input of this size? ShapeError if they do not."""
+    """Raise ShapeError if a part lies outside of an input of this size, UnsupportedError if that is not known."""
     if m.part_size < 1 or not m.stride:
         raise ShapeError(f"sliced input: part_size is 1 or more and stride not 0, got {m.part_size} and {m.stride}")
     if isinstance(size, int):
@@ -67,7 +67,7 @@ def check_slices(m: InputMap, size: Dim) -> None:
 
 
 def part_count(m: InputMap, size: Dim) -> Dim:
-    """Parts that a sliced input of this size has."""
+    """Return the number of parts of a sliced input of this size."""
     start = size + m.start if m.start < 0 else m.start
     end = size + m.end if m.end < 0 else m.end
     covered = end - start + 1 if m.stride > 0 else start - end + 1
@@ -81,7 +81,7 @@ def whole_parts(m: InputMap, whole: Array) -> int:
 
 
 def first_part(m: InputMap, size: Dim, step: Dim) -> Dim:
-    """Where the part that iteration `step` reads begins."""
+    """Return the start of the part that iteration `step` reads."""
     start = m.start + size if m.start < 0 else m.start
     return start + step * m.part_size if m.stride > 0 else start - (step + 1) * m.part_size + 1
 

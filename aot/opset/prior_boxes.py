@@ -1,7 +1,7 @@
-"""Boxes to start from, at every place of a grid: PriorBox, PriorBoxClustered, anchors of a feature map.
+"""Prior boxes at every cell of a grid: PriorBox, PriorBoxClustered, anchors of a feature map.
 
-Outputs of the first two: [2, 4 * H * W * boxes]; row 0 holds corners (x0, y0, x1, y1) in shares of the image, row 1
-variances.
+Outputs of the first two: [2, 4 * H * W * boxes]; row 0 holds corners (x0, y0, x1, y1) relative to the image size,
+row 1 variances.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from runtime.errors import ModelError, ShapeError
 
 @dataclass(frozen=True)
 class Prior:
-    """A box around the middle of a cell: moved by (x, y), half as wide and high as (w, h); in pixels.
+    """A box around the centre of a cell, shifted by (x, y), with half width w and half height h; in pixels.
 
-    `scaled`: w and h are shares of the image's height. `clip`: low corners are at least 0, high ones at most 1.
+    `scaled`: w and h are fractions of the image's height. `clip`: low corners are at least 0, high ones at most 1.
     """
 
     w: float
@@ -37,7 +37,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class GridOfPriors(ComputeOp, ABC):
-    """Inputs: size of the grid and size of the image, each (height, width)."""
+    """Base of both; inputs: size of the grid and size of the image, each (height, width)."""
 
     offset: float = 0.0
     variance: tuple[float, ...] = ()
@@ -49,11 +49,11 @@ class GridOfPriors(ComputeOp, ABC):
 
     @abstractmethod
     def steps(self, grid: tuple[Expr, Expr], image: tuple[Expr, Expr]) -> tuple[tuple[Expr, Expr], float]:
-        """Distance of cells (y, x) in pixels, and the share of it in front of the first middle."""
+        """Return the distance of cells (y, x) in pixels, and the offset of the first centre in cells."""
 
     @abstractmethod
     def distances(self, grid: Array, image: Array) -> tuple[tuple[float, float], float]:
-        """The same for the reference."""
+        """Return the same as numbers, for the reference."""
 
     def infer(self, grid: Operand, image: Operand) -> TensorType:
         for x in (grid, image):
@@ -118,7 +118,7 @@ def _number(x: Expr | Dim) -> Expr:
 
 @dataclass(frozen=True)
 class Priors(GridOfPriors):
-    """Boxes of several sizes and ratios."""
+    """Prior boxes of several sizes and aspect ratios."""
 
     elements = Elements.INTEGER
 
@@ -134,7 +134,7 @@ class Priors(GridOfPriors):
 
     @property
     def ratios(self) -> list[float]:
-        """Different from 1 and from each other, each with its inverse if `flip`."""
+        """Aspect ratios other than 1, without repetitions, each with its inverse if `flip`."""
         found = [1.0]
         for r in self.aspect_ratio:
             if all(abs(r - f) >= 1e-6 for f in found):
@@ -150,7 +150,7 @@ class Priors(GridOfPriors):
         return tuple(found)
 
     def _dense(self, size: float, s: int) -> list[Prior]:
-        """Boxes of a fixed size on a grid inside of the cell."""
+        """Return boxes of a fixed size on a grid inside of the cell."""
         density = int(self.density[s]) if self.density else 1
         shift, half = int(size / density), int(size)
         ratios = list(self.fixed_ratio) or ([1.0] if self.density else []) + (self.ratios if self.density else [])
@@ -164,7 +164,7 @@ class Priors(GridOfPriors):
         first = [Prior(size / 2, size / 2, scaled=scaled)]
         middle: list[Prior] = []
         if k < len(self.max_size):
-            # Only the smaller size is a share of the image's height.
+            # Only the smaller size is relative to the image's height.
             half = sqrt(size * self.max_size[k]) / 2
             middle = [Prior(half, half, scaled=scaled)]
         last: list[Prior] = []
@@ -192,19 +192,19 @@ class Priors(GridOfPriors):
 
 @op("opset8")
 class PriorBox(Priors):
-    """`min_max_aspect_ratios_order`: the box between min and max size comes before those of other ratios."""
+    """Prior boxes; `min_max_aspect_ratios_order`: the box between min and max size precedes those of other ratios."""
 
     min_max_aspect_ratios_order: bool = True
 
 
 @op("opset1", type="PriorBox")
 class PriorBox_1(Priors):
-    """Boxes by min size, max size, ratios."""
+    """Prior boxes in the order min size, max size, ratios."""
 
 
 @op("opset1")
 class PriorBoxClustered(GridOfPriors):
-    """Boxes of given widths and heights."""
+    """Prior boxes with the widths and heights of the attributes."""
 
     clip: bool = True
     width: tuple[float, ...] = ()
@@ -237,9 +237,9 @@ class PriorBoxClustered(GridOfPriors):
 
 @op("opset6")
 class ExperimentalDetectronPriorGridGenerator(ComputeOp):
-    """Anchors [P, 4] moved to the middle of every cell of a feature map: [H * W * P, 4]; [H, W, P, 4] if not `flatten`.
+    """Anchors [P, 4] at the centre of every cell of a feature map: [H * W * P, 4], or [H, W, P, 4] unless `flatten`.
 
-    h, w: of the grid if not 0, else those of the feature map; strides likewise, else image size / grid size.
+    h, w: grid size if not 0, else that of the feature map; strides likewise, else image size / grid size.
     """
 
     elements = Elements.FLOAT

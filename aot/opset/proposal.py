@@ -1,4 +1,4 @@
-"""Proposals of a region network: anchors moved by deltas, the best ones kept unless they overlap better ones."""
+"""Proposals of a region network: anchors moved by deltas, of which the best survive suppression of overlaps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from codegen.script import Scripted, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-LOG_LIMIT = log(1000 / 16)  # of a size's logarithm
+LOG_LIMIT = log(1000 / 16)  # of the logarithm of a size
 
 
 @dataclass(frozen=True)
 class _Search:
-    """How many boxes are looked at and kept, and what counts as overlap."""
+    """Numbers of boxes considered and kept, and the overlap threshold."""
 
     images: Dim
     boxes: Dim
@@ -36,7 +36,7 @@ class _Search:
 def _search(
     boxes: Scripted, scores: Scripted, order: Scripted, held: Scripted, kept: Scripted, counts: Scripted, s: Scripted
 ) -> None:
-    """kept[image, 0..count - 1]: the best boxes that do not overlap better ones."""
+    """Write kept[image, 0..count - 1]: the best boxes that do not overlap better ones."""
     for n in parallel(s.images):
         for m in range(s.boxes):
             order[n, m] = m
@@ -46,7 +46,7 @@ def _search(
 
 
 def corners(boxes: Buffer, n: Expr, i: Expr) -> tuple[Expr, ...]:
-    """(y0, x0, y1, x1)"""
+    """Return (y0, x0, y1, x1)."""
     return tuple(boxes[n, i, c] for c in (1, 0, 3, 2))
 
 
@@ -68,7 +68,7 @@ def _searched(boxes: Array, scores: Array, s: _Search) -> list[int]:
 
 @loops
 def moved_corners(corners: Scripted, delta: Scripted, offset: float, back: float) -> Scripted:
-    """(x0, y0, x1, y1) moved by (dx, dy, log w, log h); `back` is taken from the high corners."""
+    """Return (x0, y0, x1, y1) moved by (dx, dy, log w, log h); `back` is subtracted from the high corners."""
     size = [corners[k + 2] - corners[k] + offset for k in (0, 1)]
     middle = [corners[k] + size[k] * 0.5 + delta[k] * size[k] for k in (0, 1)]
     half = [prim("exp", delta[k + 2]) * size[k] * 0.5 for k in (0, 1)]
@@ -87,12 +87,12 @@ def within(v: Expr, most: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Proposals(LoopOp):
-    """Boxes of a region network; coordinates are (x, y), in the framework "tensorflow" (y, x).
+    """Proposals of a region network; coordinates are (x, y), in the framework "tensorflow" (y, x).
 
-    Scores [N, 2 A, H, W] (background, object), deltas [N, 4 A, H, W], image (height, width, scale, perhaps of both).
+    Scores [N, 2 A, H, W] (background, object), deltas [N, 4 A, H, W], image (height, width, one scale or two).
 
-    Output [N * post_nms_topn, 5]: (image, x0, y0, x1, y1); behind the last of an image a row that begins with -1, then
-    zeros.
+    Output [N * post_nms_topn, 5]: (image, x0, y0, x1, y1); after the last box of an image one row that begins with -1,
+    then zeros.
     """
 
     elements = Elements.FLOAT
@@ -120,11 +120,11 @@ class Proposals(LoopOp):
 
     @property
     def offset(self) -> float:
-        """Boxes of whole pixels include both corners."""
+        """Added to differences of corners: 1 if a box of whole pixels includes both corners."""
         return 0.0 if self.tensorflow else 1.0
 
     def anchors(self) -> Array:
-        """(x0, y0, x1, y1) around the first cell."""
+        """Return the corners (x0, y0, x1, y1) of the anchors of the first cell."""
         found: list[list[float]] = []
         middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.tensorflow else 0.0)
         for ratio in self.ratio:
@@ -196,7 +196,7 @@ class Proposals(LoopOp):
 
 
 class Image:
-    """Height, width and scales of the input image."""
+    """Height, width and scales of the input image, read from memory."""
 
     def __init__(self, buffer: Buffer, numbers: int, upright_first: bool = False) -> None:
         self.buffer, self.numbers, self.upright_first = buffer, numbers, upright_first
@@ -206,7 +206,7 @@ class Image:
         return self.buffer[index]
 
     def limit(self, axis: int) -> Expr:
-        """Size along the first or second coordinate of boxes: width, height, or the other way round."""
+        """Return the size along the first or second coordinate of boxes: width, height, or the other way round."""
         return self(axis if self.upright_first else 1 - axis)
 
     def scale(self, axis: int) -> Expr:
@@ -270,7 +270,7 @@ def _retrieve(
 
 @op("opset4")
 class Proposal(Proposals):
-    """Boxes and their scores."""
+    """Proposals and their scores."""
 
     def infer(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
         return self.results(x, deltas, image)
@@ -281,7 +281,7 @@ class Proposal(Proposals):
 
 @op("opset1", type="Proposal")
 class Proposal_1(Proposals):
-    """Boxes alone."""
+    """Proposals without scores."""
 
     def infer(self, x: Operand, deltas: Operand, image: Operand) -> TensorType:
         return self.results(x, deltas, image)[0]
@@ -292,9 +292,9 @@ class Proposal_1(Proposals):
 
 @op("opset6")
 class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
-    """Image (height, width, ..), anchors [H * W * A, 4], deltas [4 A, H, W], scores [A, H, W].
+    """Proposals for one image (height, width, ..): anchors [H * W * A, 4], deltas [4 A, H, W], scores [A, H, W].
 
-    Outputs boxes [post_nms_count, 4] and their scores, zeros behind the last.
+    Outputs boxes [post_nms_count, 4] and their scores, zeros after the last.
     """
 
     elements = Elements.FLOAT

@@ -1,4 +1,4 @@
-"""Quantisation and back again, in the type of the data."""
+"""Fake quantisation: quantise and dequantise in the type of the data."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Float8(StrEnum):
 
 _LARGEST = {Float8.F8E4M3: 448.0, Float8.F8E5M2: 57344.0}
 _MANTISSA = {Float8.F8E4M3: 3, Float8.F8E5M2: 2}
-_SMALLEST = {Float8.F8E4M3: 2.0**-6, Float8.F8E5M2: 2.0**-14}  # normal number
+_SMALLEST = {Float8.F8E4M3: 2.0**-6, Float8.F8E5M2: 2.0**-14}  # least normal number
 _NUMPY = {Float8.F8E4M3: ml_dtypes.float8_e4m3fn, Float8.F8E5M2: ml_dtypes.float8_e5m2}
 
 

@@ -16,7 +16,7 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 U32, U64, I64, F32 = DType.U32, DType.U64, DType.I64, DType.F32
-_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}  # of the mantissa, without the leading one
+_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}  # mantissa bits without the leading one
 
 
 class Alignment(StrEnum):
@@ -26,7 +26,7 @@ class Alignment(StrEnum):
 
 @op("opset8")
 class RandomUniform(LoopOp):
-    """Numbers in low..high, without high; inputs: shape, low, high."""
+    """Uniform numbers in low..high, high excluded; inputs: shape, low, high."""
 
     output_type: DType = attr()
     global_seed: int = 0
@@ -40,11 +40,11 @@ class RandomUniform(LoopOp):
         return TensorType(self.output_type, shape.dims("RandomUniform: shape"))
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        return None  # as a constant it would take more room than as code
+        return None  # code takes less space than the constant would
 
     @property
     def words(self) -> int:
-        """32-bit words that one number takes."""
+        """Number of 32-bit words that one number takes."""
         return 2 if self.output_type is DType.F64 else 1
 
     def nest(self, outs: tuple[Buffer, ...], shape: Input, low: Input, high: Input) -> tuple[Work, ...]:
@@ -55,7 +55,7 @@ class RandomUniform(LoopOp):
         return (_philox_uniform(outs[0], dims, limits, self, self.global_seed, self.op_seed),)
 
     def scaled(self, words: tuple[Expr, ...], limits: tuple[Expr, Expr]) -> Expr:
-        """The number that random words stand for."""
+        """Return the number that random words represent."""
         low, high = limits
         dtype = self.output_type
         if not dtype.is_float:
@@ -101,7 +101,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
 def _philox(block: Expr, key: int, counter: int) -> tuple[Expr, ...]:
-    """The four words of block number `block`; in between they are the low halves of 64 bits, which products need."""
+    """Return the four words of block number `block`, computed in u64 because products need 64 bits."""
     number = cast(block, U64)
     n0, n1 = prim("and", number, WORD), prim("shr", number, 32)
     c0, c1 = (Const((counter >> s) & WORD, U64) for s in (0, 32))
@@ -118,7 +118,7 @@ def _philox(block: Expr, key: int, counter: int) -> tuple[Expr, ...]:
 def _philox_uniform(
     out: Scripted, dims: Scripted, limits: Scripted, op: RandomUniform, key: int, counter: int
 ) -> None:
-    """Blocks of four words side by side in vectors."""
+    """Fill `out`; blocks of four words lie side by side in vectors."""
     each = 4 // op.words
     count = volume(dims)
     size = LANES * each
@@ -136,7 +136,7 @@ def _philox_uniform(
 
 
 def _words_of(words: Scripted, number: Scripted, each: int) -> tuple[Expr, ...]:
-    """What number `number` of some blocks is made of."""
+    """Return the words of number `number` in a batch of blocks."""
     first = number * each % 4
     return tuple(words[first + w, number * each // 4] for w in range(each))
 
@@ -200,14 +200,14 @@ def _mersenne_uniform(out: Scripted, dims: Scripted, limits: Scripted, op: Rando
         out[unravel(number, dims)] = op.scaled((first, second), limits)
 
 
-# ---- draws from a list of probabilities
+# ---- samples from a list of probabilities
 
 
 @op("opset13")
 class Multinomial(LoopOp):
-    """For each row of probabilities, `samples` (the second input) classes drawn with them.
+    """Class indices sampled from each row of probabilities, `samples` (the second input) of them.
 
-    The generator is a Mersenne twister seeded with (global_seed, op_seed), as OpenVINO's CPU plugin has it.
+    The generator is a Mersenne twister seeded with (global_seed, op_seed), as in OpenVINO's CPU plugin.
     """
 
     elements = Elements.FLOAT
@@ -262,14 +262,14 @@ class Multinomial(LoopOp):
             found.append(chosen)
             if not self.with_replacement:
                 steps[chosen:] -= steps[chosen] - (steps[chosen - 1] if chosen else 0)
-                with np.errstate(invalid="ignore"):  # nothing is left after the last class
+                with np.errstate(invalid="ignore"):  # all weight may be gone after the last class
                     steps = steps / steps[-1]
         return found
 
 
 @loops
 def _seed_by_sequence(state: Scripted, seeds: tuple[int, int]) -> None:
-    """std::seed_seq of two numbers (C++ standard, [rand.util.seedseq]), written over `state`."""
+    """Write std::seed_seq of two numbers (C++ standard, [rand.util.seedseq]) into `state`."""
     for k in range(_SIZE):
         state[k] = Const(0x8B8B8B8B, U32)
     for k in range(_SIZE):
@@ -335,7 +335,7 @@ def _remove(steps: Scripted, row: Scripted, chosen: Scripted, classes: Scripted)
 
 @dataclass(frozen=True)
 class _Mixing:
-    """How std::seed_seq spreads seeds over words."""
+    """One mixing step of std::seed_seq, over `words`."""
 
     words: list[int]
 

@@ -1,10 +1,10 @@
-"""Recurrences: the part of a recurrent network that needs the step before.
+"""Recurrences: the part of a recurrent network that depends on the previous step.
 
     for t:  gates = h[t] R^T                       [batch, gates]
-            h[t + 1] = cell(a[t], gates, h[t])     a = x W^T + B for all steps, made before
+            h[t + 1] = cell(a[t], gates, h[t])     a = x W^T + B for all steps, computed before
 
-Internal operations: sequences decompose into them, no file has them. Sequences shorter than the tensor keep their last
-state, and their output is zero from then on; in reverse, a sequence starts at its own end.
+Internal operations: sequences decompose into them, IR files do not contain them. Sequences shorter than the tensor keep
+their last state, and their output is zero from then on; in reverse, a sequence starts at its own end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runtime.abi import DType
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The axes of a recurrence: time, batch (0 where there is one sequence), and where step `t` is in the tensors."""
+    """Axes of a recurrence: time, batch (0 if there is one sequence), and the position of step `t` in the tensors."""
 
     t: Var
     b: Var | Const
@@ -51,11 +51,11 @@ class Walk:
         return select(prim("lt", self.t, self.length), self.length - 1 - self.t, self.t)
 
     def kept(self, new: Expr, old: Expr) -> Expr:
-        """The state, which stays when a sequence is over."""
+        """Return the new state, or the old one if the sequence is over."""
         return new if self.length is None else select(prim("lt", self.t, self.length), new, old)
 
     def output(self, y: Buffer, h: Buffer, j: Var) -> Definition:
-        """y[b, t] from the states h[t + 1], put in the order of the sequence."""
+        """Return the definition of y[b, t] from the states h[t + 1], in the order of the sequence."""
         slot = as_index(self.steps - self.t) if self.reverse else self.t + 1
         value: Expr = h[slot, self.b, j]
         if self.length is not None:
@@ -75,7 +75,7 @@ def walk(a: Input, lengths: Input | None, reverse: bool) -> Walk:
 
 @dataclass(frozen=True)
 class Recurrence(Recurrent):
-    """What the input gives [B, T, gates], the first state [B, H], R: the outputs [B, T, H] and the last state."""
+    """Recurrence from a [B, T, gates], first state [B, H] and R to outputs [B, T, H] and last state [B, H]."""
 
     reverse: bool = False
 
@@ -85,7 +85,7 @@ class Recurrence(Recurrent):
         return TensorType(a.dtype, (batch, steps, self.hidden_size)), *[state] * states
 
     def states(self, name: str, at: Walk, first: Input, last: Buffer, j: Var) -> tuple[Buffer, Definition, Definition]:
-        """Memory for a state before each step and after the last one; how it begins; what becomes of its end."""
+        """Return memory for a state before each step and after the last, and the definitions of its start and end."""
         shape = (at.steps + 1, last.shape[0], self.hidden_size)
         memory = dense(name, *shape, space=Space.ARENA, dtype=last.dtype.compute)
         begin = Definition(memory, (*at.batch, j), first(at.b, j), (Const(0), at.b, j))
@@ -93,7 +93,7 @@ class Recurrence(Recurrent):
         return memory, begin, end
 
     def gate_sums(self, at: Walk, h: Buffer, r: Input, count: int, batch: Dim) -> tuple[Buffer, Definition]:
-        """h[t] R^T for the first `count` gates."""
+        """Return the buffer and definition of h[t] R^T for the first `count` gates."""
         n = self.hidden_size
         sums = dense("gates", batch, count * n, space=Space.ARENA, dtype=h.dtype)
         g, k = Var("g", count * n), axis("k", n)
@@ -110,7 +110,7 @@ def recur(
     lengths: Array | None,
     reverse: bool,
 ) -> list[Array]:
-    """For references: outputs and last states, one step after another."""
+    """Compute outputs and last states step by step, for references."""
     batch, steps = a.shape[:2]
     ends = np.full(batch, steps) if lengths is None else np.clip(lengths.astype(np.int64), 0, steps)
     rows: Array = np.array(range(batch))
@@ -151,8 +151,8 @@ class RNNRecurrence(Recurrence, RNN, LoopOp):
 class GRURecurrence(Recurrence, GRU, LoopOp):
     """z, r = f(a_zr + h R_zr^T), n = g(a_n + ...), h' = (1 - z) n + z h over time.
 
-    With `linear_before_reset`, R has all three gates and `inner` is the bias that is added to h R_n^T, if there is one;
-    otherwise R has z and r, and `inner` is R_n: each product packs its own weights.
+    With `linear_before_reset`, R has all three gates and `inner` is the optional bias of h R_n^T; otherwise R has z and
+    r, and `inner` is R_n, so that each product packs its own weights.
     """
 
     def infer(
@@ -179,7 +179,7 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
         return begin, Group("gru", (at.t,), (), members), at.output(outs[0], h, j), end
 
     def _before(self, at: Walk, h: Buffer, a: Input, r: Input, rb: Input | None, j: Var) -> tuple[Definition, ...]:
-        """Reset scales the product with R_n: one product for all three gates."""
+        """Apply reset to the product with R_n: one product for all three gates."""
         n = self.hidden_size
         f, g = self.bounded()
         sums, sum_up = self.gate_sums(at, h, r, 3, h.shape[1])  # type: ignore[arg-type]
@@ -189,7 +189,7 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
         return sum_up, self._mix(at, h, z, new, j)
 
     def _after(self, at: Walk, h: Buffer, a: Input, r: Input, rn: Input, j: Var) -> tuple[Definition, ...]:
-        """Reset scales the state before the product with R_n."""
+        """Apply reset to the state, before the product with R_n."""
         n, batch = self.hidden_size, h.shape[1]
         f, g = self.bounded()
         sums, sum_up = self.gate_sums(at, h, r, 2, batch)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Recurrent networks over a sequence: for each direction the products with the input at once, then the recurrence.
+"""Recurrent networks over a sequence: per direction one product with the whole input, then the recurrence.
 
     a = x W^T + B     [batch, time, gates]     MatMul, Add
     y, h = recurrence(a, h0, R)                aot.opset.recurrence
@@ -39,7 +39,7 @@ class Directed(Recurrent, ABC):
 
     @property
     def reversals(self) -> tuple[bool, ...]:
-        """For each direction: does it run backwards?"""
+        """True for each direction that runs backwards."""
         return (False, True) if self.direction is Direction.BIDIRECTIONAL else (self.direction is Direction.REVERSE,)
 
     def types(self, x: Operand, states: int, lengths: Operand, *parts: Operand) -> tuple[TensorType, ...]:
@@ -55,20 +55,20 @@ class Directed(Recurrent, ABC):
         return TensorType(x.dtype, (x.shape[0], count, x.shape[1], self.hidden_size)), *[state] * states
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
-        """States have the batch of the data."""
+        """Require that states have the batch size of the data."""
         data, *states = [o for o in operands[: 3 if isinstance(self, LSTM) else 2] if o is not None]
         rule = "the batch of a state must be that of the data"
         return [c for s in states for c in alike(rule, s.shape[:1], data.shape[:1])]
 
     def settings(self, reverse: bool) -> dict[str, Any]:
-        """Attributes of the recurrence of one direction."""
+        """Return the attributes of the recurrence of one direction."""
         names = ("hidden_size", "activations", "activations_alpha", "activations_beta", "clip")
         return {n: getattr(self, n) for n in names} | {"reverse": reverse}
 
     def unrolled(
         self, build: Builder, x: OutPort, states: list[OutPort], lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
     ) -> tuple[OutPort, ...]:
-        """The outputs: for each direction the products with the input, then the recurrence."""
+        """Build the outputs: for each direction the products with the input, then the recurrence."""
         count, rows = len(self.reversals), self.gates * self.hidden_size
         dtype, short = x.type.dtype, None if all_full(x, lengths) else lengths
         x, w, r, b = (widened(build, p) for p in (x, w, r, b))
@@ -95,12 +95,12 @@ class Directed(Recurrent, ABC):
         b: OutPort,
         lengths: OutPort | None,
     ) -> list[OutPort]:
-        """Outputs and last states of one direction."""
+        """Build outputs and last states of one direction."""
 
     def run(
         self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array
     ) -> tuple[Array, ...]:
-        """For references."""
+        """Compute all directions, for references."""
         rows = self.gates * self.hidden_size
         found = [
             recur(
@@ -113,13 +113,13 @@ class Directed(Recurrent, ABC):
 
 
 def one_each(build: Builder, port: OutPort, shape: tuple[int, ...], count: int, axis: int) -> list[OutPort]:
-    """The slices of each direction, without its axis."""
+    """Return the slice of each direction, without the direction axis."""
     parts = split(build, port, count, axis) if count > 1 else [port]
     return [reshaped(build, p, shape) for p in parts]
 
 
 def all_full(x: OutPort, lengths: OutPort) -> bool:
-    """Is every sequence known to be as long as the tensor?"""
+    """True if every sequence is known to be as long as the tensor."""
     same = lengths.node.source(0) if isinstance(lengths.node.op, Broadcast) else lengths
     known = same.value
     return known is not None and all(simplify(n) == x.shape[1] for n in known.reshape(-1).tolist())
@@ -215,7 +215,7 @@ class LSTMSequence(Directed, LSTM, DecomposedOp):
 
 @op()
 class ClippedLSTMSequence(LSTMSequence):
-    """LSTMSequence whose `clip` bounds what enters all activations, as ONNX says. Internal: no IR file has it."""
+    """LSTMSequence whose `clip` bounds the inputs of all activations, as in ONNX. Internal: not in IR files."""
 
     def state_clip(self) -> float:
         return self.clip

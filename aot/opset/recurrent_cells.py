@@ -1,6 +1,6 @@
-"""One step of the recurrent networks: what RNN, GRU and LSTM do with gates, and the cells themselves.
+"""One step of the recurrent networks: gate equations of RNN, GRU and LSTM, and the cells themselves.
 
-    a(x) = x W^T + B        what the input gives to the gates
+    a(x) = x W^T + B        contribution of the input to the gates
     RNN     h' = f(a + h R^T)
     GRU     z, r = f(a_zr + h R_zr^T)    n = g(a_n + (r h) R_n^T)    h' = (1 - z) n + z h
             linear_before_reset:         n = g(a_n + r (h R_n^T + Rb_n))
@@ -30,7 +30,7 @@ from runtime.errors import ShapeError
 
 @dataclass(frozen=True)
 class Recurrent(Op, ABC):
-    """Attributes of all recurrent operations. `clip`, if positive, bounds what enters the activations of the gates."""
+    """Attributes of all recurrent operations. `clip`, if positive, bounds the inputs of the gates' activations."""
 
     hidden_size: int = 0
     activations: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Recurrent(Op, ABC):
     usual: ClassVar[tuple[str, ...]] = ("tanh",)
 
     def functions(self) -> tuple[Activation, ...]:
-        """The activations with their parameters."""
+        """Return the activations with their parameters."""
         names = self.activations or self.usual
         if len(names) != len(self.usual):
             raise ShapeError(f"{self.type}: {len(self.usual)} activations expected, got {len(names)}")
@@ -51,10 +51,10 @@ class Recurrent(Op, ABC):
 
     @abstractmethod
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:
-        """For references: the next states, from what the input gives to the gates and the last states."""
+        """Return the next states, from the input's contribution `a` to the gates and the last states; a reference."""
 
     def bounded(self) -> tuple[Activation, ...]:
-        """The activations of the gates, which clip what they get."""
+        """Return the activations of the gates, with their inputs clipped."""
         return tuple(a.clipped(self.clip) for a in self.functions())
 
     def expect(self, what: str, found: Dim, wanted: Dim) -> None:
@@ -62,14 +62,14 @@ class Recurrent(Op, ABC):
             raise ShapeError(f"{self.type}: {what} must be {dim_text(wanted)}, got {dim_text(found)}")
 
     def next_state(self, state: Operand) -> TensorType:
-        """A state keeps its batch, so that a loop carries it on as it is."""
+        """Return the type of the next state, whose batch has the name of the state's, so that loops can carry it."""
         return TensorType(state.dtype, (state.shape[0], self.hidden_size))
 
     def check_weights(
         self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None, bias_gates: int,
         c: Operand | None = None,
     ) -> None:  # fmt: skip
-        """The last axes of everything; the axis of directions may stand before."""
+        """Check the last axes of all inputs; an axis of directions may precede them."""
         size = self.hidden_size
         if size < 1:
             raise ShapeError(f"{self.type}: hidden_size must be positive, got {size}")
@@ -90,7 +90,7 @@ class Recurrent(Op, ABC):
 
 
 def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
-    """[B, I] with the batch of a state by name too, where only run time knows that they are equal."""
+    """Reshape [B, I] to the batch symbol of `state`, if only run time can tell that the two sizes are equal."""
     if port.shape[0] == state.shape[0]:
         return port
     sizes = ((state, 0), (port, 1))
@@ -99,7 +99,7 @@ def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
 
 
 def product(build: Builder, x: OutPort, w: OutPort, bias: OutPort | None) -> OutPort:
-    """x W^T + bias"""
+    """Build x W^T + bias."""
     total = build.MatMul(x, w, transpose_b=True)
     return total if bias is None else build.Add(total, bias)
 
@@ -115,7 +115,7 @@ def sections(build: Builder, port: OutPort, lengths: tuple[int, ...], axis: int)
 
 
 def linear(x: Array, w: Array) -> Array:
-    """For references: x W^T."""
+    """Return x W^T, for references."""
     return wide(x) @ wide(w).T
 
 
@@ -167,16 +167,16 @@ class LSTM(Recurrent):
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh", "tanh")
 
     def state_clip(self) -> float:
-        """The bound of what enters the third activation; 0: none. OpenVINO clips the gates only."""
+        """Return the bound on the input of the third activation; 0: none. OpenVINO clips the gates only."""
         return 0.0
 
     def state_activation(self) -> Activation:
-        """The third activation, which makes h' of c'."""
+        """Return the third activation, which computes h' from c'."""
         return self.functions()[2].clipped(self.state_clip())
 
     @staticmethod
     def inputs(build: Builder, x: OutPort, h: OutPort, w: OutPort, b: OutPort | None) -> OutPort:
-        """What the input gives to the gates."""
+        """Build the input's contribution to the gates."""
         return product(build, with_batch_of(build, x, h), w, None if b is None else widened(build, b))
 
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:
@@ -240,7 +240,7 @@ class GRUCell(GRU, DecomposedOp):
 
 
 def gru_biases(build: Builder, layer: GRU, b: OutPort | None) -> tuple[OutPort | None, OutPort | None]:
-    """What is added to x W^T, and what to h R_n^T."""
+    """Return the bias added to x W^T, and the bias added to h R_n^T."""
     if b is None or not layer.linear_before_reset:
         return b, None
     n = layer.hidden_size
@@ -291,12 +291,12 @@ class WeightsFormat(StrEnum):
 
 @op("opset1", type="LSTMCell")
 class LSTMCell_1(LSTM, DecomposedOp):
-    """LSTMCell with peepholes P [3H] (what the cell state adds to input, output, forget); `input_forget`: i = 1 - f."""
+    """LSTMCell with peepholes P [3H] (terms of the cell state in input, output, forget); `input_forget`: i = 1 - f."""
 
     input_forget: bool = False
     weights_format: WeightsFormat = WeightsFormat.FICO
 
-    couples_forget: ClassVar[bool] = False  # with `input_forget`, f is made of i instead
+    couples_forget: ClassVar[bool] = False  # with `input_forget`, f is computed from i instead
 
     def infer(
         self,
@@ -372,7 +372,7 @@ class LSTMCell_1(LSTM, DecomposedOp):
 
 @op()
 class OnnxLSTMCell(LSTMCell_1):
-    """LSTMCell of ONNX: `clip` bounds what enters all activations; `input_forget`: f = 1 - i. No IR file has it."""
+    """LSTMCell of ONNX: `clip` bounds the inputs of all activations; `input_forget`: f = 1 - i. Not in IR files."""
 
     couples_forget: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Reductions over axes that the second input names; no axes at all leave the input as it is."""
+"""Reductions over the axes of the second input; with no axes they return the input unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.errors import ShapeError
 
 
 def _extreme(function: Callable[..., Any], sign: int, x: Array, **how: Any) -> Array:
-    """The greatest or least element; of none, the least or greatest number there is."""
+    """Return the greatest or least element; of an empty axis the least or greatest value of the type."""
     if x.size or x.dtype == object:
         return function(x, **how)
     limits = (-np.inf, np.inf) if x.dtype.kind == "f" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
@@ -27,7 +27,7 @@ def _extreme(function: Callable[..., Any], sign: int, x: Array, **how: Any) -> A
 
 @dataclass(frozen=True)
 class Over(Reduction):
-    """`numpy(x, axes)` states the meaning; floats are summed in f64 there."""
+    """A reduction equal to `numpy(x, axes)`, which sums floats in f64."""
 
     elements = Elements.NUMBER
 
@@ -142,13 +142,13 @@ class Logic(Over):
 
 @op("opset1")
 class ReduceLogicalAnd(Logic):
-    """Do all hold?"""
+    """True where all elements are true."""
 
     fn, numpy = "and", staticmethod(np.all)
 
 
 @op("opset1")
 class ReduceLogicalOr(Logic):
-    """Does any hold?"""
+    """True where any element is true."""
 
     fn, numpy = "or", staticmethod(np.any)

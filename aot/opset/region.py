@@ -17,8 +17,8 @@ from runtime.errors import ShapeError
 class RegionYolo(DecomposedOp):
     """Channels are regions of (coords, objectness, classes): x, y and objectness through a sigmoid.
 
-    do_softmax: `num` regions, softmax of the classes, dimensions axis..end_axis made one. Otherwise a region for each
-    entry of `mask`, sigmoid of the classes, the shape as it was.
+    do_softmax: `num` regions, softmax of the classes, dimensions axis..end_axis flattened. Otherwise one region for
+    each entry of `mask`, sigmoid of the classes, shape unchanged.
     """
 
     elements = Elements.FLOAT

@@ -1,7 +1,7 @@
-"""Elements between elements: what Interpolate becomes when its pads and scales are known.
+"""Elements at fractional coordinates: the form of Interpolate once its pads and scales are known.
 
 Coordinates are fractions (i * p + q) / r of integers, so that a factor of 2 is i // 2 and nothing is rounded twice;
-sizes that only run time knows take part in them as expressions.
+dynamic sizes take part in them as expressions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Taps = list[tuple[Expr, Expr | None]]  # index and weight; None is 1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The coordinate (i * p + q) / r of element i of an axis of n elements, stretched to m."""
+    """The coordinate (i * p + q) / r of element i of m, on an axis of n input elements."""
 
     p: Dim
     q: Dim
@@ -34,20 +34,20 @@ class Place:
     m: Dim
 
     def ends(self) -> tuple[int, int] | None:
-        """Numerators of the first and the last element, if they are numbers."""
+        """Return the numerators of the first and the last element; None unless they are numbers."""
         if isinstance(self.p, int) and isinstance(self.q, int) and isinstance(self.m, int):
             return self.q, self.p * (self.m - 1) + self.q
         return None
 
     def floor(self, i: Expr, shift: Dim = 0, times: int = 1) -> Expr:
-        """floor(coordinate + shift / (times * r)), not yet inside of the axis."""
+        """Return floor(coordinate + shift / (times * r)), not yet clamped to the axis."""
         p, q, r = (simplify(v) for v in (self.p * times, self.q * times + shift, self.r * times))
         if isinstance(p, int) and isinstance(r, int) and isinstance(q, int) and (g := math.gcd(p, r)) > 1:
-            p, q, r = p // g, q // g, r // g  # exact: what q loses is less than 1 / r
+            p, q, r = p // g, q // g, r // g  # exact: q loses less than 1 / r
         return (i * p + q) // r
 
     def clamped(self, index: Expr, low: int | None, high: int | None) -> Expr:
-        """`index` inside of 0..n-1; low and high: its least and greatest value, if known."""
+        """Clamp `index` to 0..n - 1; the bounds that its known extremes low and high satisfy are left out."""
         if low is None or low < 0:
             index = prim("max", index, 0)
         if high is None or not isinstance(self.n, int) or high >= self.n:
@@ -56,7 +56,7 @@ class Place:
 
 
 def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> Place:
-    """`ratio`: the scale as given, result / input; None: as the sizes say. An axis that keeps its size is not moved."""
+    """Return the coordinates of an axis; `ratio`: result / input as given, None: m / n. If n is m, the identity."""
     if n == m:
         return Place(1, 0, 1, n, m)
     up, down = ratio or (m, n)
@@ -83,18 +83,18 @@ def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -
 
 
 def _may_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
-    """May an axis keep its size at run time, though its coordinates would not stay?"""
+    """True if a dynamic size may turn out unchanged while the formula would move its elements."""
     if isinstance(n, int) and isinstance(m, int):
         return False
     if ratio is None:
         return kind is Coordinates.TF_HALF_PIXEL_FOR_NN
-    up, down = ratio  # floor(n * scale) = n: the one element is its own for n = 1, others need 1 < scale < 3/2
+    up, down = ratio  # floor(n * scale) = n: for n = 1 the element stays anyway, n > 1 needs 1 < scale < 3/2
     return kind is not Coordinates.ALIGN_CORNERS and down < up < 2 * down and 2 * up < 3 * down
 
 
 @dataclass(frozen=True)
 class Resampling:
-    """`scales`: numerator and denominator for each axis; without them the second input holds the sizes."""
+    """Attributes of resampling. `scales`: numerator and denominator of each axis; if empty, input 1 holds the sizes."""
 
     stands_for: ClassVar[str] = "Interpolate"
 
@@ -111,7 +111,7 @@ class Resampling:
         return TensorType(x.dtype, tuple(shape))
 
     def conditions(self, x: Operand, sizes: Operand | None = None) -> list[Condition]:
-        """Elements are made of elements; with scales there are none where there were none."""
+        """Require that an axis resized to a nonzero size is not empty."""
         wanted = () if sizes is None or self.scales else sizes.dims(f"{type(self).__name__}: sizes")
         some = [min(m, 1) if isinstance(m, int) else prim("min", m, 1) for m in wanted]
         pairs = zip(some, self.axes, strict=False)
@@ -125,7 +125,7 @@ class Resampling:
         return [place_of(kind, x.shape[a], out.shape[a], self.ratio(k)) for k, a in enumerate(self.axes)]
 
     def matrices(self, x: Array, sizes: Array | None, weights: Callable[[Array, int, bool], Array]) -> list[Array]:
-        """For references: `weights(coordinates, n, smaller)` for each axis."""
+        """Return `weights(coordinates, n, smaller)` for each axis, for references."""
         found: list[Array] = []
         for k, a in enumerate(self.axes):
             n = x.shape[a]
@@ -140,7 +140,7 @@ class Resampling:
 
 @op()
 class NearestResize(Resampling, ViewOp):
-    """Each element is a copy of the nearest one. Internal: it has no spelling in IR files."""
+    """Copies of the nearest elements. Internal: it has no spelling in IR files."""
 
     nearest_mode: Rounding = Rounding.ROUND_PREFER_FLOOR
 
@@ -165,7 +165,7 @@ class NearestResize(Resampling, ViewOp):
                 case Rounding.CEIL:
                     return place.floor(j, place.r - 1)
                 case Rounding.SIMPLE if isinstance(up, int) and isinstance(down, int):
-                    return place.floor(j, place.r - 1 if up < down else 0)  # negative ones are 0 in any case
+                    return place.floor(j, place.r - 1 if up < down else 0)  # negative coordinates become 0 in any case
                 case Rounding.SIMPLE:
                     return select(prim("lt", as_expr(up, DType.I64), down), place.floor(j, place.r - 1), place.floor(j))
 
@@ -182,7 +182,7 @@ class NearestResize(Resampling, ViewOp):
 
 @op()
 class WeightedResize(Resampling, ComputeOp):
-    """Each element is a weighted sum of 2 (linear) or 4 (cubic) along each axis. Internal: no spelling in IR files."""
+    """Weighted sums of 2 (linear) or 4 (cubic) elements along each axis. Internal: it has no spelling in IR files."""
 
     mode: Mode = Mode.LINEAR
     cube_coeff: float = -0.75

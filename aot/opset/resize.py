@@ -45,7 +45,7 @@ LARGEST = (1 << 31) - 1  # elements of an axis
 
 
 class ShapeFrom(StrEnum):
-    """Which input tells the output's shape."""
+    """Input that determines the output's shape."""
 
     SIZES = "sizes"
     SCALES = "scales"
@@ -53,7 +53,7 @@ class ShapeFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An Interpolate: sizes, or exact fractions for scales; sizes that `late` scales make are symbols."""
+    """An Interpolate with sizes, or exact fractions for scales; sizes from `late` (dynamic) scales are symbols."""
 
     axes: tuple[int, ...]
     sizes: Shape
@@ -63,7 +63,7 @@ class Plan:
     late: bool = False
 
     def shape(self, given: Sequence[Dim]) -> Shape:
-        """Of the output."""
+        """Return the output's shape."""
         found = [simplify(n + b + e) for n, b, e in zip(given, self.begins, self.ends, strict=True)]
         for k, a in enumerate(self.axes):
             up, down = self.scales[k] if self.scales else (1, 1)
@@ -77,7 +77,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Interpolation(DecomposedOp, ABC):
-    """What all versions mean, by `plan` and `kind`."""
+    """Base of all versions of Interpolate, which differ in `plan` and `kind`."""
 
     elements = Elements.NUMBER
 
@@ -96,10 +96,10 @@ class Interpolation(DecomposedOp, ABC):
 
     @abstractmethod
     def kind(self) -> tuple[Coordinates, Rounding, float]:
-        """Coordinates, rounding, coefficient of cubic interpolation."""
+        """Return the coordinate mode, the rounding and the coefficient of cubic interpolation."""
 
     def _plan(self, x: Operand, axes: Sequence[int], sizes: Operand | None, scales: Operand | None) -> Plan:
-        """Either sizes or scales are given."""
+        """Make a Plan from either sizes or scales."""
         chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
         wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
         fractions: tuple[tuple[int, int], ...] = ()
@@ -140,20 +140,20 @@ class Interpolation(DecomposedOp, ABC):
 
     @property
     def _tabular(self) -> bool:
-        """True for modes that may weigh many neighbours."""
+        """True for modes that may weight many neighbours."""
         return self.mode in PILLOW or (self.mode is Mode.LINEAR and self.antialiased)
 
     @staticmethod
     def _by_constants(plan: Plan, shape: Shape) -> bool:
-        """True if the weights of all axes are known before an inference."""
+        """True if the weights of all axes are known at compile time."""
         return all(isinstance(n, int) for n in (*plan.sizes, *(shape[a] for a in plan.axes)))
 
     def scales(self, *inputs: OutPort | None) -> OutPort | None:
-        """The input that holds the scales."""
+        """Return the input that holds the scales."""
         return inputs[0]
 
     def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, wanted: OutPort) -> OutPort:
-        """Weights are computed by the inference, in f64."""
+        """Build weights that the inference computes, in f64."""
         dtype, sized = x.type.dtype, not plan.late and not plan.scales
         if plan.late:
             wanted = self._checked(build, wanted)
@@ -195,7 +195,7 @@ class Interpolation(DecomposedOp, ABC):
         return WeightedResize(plan.axes, kind, plan.flat_scales, mode, coefficient)
 
     def _by_tables(self, plan: Plan, x: TensorType) -> bool:
-        """Is it a matter of many neighbours?"""
+        """True if elements may depend on many neighbours."""
         if self.mode in PILLOW:
             return True
         return self.mode is Mode.LINEAR and self.antialiased and self._shrinks(plan, x.shape)
@@ -207,7 +207,7 @@ class Interpolation(DecomposedOp, ABC):
         return any(isinstance(m, int) and isinstance(n, int) and m < n for m, n in pairs)
 
     def _matrices(self, plan: Plan, shape: tuple[int, ...]) -> list[Weights]:
-        """For the axes of a padded input; modes with many neighbours."""
+        """Return weights for the axes of a padded input, for modes with many neighbours."""
         kind, _, coefficient = self.kind()
         found: list[Weights] = []
         for k, a in enumerate(plan.axes):
@@ -256,12 +256,12 @@ class Interpolation(DecomposedOp, ABC):
 
 
 def _steepness(build: Builder, smaller: OutPort, scale: OutPort) -> OutPort:
-    """The scale where any axis becomes smaller, else 1."""
+    """Return the scale if any axis becomes smaller, else 1."""
     return build.Select(smaller, scale, build.const(1.0, DType.F64))
 
 
 def _rounded(build: Builder, x: OutPort, dtype: DType) -> OutPort:
-    """Numbers that the integer type `dtype` has."""
+    """Round to the values of the integer type `dtype`."""
     bits = dtype.bits - dtype.is_signed
     low, high = -float(1 << bits) if dtype.is_signed else 0.0, float((1 << bits) - 1)
     return build.Clamp(build.Round(x, mode=NearestInteger.HALF_TO_EVEN), min=low, max=high)
@@ -269,7 +269,7 @@ def _rounded(build: Builder, x: OutPort, dtype: DType) -> OutPort:
 
 @dataclass(frozen=True)
 class ModernInterpolation(Interpolation):
-    """With ways to compute coordinates and to round them."""
+    """Base of the versions with modes for coordinates and rounding."""
 
     shape_calculation_mode: ShapeFrom = ShapeFrom.SIZES
     coordinate_transformation_mode: Coordinates = Coordinates.HALF_PIXEL
@@ -285,7 +285,7 @@ class ModernInterpolation(Interpolation):
 
 @op("opset11", type="Interpolate")
 class Interpolate_11(ModernInterpolation):
-    """Inputs: data, sizes or scales along the axes, axes (all, without it)."""
+    """Interpolate with inputs data, sizes or scales along the axes, and axes (default: all)."""
 
     arity = (2, 3)
 
@@ -297,7 +297,7 @@ class Interpolate_11(ModernInterpolation):
 
 @op("opset4", type="Interpolate")
 class Interpolate_4(ModernInterpolation):
-    """Inputs: data, sizes, scales, axes (all, without it); `shape_calculation_mode` says which of both counts."""
+    """Interpolate with inputs data, sizes, scales, axes (default: all); `shape_calculation_mode` selects one."""
 
     arity = (3, 4)
     def scales(self, *inputs: OutPort | None) -> OutPort | None:
@@ -311,7 +311,7 @@ class Interpolate_4(ModernInterpolation):
 
 @op("opset1", type="Interpolate")
 class Interpolate_1(Interpolation):
-    """Inputs: data, sizes along `axes`. Without `align_corners`, element i lies at i / scale.
+    """Interpolate with inputs data and sizes along `axes`. Without `align_corners`, element i lies at i / scale.
 
     `antialias` has no formula in this version, and no effect.
     """

@@ -1,7 +1,6 @@
-"""Resizing by weighted neighbours along one axis after another: for sizes that only run time knows, and for forms that
-Interpolate does not have.
+"""Resizing by weighted neighbours, one axis after another: for dynamic sizes, and for forms that Interpolate lacks.
 
-    y[o] = sum over k of weight[k, o] x[place[k, o]]        vectors of f64, constants where the sizes are known
+    y[o] = sum over k of weight[k, o] x[place[k, o]]        vectors of f64, constant if the sizes are
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ Steepness = Callable[[OutPort], OutPort] | None
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The attributes that say where an element lies and how its neighbours are weighed.
+    """Attributes that place an element in the input and weight its neighbours.
 
-    `inside`: OpenVINO's rules: an axis that keeps its size is not moved, and with `antialias` elements outside of the
-    input have no weight. `steep`: how antialiased triangles are made as wide as the reduction asks for: by the scale
-    itself, or where it is None by the scale up to 1.
+    `inside`: OpenVINO's rules: an axis of unchanged size maps to itself, and with `antialias` elements outside of the
+    input have no weight. `steep`: slope of antialiased triangles, computed from the scale; None: the scale, at most 1.
     """
 
     mode: str
@@ -43,7 +41,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Scalars of one axis, in f64: its extent, that of the output, the scale, and where the part that is meant lies."""
+    """Scalars of one axis, in f64: input extent, output extent, scale, and start and end of the region of interest."""
 
     axis: int
     extent: OutPort
@@ -57,10 +55,11 @@ def axes_of(
     build: Builder, x: OutPort, axes: Sequence[int], wanted: OutPort, by_size: bool, roi: OutPort | None,
     single: bool = False, common: OutPort | None = None,
 ) -> list[Axis]:  # fmt: skip
-    """The axes that may change. `wanted` has their sizes or their scales; `common` [1]: the scale of all axes if
-    sizes were rounded after scaling, otherwise a size divided by its extent.
+    """Return the axes that may change.
 
-    `single`: sizes are rounded down from products that are as exact as f32, so that 10 times 0.7 is 7.
+    `wanted` holds their sizes or their scales; `common` [1]: the scale of all axes, if sizes were rounded after
+    scaling; otherwise a scale is a size divided by its extent.
+    `single`: sizes are rounded down from products that are only as exact as f32, so that 10 times 0.7 is 7.
     """
     found = list[Axis]()
     for i, a in enumerate(axes):
@@ -119,7 +118,7 @@ def resampled(build: Builder, x: OutPort, axes: Sequence[Axis], how: Sampling) -
 
 
 def _where(build: Builder, a: Axis, how: Sampling) -> OutPort:
-    """Where each output element lies in the input."""
+    """Return the position of each output element in the input."""
     at = narrowed(build, _indices(build, narrowed(build, a.made, DType.I64)), DType.F64)
     found = _moved(build, a, at, how)
     return build.Select(build.Equal(a.made, a.extent), at, found) if how.inside else found
@@ -151,7 +150,7 @@ def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
 
 
 def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tuple[OutPort, OutPort | None]]:
-    """Places inside of the input, and weights whose sum is 1 (None: 1)."""
+    """Yield positions inside of the input, and weights whose sum is 1 (None: 1)."""
     last = build.Subtract(a.extent, 1.0)
 
     def inside(place: OutPort) -> OutPort:
@@ -184,7 +183,7 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
 
 
 def _by_matrix(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Sampling) -> OutPort:
-    """Where only run time knows how many neighbours there are, all elements are weighed, most of them by 0."""
+    """Weight all elements, most of them by 0, because the number of neighbours is dynamic."""
     reach = 1.0 if how.mode == "linear" else 2.0
     scale = build.Minimum(a.scale, 1.0)
     far = build.Ceiling(build.Divide(_like(build, reach, scale), scale))
@@ -202,10 +201,10 @@ def _by_matrix(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Samplin
 
 
 def _by_inner(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Sampling) -> OutPort:
-    """All elements of the input are weighed, and no others."""
+    """Weight all elements of the input, and no positions outside."""
     steep = build.Minimum(a.scale, 1.0) if how.steep is None else how.steep(a.scale)
     places = narrowed(build, _indices(build, narrowed(build, a.extent, DType.I64)), DType.F64)
-    if how.steep is not None:  # triangles as wide as an element are cut off at the border
+    if how.steep is not None:  # triangles one element wide are cut off at the border
         held = build.Minimum(build.Maximum(where, 0.0), build.Subtract(a.extent, 1.0))
         where = build.Select(build.Equal(steep, 1.0), held, where)
     distance = build.Abs(build.Subtract(places, build.Unsqueeze(where, numbers(build, [1]))))
@@ -216,7 +215,7 @@ def _by_inner(build: Builder, x: OutPort, a: Axis, where: OutPort, how: Sampling
 
 
 def _product(build: Builder, x: OutPort, a: Axis, weight: OutPort) -> OutPort:
-    """The sum over the axis of weight[o, k] x[.., k, ..]"""
+    """Build the sum over the axis of weight[o, k] x[.., k, ..]."""
     rank = x.type.rank
     order = [*(i for i in range(rank) if i != a.axis), a.axis]
     rows = build.Transpose(x, numbers(build, order))
@@ -225,12 +224,12 @@ def _product(build: Builder, x: OutPort, a: Axis, weight: OutPort) -> OutPort:
 
 
 def _indices(build: Builder, count: OutPort) -> OutPort:
-    """0, 1, 2, .. below an i64 scalar."""
+    """Build 0, 1, 2, .. below an i64 scalar."""
     return build.Range(build.const(0, DType.I64), count, build.const(1, DType.I64), output_type=DType.I64)
 
 
 def _dims(build: Builder, x: OutPort, axes: Sequence[int]) -> OutPort:
-    """Some dimensions of `x` as an i64 vector."""
+    """Return some dimensions of `x` as an i64 vector."""
     known = [n for n in (x.shape[a] for a in axes) if isinstance(n, int)]
     if len(known) == len(axes):
         return numbers(build, known)
@@ -238,7 +237,7 @@ def _dims(build: Builder, x: OutPort, axes: Sequence[int]) -> OutPort:
 
 
 def _like(build: Builder, value: float, x: OutPort) -> OutPort:
-    """A scalar of the type of `x`."""
+    """Return a scalar of the type of `x`."""
     return build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)
 
 
@@ -251,7 +250,7 @@ def _linear(build: Builder, d: OutPort) -> OutPort:
 
 
 def _cubic(build: Builder, d: OutPort, a: float) -> OutPort:
-    """Keys 1981, with the slope `a`."""
+    """Build the cubic kernel of Keys 1981, with coefficient `a`."""
 
     def polynomial(*factors: float) -> OutPort:
         value = _like(build, factors[0], d)

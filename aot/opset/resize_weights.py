@@ -1,4 +1,4 @@
-"""Interpolation along one axis as numbers: which elements make each element of the result, and how much of each.
+"""Interpolation along one axis as a matrix: the share of each input element in each output element.
 
     matrix(...)[i, j]    share of element j of n in element i of m; rows sum up to 1
 """
@@ -18,7 +18,7 @@ Weights = NDArray[np.float64]
 
 
 class Mode(StrEnum):
-    """How elements are made from their neighbours; both linear modes are the same but for `antialias`."""
+    """Method of interpolation; both linear modes are the same but for `antialias`."""
 
     NEAREST = "nearest"
     LINEAR = "linear"
@@ -30,7 +30,7 @@ class Mode(StrEnum):
 
 
 class Coordinates(StrEnum):
-    """Where element i of the result lies in the input; scale = result / input."""
+    """Position in the input of element i of the result; scale = result / input."""
 
     HALF_PIXEL = "half_pixel"  # (i + 1/2) / scale - 1/2
     PYTORCH_HALF_PIXEL = "pytorch_half_pixel"  # the same, but 0 if there is one element only
@@ -40,7 +40,7 @@ class Coordinates(StrEnum):
 
 
 class Rounding(StrEnum):
-    """Which neighbour is nearest; SIMPLE: the next one when the result is smaller, otherwise the one before."""
+    """Choice of the nearest neighbour; SIMPLE: the next one if the result is smaller, otherwise the previous one."""
 
     ROUND_PREFER_FLOOR = "round_prefer_floor"
     ROUND_PREFER_CEIL = "round_prefer_ceil"
@@ -50,7 +50,7 @@ class Rounding(StrEnum):
 
 
 def coordinates(kind: Coordinates, n: int, m: int, up: int, down: int) -> Weights:
-    """Places of the m elements; scale = up / down. One division each, so that halves are exact."""
+    """Return the positions of the m elements; scale = up / down. One division each, so that halves are exact."""
     i = np.arange(m, dtype=np.float64)
     match kind:
         case Coordinates.ALIGN_CORNERS:
@@ -66,7 +66,7 @@ def coordinates(kind: Coordinates, n: int, m: int, up: int, down: int) -> Weight
 
 
 def nearest(x: Weights, rounding: Rounding, n: int, smaller: bool) -> NDArray[np.int64]:
-    """Indices of the nearest elements."""
+    """Return the indices of the nearest elements."""
     match rounding:
         case Rounding.ROUND_PREFER_FLOOR:
             found = np.ceil(x - 0.5)
@@ -82,7 +82,7 @@ def nearest(x: Weights, rounding: Rounding, n: int, smaller: bool) -> NDArray[np
 
 
 def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
-    """Triangles; a steepness below 1 blends more elements. Rows that reach nothing are 0."""
+    """Return triangle weights; a steepness below 1 blends more elements. Rows that reach no element are 0."""
     place = np.clip(x, 0, n - 1) if steepness == 1.0 else x
     shares = np.maximum(0.0, 1 - np.abs(steepness * (place[:, None] - np.arange(n))))
     total = shares.sum(1, keepdims=True)
@@ -90,7 +90,7 @@ def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
 
 
 def cubic(x: Weights, n: int, a: float) -> Weights:
-    """Four elements; those outside of the input are its border."""
+    """Return weights of four elements; those outside of the input take the value of the border."""
     first = np.floor(x)
     found = np.zeros((len(x), n))
     for k in range(-1, 3):
@@ -107,7 +107,7 @@ def _cubic_kernel(x: Weights, a: float) -> Weights:
 
 
 def pillow(mode: Mode, n: int, m: int, a: float) -> Weights:
-    """As the Pillow library does: the kernel grows with the reduction, and ends at the border."""
+    """Return weights as in the Pillow library: the kernel widens with the reduction, and is cut off at the border."""
     ratio = n / m
     wide = max(ratio, 1.0)
     reach = wide * (1.0 if mode is Mode.BILINEAR_PILLOW else 2.0)
@@ -122,7 +122,7 @@ def pillow(mode: Mode, n: int, m: int, a: float) -> Weights:
 
 
 def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:
-    """Indices [m, t] and shares [m, t] of the elements that count; t is the largest number of any row."""
+    """Return indices [m, t] and shares [m, t] of the elements with weight; t is the largest number of any row."""
     m = len(matrix)
     count = max(int((matrix != 0).sum(1).max(initial=0)), 1)
     places, shares = np.zeros((m, count), np.int64), np.zeros((m, count))
@@ -134,7 +134,7 @@ def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:
 
 
 def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array:
-    """For references: x with each matrix applied along its axis, in double precision; integers rounded half to even."""
+    """Apply each matrix along its axis in double precision, for references; integers round half to even."""
     total = x.astype(np.float64)
     for axis, matrix in zip(axes, matrices, strict=True):
         total = np.moveaxis(np.tensordot(matrix, total, (1, axis)), 0, axis)
@@ -146,7 +146,7 @@ def applied(x: Array, axes: Sequence[int], matrices: Sequence[Weights]) -> Array
 
 
 def rational(scale: float) -> tuple[int, int]:
-    """A scale as a fraction: the simplest one that is the same number in f32."""
+    """Return a scale as the simplest fraction that is the same number in f32."""
     for limit in (64, 4096, 1 << 20):
         up, down = _fraction(scale, limit)
         if np.float32(up / down) == np.float32(scale):
@@ -155,7 +155,7 @@ def rational(scale: float) -> tuple[int, int]:
 
 
 def _fraction(value: float, limit: int) -> tuple[int, int]:
-    """The continued fraction of `value` up to a denominator."""
+    """Return the continued fraction of `value`, with denominators up to `limit`."""
     before, now, rest = (0, 1), (1, 0), value
     while True:
         whole = math.floor(rest)

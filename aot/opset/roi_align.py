@@ -1,7 +1,7 @@
-"""Means or maxima of bilinear samples in the cells of boxes: ROIAlign, of rotated boxes, of a pyramid's levels.
+"""Means or maxima of bilinear samples in the cells of boxes: ROIAlign, ROIAlignRotated, and levels of a pyramid.
 
 A box has pooled_h x pooled_w cells, a cell sampling_ratio x sampling_ratio samples (0: one for each pixel it covers). A
-sample up to one pixel outside of the image takes the border's value, one further out is zero.
+sample up to one pixel outside of the image takes the border's value, one further outside is zero.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 
-MOST = 4 * LANES  # channels whose vectors are written out
-PICTURES = 4  # a cell has no more samples along an axis than so many pictures have pixels
+MOST = 4 * LANES  # channels whose vectors are unrolled
+PICTURES = 4  # samples of a cell along an axis are at most this many times the picture's extent
 
 
 class Pooling(StrEnum):
-    """How the samples of a cell are combined."""
+    """Function that combines the samples of a cell."""
 
     AVG = "avg"
     MAX = "max"
 
 
 class Aligned(StrEnum):
-    """Where pixels lie: on whole numbers; half a pixel off after scaling; the same for the box's corners."""
+    """Position of pixels: at whole numbers; half a pixel off after scaling; the same for the box's corners."""
 
     ASYMMETRIC = "asymmetric"
     HALF_PIXEL_FOR_NN = "half_pixel_for_nn"
@@ -44,7 +44,7 @@ class Aligned(StrEnum):
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a family member says about boxes and samples."""
+    """Parameters of boxes and samples of one operation of the family."""
 
     cells: tuple[int, int]
     ratio: int
@@ -53,10 +53,10 @@ class Sampling:
     mode: Aligned = Aligned.ASYMMETRIC
     rotated: bool = False
     clockwise: bool = False
-    least: float | None = None  # sizes of a box are not below
+    least: float | None = None  # lower bound of the sizes of a box
 
     def box(self, roi: Scripted) -> tuple[Scripted, ...]:
-        """Begin and size, (y, x, h, w), of roi(k) as Exprs or arrays."""
+        """Return begin and size, (y, x, h, w), of roi(k), as Exprs or arrays."""
         if self.rotated:
             width, height = roi(2) * self.scale, roi(3) * self.scale
             return height * -0.5, width * -0.5, height, width
@@ -67,7 +67,7 @@ class Sampling:
 
 
 def _placed(s: Sampling, roi: Scripted, y: Expr, x: Expr, turn: Scripted) -> tuple[Scripted, Scripted]:
-    """A sample of the box in the image."""
+    """Return the position in the image of a sample of the box."""
     if not s.rotated:
         return y, x
     sine, cosine = turn
@@ -76,7 +76,7 @@ def _placed(s: Sampling, roi: Scripted, y: Expr, x: Expr, turn: Scripted) -> tup
 
 @loops
 def _between(at: Scripted, extent: Scripted) -> Scripted:
-    """The pixels left and right of a place, and the share of the right one."""
+    """Return the pixels before and after a position, and the weight of the latter."""
     place = max(at, 0.0)
     low = cast(prim("floor", place), DType.I64)
     last = low >= extent - 1
@@ -94,10 +94,9 @@ def _samples(size: Scripted, extent: Scripted, ratio: int) -> Scripted:
 
 @loops
 def pooled(acc: Scripted, levels: Scripted, rois: Scripted, batches: Scripted, level: Scripted) -> None:
-    """acc[roi, cell, channel] from all samples of the cell.
+    """Write acc[roi, cell, channel] from all samples of the cell.
 
-    `levels`: images [N, H, W, C] and how each is sampled; `level(r)`: the one that box r lies on, none if it is another
-    number.
+    `levels`: images [N, H, W, C] and the sampling of each; `level(r)`: the level of box r, none if it is out of range.
     """
     boxes, cells_h, cells_w, channels = acc.shape
     for item in parallel(boxes * cells_h * cells_w):
@@ -112,7 +111,7 @@ def pooled(acc: Scripted, levels: Scripted, rois: Scripted, batches: Scripted, l
 
 @loops
 def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scripted, s: Scripted) -> None:
-    """All samples of a cell, that of one box."""
+    """Combine all samples of a cell of one box."""
     images, height, width, _ = x.shape
     _, cell_h, cell_w = cell
     picture: Scripted = cast(batch, DType.I64)
@@ -125,7 +124,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
         box_w = max(box_w, s.least)
     bin_h = box_h / float(s.cells[0])
     bin_w = box_w / float(s.cells[1])
-    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # of no image there are no samples
+    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # a box without an image has no samples
     count_w = _samples(bin_w, width, s.ratio)
     step_h = bin_h / cast(count_h, DType.F32)
     step_w = bin_w / cast(count_w, DType.F32)
@@ -152,7 +151,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
 
 @loops
 def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, how: Pooling) -> None:
-    """One sample of all channels, from four pixels (row, column, weight)."""
+    """Combine one sample of all channels, from four pixels (row, column, weight), with `acc`."""
     channels = x.shape[3]
     size = max(min(channels, MOST), 1) if isinstance(channels, int) else LANES
     for part in range(channels // size):
@@ -169,12 +168,12 @@ def _combined(before: Expr, parts: Sequence[Expr], how: Pooling) -> Expr:
 
 
 def _only(_: Expr) -> int:
-    """The level of a box where there is one."""
+    """Return the level of a box if there is only one level."""
     return 0
 
 
 class _Roi:
-    """One box: roi(k) is its k-th number."""
+    """One box; roi(k) is its k-th number."""
 
     def __init__(self, rois: Buffer, r: Expr) -> None:
         self.rois, self.r = rois, r
@@ -184,7 +183,7 @@ class _Roi:
 
 
 def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
-    """The reference, in double precision."""
+    """Compute the reference, in double precision."""
     rois, height, width = rois.astype(np.float64), x.shape[2], x.shape[3]
     out = np.zeros((len(rois), x.shape[1], *s.cells))
     for r, roi in enumerate(rois):
@@ -222,14 +221,14 @@ def _sample(image: Array, y: float, x: float, height: int, width: int) -> Array:
 
 
 def written(out: Buffer, acc: Buffer) -> Definition:
-    """acc[roi, h, w, channel] to out[roi, channel, h, w]."""
+    """Return the definition that copies acc[roi, h, w, channel] to out[roi, channel, h, w]."""
     r, c, h, w = axes = tuple(Var(name, n) for name, n in zip("rchw", out.shape, strict=True))
     return Definition(out, axes, acc[r, h, w, c])
 
 
 @dataclass(frozen=True)
 class BoxAlign(LoopOp):
-    """Data [N, C, H, W], boxes [R, 4 or 5], batch indices [R]."""
+    """Base of the family: data [N, C, H, W], boxes [R, 4 or 5], batch indices [R]."""
 
     elements = Elements.FLOAT
     single = True
@@ -275,14 +274,14 @@ class BoxAlign(LoopOp):
 
 @op("opset3", type="ROIAlign")
 class ROIAlign_3(BoxAlign):
-    """Boxes are at least one pixel; pixels lie on whole numbers."""
+    """ROIAlign of boxes of at least one pixel; pixels lie at whole numbers."""
 
     mode: Pooling = Pooling.AVG
 
 
 @op("opset9")
 class ROIAlign(BoxAlign):
-    """Boxes (x0, y0, x1, y1)."""
+    """ROIAlign of boxes (x0, y0, x1, y1)."""
 
     mode: Pooling = Pooling.AVG
     aligned_mode: Aligned = Aligned.ASYMMETRIC
@@ -290,6 +289,6 @@ class ROIAlign(BoxAlign):
 
 @op("opset15")
 class ROIAlignRotated(BoxAlign):
-    """Boxes (centre x, centre y, width, height, angle in radians)."""
+    """ROIAlign of boxes (centre x, centre y, width, height, angle in radians)."""
 
     clockwise_mode: bool = False

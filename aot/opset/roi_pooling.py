@@ -1,6 +1,6 @@
-"""Cells of boxes pooled without bilinear means of samples: ROIPooling, and the position-sensitive kinds.
+"""Pooling of the cells of boxes without means of bilinear samples: ROIPooling, and position-sensitive pooling.
 
-Boxes are rows (batch, x0, y0, x1, y1). Position-sensitive: each cell of the output reads channels of its own.
+Boxes are rows (batch, x0, y0, x1, y1). Position-sensitive: each cell of the output reads its own channels.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-MOST = 64  # channels at once
+MOST = 64  # channels per iteration
 
 
 class Method(StrEnum):
-    """How ROIPooling makes a cell: the maximum of its pixels, or one bilinear sample."""
+    """Pooling of a cell by ROIPooling: the maximum of its pixels, or one bilinear sample."""
 
     MAX = "max"
     BILINEAR = "bilinear"
 
 
 class Positioned(StrEnum):
-    """How PSROIPooling makes a cell: the mean of its pixels, or of one bilinear sample for each bin."""
+    """Pooling of a cell by PSROIPooling: the mean of its pixels, or of one bilinear sample for each bin."""
 
     AVERAGE = "average"
     BILINEAR = "bilinear"
@@ -50,14 +50,14 @@ def whole_number(x: Expr) -> Scripted:
 
 
 def image_of(number: float, images: int) -> int:
-    """For references: the image that a box names; -1 where there is none, and nothing is pooled."""
+    """Return the image that a box names, for references; -1 if there is none, and nothing is pooled."""
     found = int(np.clip(np.nan_to_num(number), -1, images))
     return found if found < images else -1
 
 
 @loops
 def bilinear(x: Scripted, channel: Scripted, place: Scripted, extents: Scripted) -> Scripted:
-    """The image between four pixels, whose indices are floor and ceil of the place, inside of the image."""
+    """Interpolate between four pixels, whose indices are floor and ceil of the position, clamped to the image."""
     y, z = place
     top = whole_number(prim("floor", y))
     left = whole_number(prim("floor", z))
@@ -79,7 +79,7 @@ def between(x: Array, y: float, z: float) -> float:
 
 @loops
 def _point(cell: Scripted, cells: int, begin: Scripted, size: Scripted, extent: Scripted) -> Scripted:
-    """Where the sample of a cell lies, if a box from `begin` in shares of the image is spanned by its cells."""
+    """Return the sample position of a cell, if the cells' samples span a box from `begin` in fractions of the image."""
     last = f32(extent - 1)
     if cells > 1:
         return f32(cell) * (size * last / float(cells - 1)) + begin * last
@@ -158,7 +158,7 @@ class ROIPooling(LoopOp):
 
 @loops
 def _range(first: Scripted, last: Scripted, cell: Scripted, cells: int, extent: Scripted) -> Scripted:
-    """The pixels that a cell of a box of whole pixels covers."""
+    """Return the pixels that a cell of a box of whole pixels covers."""
     step = f32(max(last - first + 1, 1)) / float(cells)
     begin = whole_number(prim("floor", f32(cell) * step)) + first
     end = whole_number(prim("ceil", (f32(cell) + 1.0) * step)) + first
@@ -167,7 +167,7 @@ def _range(first: Scripted, last: Scripted, cell: Scripted, cells: int, extent: 
 
 @loops
 def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cells: Scripted, scale: float) -> None:
-    """`x`: channels last, so that they are vectors."""
+    """Pool by maximum; `x` has its channels last, so that they are vectors."""
     _, channels, height, width, boxes = shape
     for item in parallel(boxes * cells[0] * cells[1]):
         r, i, j = unravel(item, (boxes, *cells))
@@ -187,7 +187,7 @@ def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cel
 
 @loops
 def _largest(out: Scripted, x: Scripted, cell: Scripted, some: Scripted, part: Scripted) -> None:
-    """The channels `part`, the first one and how many, of a cell; zeros if it has no pixels."""
+    """Write the channels `part` (first, count) of a cell; zeros if it has no pixels."""
     (r, i, j), batch, rows, columns = cell
     first, size = part
     best = array(size, dtype=out.dtype.compute)
@@ -224,7 +224,7 @@ def _sample_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, 
 class PSROIPooling(LoopOp):
     """Data [N, C, H, W] and boxes to [R, output_dim, group_size, group_size].
 
-    average: C = output_dim * group_size^2; bilinear: C = bins * output_dim, boxes in shares of the image.
+    average: C = output_dim * group_size^2; bilinear: C = bins * output_dim, boxes in fractions of the image.
     """
 
     elements = Elements.FLOAT

@@ -1,4 +1,4 @@
-"""NMSRotated: NonMaxSuppression of boxes that are turned by an angle."""
+"""NMSRotated: non-maximum suppression of rotated boxes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from codegen.script import Scripted, array, loops, select, var
 from runtime.abi import DType
 
 CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
-POINTS = 20  # cutting by a line adds at most one point for each two: 4, 6, 9, 13, 19
+POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
 
 
 @op("opset13")
 class NMSRotated(KeptRows):
-    """Boxes [N, B, 5] (middle x, y, width, height, angle in radians), then as NonMaxSuppression without a sigma."""
+    """Boxes [N, B, 5] (centre x, y, width, height, angle in radians); outputs as NonMaxSuppression, without a sigma."""
 
     arity = (2, 5)
     elements = Elements.FLOAT
@@ -42,7 +42,7 @@ class NMSRotated(KeptRows):
 
 @op()
 class NMSRotatedWithin(LoopOp):
-    """As NMSRotated, with room for all rows that there may be, and -1 behind the last."""
+    """NMSRotated with outputs sized for the most rows, and -1 after the last."""
 
     elements = Elements.FLOAT
     single = True
@@ -104,20 +104,20 @@ class NMSRotatedWithin(LoopOp):
 
 
 def _turned(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:
-    """(x, y) by an angle, given as its cosine and sine."""
+    """Return (x, y) rotated by an angle, given as its cosine and sine."""
     cosine, sine = angle
     return cosine * x - sine * y, sine * x + cosine * y
 
 
 def _numbers(way: float, boxes: Buffer, n: Expr, i: Expr) -> tuple[Expr, ...]:
-    """Middle, size, cosine and sine of the angle, times `way`: 1 where y grows downwards."""
+    """Return centre, size, and cosine and sine of the angle times `way`: 1 if y grows downwards."""
     angle = boxes[n, i, 4] * way
     return (*(boxes[n, i, k] for k in range(4)), prim("cos", angle), prim("sin", angle))
 
 
 @loops
 def _overlapping(a: Scripted, b: Scripted) -> Scripted:
-    """Intersection over union: the corners of the first box as the second one sees them, cut by its four sides."""
+    """Return intersection over union: the corners of `a` in the coordinates of `b`, cut by the four sides of `b`."""
     middle = [a[k] - b[k] for k in (0, 1)]
     width, height = a[2], a[3]
     size = [b[2], b[3]]
@@ -144,7 +144,7 @@ def _overlapping(a: Scripted, b: Scripted) -> Scripted:
 
 @loops
 def _cut(points: Scripted, out: Scripted, number: Scripted, axis: int, side: float, limit: Scripted) -> Scripted:
-    """The part of a polygon where side * coordinate <= limit; how many points it has."""
+    """Cut a polygon to side * coordinate <= limit; returns the number of its points."""
     total = var(0, DType.I64)
     for i in range(number):
         j = select(i + 1 < number, i + 1, 0)
@@ -163,7 +163,7 @@ def _cut(points: Scripted, out: Scripted, number: Scripted, axis: int, side: flo
 
 
 def _iou(a: Array, b: Array, clockwise: bool) -> float:
-    """The same for references."""
+    """Return the intersection over union, for references."""
     way = 1.0 if clockwise else -1.0  # y grows downwards
     own, other = (np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in (a[4] * way, -b[4] * way))
     corners: Array = (np.array(CORNERS) * a[2:4] @ own.T + a[:2] - b[:2]) @ other.T

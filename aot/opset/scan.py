@@ -1,4 +1,4 @@
-"""Running sums and products."""
+"""Cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codegen.script import Scripted, loops, parallel, var
 
 @dataclass(frozen=True)
 class Cumulation(LoopOp):
-    """What the two share; the second input is the axis, 0 without it."""
+    """Base of both; the second input is the axis, 0 without it."""
 
     exclusive: bool = False
     reverse: bool = False
@@ -25,7 +25,7 @@ class Cumulation(LoopOp):
     start: ClassVar[int]
 
     def infer(self, x: Operand, axis: Operand | None = None) -> TensorType:
-        if axis is None or axis.value is not None:  # else `decompose` takes care of it
+        if axis is None or axis.value is not None:  # else `decompose` handles it
             self._axis(x, axis)
         return x.type
 
@@ -77,7 +77,7 @@ def _cumulate(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scri
             j = shape[along] - 1 - t if reverse else t
             at = (*before[:along], j, *before[along:])
             if exclusive:
-                term = x[at]  # the output may be the input's memory
+                term = x[at]  # the output may share the input's memory
                 out[at] = total
                 total = prim(fn, total, term)
             else:

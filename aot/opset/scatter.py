@@ -1,6 +1,6 @@
 """Updates written into a copy of a tensor: ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate, SliceScatter.
 
-Updates are applied in row-major order, so the last one wins; an index that points outside is passed over.
+Updates are applied in row-major order, so that the last one wins; an index out of range is skipped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from runtime.errors import ModelError, ShapeError
 
 
 class Combination(StrEnum):
-    """How an update and the element it meets make the new element."""
+    """Function that combines an update with the element it is written to."""
 
     NONE = "none"
     SUM = "sum"
@@ -62,7 +62,7 @@ def combined(how: Combination, old: Expr, new: Expr) -> Expr:
 
 
 def copied(out: Buffer, x: Input) -> Definition:
-    """The data, before updates are written into it."""
+    """Return the definition that copies the data, before updates are written into the copy."""
     index = tuple(Const(0) if n == 1 else Var(f"i{d}", n) for d, n in enumerate(x.shape))
     return Definition(out, tuple(i for i in index if isinstance(i, Var)), x(*index), index)
 
@@ -72,7 +72,7 @@ def inside(place: Expr, extent: Dim) -> Expr:
 
 
 def put(out: Array, at: tuple[int | slice, ...], update: Array, how: str) -> None:
-    """For references: one update."""
+    """Apply one update, for references."""
     if how == "none":
         out[at] = update
     else:
@@ -129,7 +129,7 @@ def _rows(out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, man
 class ScatterElementsUpdate(LoopOp):
     """A copy of the data with out[.., indices[p], ..] = reduction(out[..], updates[p]) for each p = (.., i, ..).
 
-    Without `use_init_val`, elements that are updated do not take part in the reduction themselves.
+    Without `use_init_val`, the original values of updated elements do not take part in the reduction.
     """
 
     symbolic, moved = True, (0, 2)
@@ -229,7 +229,7 @@ def _divided(out: Scripted, count: Scripted, indices: Scripted, many: Scripted, 
             place = wrapped(indices[(*row[:along], j, *row[along:])], shape[along])
             if inside(place, shape[along]):
                 there = (*row[:along], place, *row[along:])
-                if count[there] > 0:  # each element once
+                if count[there] > 0:  # only once per element
                     terms = cast(count[there], out.dtype.compute)
                     out[there] = out[there] / terms if out.dtype.is_float else floor_divided(out[there], terms)
                     count[there] = 0
@@ -241,7 +241,7 @@ def floor_divided(a: Expr, b: Expr) -> Expr:
 
 @op("opset15", "opset4")
 class ScatterNDUpdate(LoopOp):
-    """A copy of the data with out[indices[p]] = reduction(out[indices[p]], updates[p]): indices are tuples, in rows."""
+    """A copy of the data with out[indices[p]] = reduction(out[indices[p]], updates[p]); rows of indices are tuples."""
 
     symbolic, moved = True, (0, 2)
 
@@ -266,7 +266,7 @@ class ScatterNDUpdate(LoopOp):
 
     @staticmethod
     def _depth(data: Operand | Input, indices: Operand | Input, updates: Operand | Input) -> int:
-        """How many indices a tuple has; the ranks tell where only run time knows the dimension."""
+        """Return the number of indices in a tuple, derived from the ranks if the dimension is dynamic."""
         if not indices.rank:
             raise ShapeError("ScatterNDUpdate: indices must have rank 1 at least, got 0")
         depth = indices.shape[-1]
@@ -292,7 +292,7 @@ def _tuples(
     out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, many: Scripted, depth: int, rank: int,
     how: Combination,
 ) -> None:  # fmt: skip
-    for t in range(volume(many)):  # in order, because tuples may be equal
+    for t in range(volume(many)):  # sequential, because tuples may be equal
         at = unravel(t, many)
         places = [wrapped(indices[(*at, k)], shape[k]) for k in range(depth)]
         valid = var(True, DType.BOOL)
@@ -307,7 +307,7 @@ def _tuples(
 
 
 def check_updates(what: str, data: Operand, updates: Operand, wanted: Shape) -> None:
-    """ShapeError if the updates do not fit; a single element may have any rank."""
+    """Raise ShapeError if the updates do not fit; a single element may have any rank."""
     if data.dtype is not updates.dtype:
         raise ShapeError(f"{what}: element types differ: {data.dtype.value} and {updates.dtype.value}")
     if updates.rank != len(wanted) and not all(n == 1 for n in (*updates.shape, *wanted)):
@@ -315,7 +315,7 @@ def check_updates(what: str, data: Operand, updates: Operand, wanted: Shape) -> 
 
 
 def fitting_updates(updates: Operand, wanted: Shape) -> list[Condition]:
-    """Conditions; a single element may have any rank."""
+    """Return the conditions that updates fit; a single element may have any rank."""
     return alike("updates must fit indices and data", updates.shape, wanted) if updates.rank == len(wanted) else []
 
 
@@ -333,7 +333,7 @@ class SliceScatter(ComputeOp):
         return fitting_updates(updates, self._wanted(data, *bounds))
 
     def _wanted(self, data: Operand, *bounds: Operand | None) -> Shape:
-        """The shape of the updates."""
+        """Return the shape of the updates."""
         shape = list(data.shape)
         for k, (_, count, _) in self._parts(data, *bounds).items():
             shape[k] = count
@@ -341,7 +341,7 @@ class SliceScatter(ComputeOp):
 
     @staticmethod
     def _parts(data: Operand, *bounds: Operand | None) -> dict[int, tuple[Dim, Dim, int]]:
-        """First index, number of elements and step along each sliced axis."""
+        """Return first index, number of elements and step along each sliced axis."""
         starts, stops, steps, axes = (*bounds, None)[:4]
         assert starts is not None and stops is not None and steps is not None
         low, high = starts.dims("SliceScatter: start"), stops.dims("SliceScatter: stop")

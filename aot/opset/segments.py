@@ -1,4 +1,4 @@
-"""Rows in groups: the maximum of each segment, rows times the matrix of their group."""
+"""Rows in groups: the maximum of each segment, and rows times the matrix of their group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.errors import ShapeError
 
 
 class Fill(StrEnum):
-    """What an empty segment holds."""
+    """Value of an empty segment."""
 
     ZERO = "zero"
     LOWEST = "lowest"
@@ -59,7 +59,7 @@ class SegmentMax(LoopOp):
         if count is not None:
             return count.dims("SegmentMax: number of segments")[0]
         if ids.value is None:
-            return fresh(self, "count", None, ids)  # `decompose` gives their number
+            return fresh(self, "count", None, ids)  # `decompose` computes their number
         return max(ids.ints("SegmentMax: segment ids"), default=-1) + 1
 
     def conditions(self, x: Operand, ids: Operand, *_: Operand | None) -> Sequence[Condition]:
@@ -84,7 +84,7 @@ class SegmentMax(LoopOp):
 
 
 def _lowest(dtype: DType) -> Const:
-    """The least finite number of a type."""
+    """Return the least finite number of a type."""
     if dtype.is_float:
         least = {DType.F16: -65504.0, DType.BF16: -3.3895313892515355e38, DType.F64: -1.7976931348623157e308}
         return Const(least.get(dtype, -3.4028234663852886e38), dtype.compute)
@@ -93,7 +93,7 @@ def _lowest(dtype: DType) -> Const:
 
 @op("opset17")
 class GroupedMatMul(LoopOp):
-    """Rows [T, K] times matrices [G, N, K], transposed: rows up to offsets[g] belong to group g; others give zeros.
+    """Rows [T, K] times transposed matrices [G, N, K]: rows before offsets[g] belong to group g, further rows give 0.
 
     Without offsets: [G, M, K] times [G, N, K], matrix by matrix.
     """
@@ -129,7 +129,7 @@ class GroupedMatMul(LoopOp):
         if offsets is None:
             return (wide(a) @ turned).astype(a.dtype)
         out = np.zeros((a.shape[0], b.shape[1]), a.dtype)
-        # offsets that do not ascend, too, mean what `nest` counts: the ends that a row is not before
+        # as in `nest`, also for unsorted offsets: a row's group is the number of offsets that it is not before
         passed: Array = np.less_equal.outer(offsets, np.arange(len(a)))
         which: Array = passed.sum(0)
         for g in range(b.shape[0]):

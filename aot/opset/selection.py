@@ -1,9 +1,9 @@
-"""What MatrixNms and MulticlassNms share: the best boxes of all classes, image after image, as many as there are.
+"""Common part of MatrixNms and MulticlassNms: the best boxes of all classes, image after image.
 
     candidates of each image and class               (n, c) -> order[n, c, ..]
-    those left, with their scores                    kept, marks [n, c, ..], counts[n, c]
+    survivors of suppression, with their scores      kept, marks [n, c, ..], counts[n, c]
     the best of each image                           best[n, ..]: places in `kept`
-    all of them in the order that is wanted          rows
+    all of them in the requested order               rows
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Sorting(StrEnum):
 
 @dataclass(frozen=True)
 class Selection(Op, ABC):
-    """What both have: boxes (x0, y0, x1, y1), which of them may be chosen, and how many."""
+    """Attributes of both: boxes (x0, y0, x1, y1), the rules for choosing among them, and their number."""
 
     elements = Elements.FLOAT
     uniform = (0, 1)
@@ -54,11 +54,11 @@ class Selection(Op, ABC):
 
     @property
     def offset(self) -> float:
-        """Boxes of whole pixels include both corners."""
+        """Added to differences of corners: 1 if a box of whole pixels includes both corners."""
         return 0.0 if self.normalized else 1.0
 
     def results(self, boxes: Operand, scores: Operand, numbers: Operand | None) -> tuple[TensorType, ...]:
-        """Types with room for all that there may be, and of their number."""
+        """Return output types sized for the most results, and the type of their number."""
         check_pairs(self.type, boxes, scores, rank=3 if numbers is None else 2)
         if numbers is not None and numbers.rank != 1:
             raise ShapeError(f"{self.type}: how many boxes each image has must have rank 1, got {numbers.type}")
@@ -70,15 +70,15 @@ class Selection(Op, ABC):
         )  # fmt: skip
 
     def most(self, x: Candidates) -> Dim:
-        """How many results there are at most."""
+        """Return the most results there can be."""
         return x.images * at_most(x.classes * at_most(x.count, self.nms_top_k), self.keep_top_k)
 
     @abstractmethod
     def chosen(self, boxes: Array, scores: Array) -> list[tuple[int, float]]:
-        """For references: boxes of one class that are left, and their scores."""
+        """Return the surviving boxes of one class and their scores, for references."""
 
     def rows_of(self, boxes: Array, scores: Array, numbers: Array | None) -> list[tuple[float, int, int, int]]:
-        """For references: score, image, class and box of the results, in their order."""
+        """Return score, image, class and box of the results in order, for references."""
         classes = scores.shape[-2]
         ends = None if numbers is None else np.cumsum(numbers.reshape(-1))
         found: list[tuple[float, int, int, int]] = []
@@ -99,7 +99,7 @@ class Selection(Op, ABC):
         return found
 
     def selected(self, boxes: Array, scores: Array, numbers: Array | None) -> tuple[Array, Array, Array]:
-        """For references: the outputs."""
+        """Compute the outputs, for references."""
         found = self.rows_of(boxes, scores, numbers)
         shared, images = numbers is None, len(scores) if numbers is None else numbers.size
         out, index = np.zeros((len(found), 6), boxes.dtype), np.zeros((len(found), 1), numpy_dtype(self.output_type))
@@ -111,7 +111,7 @@ class Selection(Op, ABC):
 
 
 def at_most(size: Scripted, most: int) -> Scripted:
-    """The smaller of the two; below 0 there is no limit."""
+    """Return the smaller of the two; a negative `most` is no limit."""
     if most < 0:
         return size
     return min(size, most) if isinstance(size, int) else prim("min", size, most)
@@ -120,7 +120,7 @@ def at_most(size: Scripted, most: int) -> Scripted:
 class Candidates:
     """Boxes and scores of each image and class: all classes of an image share its boxes, or each class has its own.
 
-    In the second form boxes [C, B, 4] and scores [C, B] hold one image behind the other, `numbers` boxes each.
+    In the second form boxes [C, B, 4] and scores [C, B] hold the images one after another, `numbers` boxes each.
     """
 
     def __init__(self, boxes: Any, scores: Any, numbers: Any) -> None:
@@ -132,30 +132,30 @@ class Candidates:
         self.numbers: Any = numbers
 
     def row(self, n: Expr, c: Expr) -> tuple[Expr, ...]:
-        """Index of the scores of an image and a class."""
+        """Return the index of the scores of an image and a class."""
         return (n, c) if self.shared else (c,)
 
     def part(self, n: Expr) -> Expr:
-        """How many boxes image n has: no more than there are, whatever `numbers` holds."""
+        """Return the number of boxes of image n, clamped to 0..count whatever `numbers` holds."""
         return prim("min", prim("max", cast(self.numbers[n], DType.I64), 0), as_expr(self.count, DType.I64))
 
     def corner(self, n: Expr, c: Expr, i: Expr, k: int) -> Expr:
         return self.boxes[n if self.shared else c, i, k]
 
     def corners(self, n: Expr, c: Expr, i: Expr) -> tuple[Expr, ...]:
-        """(y0, x0, y1, x1)"""
+        """Return (y0, x0, y1, x1)."""
         return tuple(self.corner(n, c, i, k) for k in (1, 0, 3, 2))
 
     def number(self, n: Expr, c: Expr, i: Expr) -> Expr:
-        """What the second output calls a box: boxes of classes of their own count as [B, C]."""
+        """Return the box's number in the second output: boxes that belong to one class are numbered as [B, C]."""
         return n * self.count + i if self.shared else i * self.classes + c
 
 
 @dataclass(frozen=True)
 class SelectionWithin(Selection, LoopOp):
-    """The loops of both."""
+    """Loops of both, with outputs sized for the most results."""
 
-    strict: ClassVar[bool] = False  # a score must be above the threshold, not just reach it
+    strict: ClassVar[bool] = False  # a score must exceed the threshold, not just reach it
 
     def infer(self, boxes: Operand, scores: Operand, numbers: Operand | None = None) -> tuple[TensorType, ...]:
         return self.results(boxes, scores, numbers)
@@ -188,7 +188,7 @@ class SelectionWithin(Selection, LoopOp):
     def suppress(
         self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim
     ) -> Work:
-        """Fills `left`, for each image and class: boxes that are left, their scores, and how many they are."""
+        """Fill `left` for each image and class: the surviving boxes, their scores, and their number."""
 
     def reference(self, boxes: Array, scores: Array, numbers: Array | None = None) -> tuple[Array, ...]:
         out, index, counts = self.selected(boxes, scores, numbers)
@@ -200,7 +200,7 @@ class SelectionWithin(Selection, LoopOp):
 
 @loops
 def _find(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
-    """The candidates of each image and class; `found`: how many they are."""
+    """Write the candidates of each image and class, and their number to `found`."""
     for item in parallel(x.images * x.classes):
         n = item // x.classes
         c = item % x.classes
@@ -225,7 +225,7 @@ def _find(x: Scripted, order: Scripted, found: Scripted, op: Scripted) -> None:
 def _choose(
     x: Scripted, marks: Scripted, counts: Scripted, best: Scripted, numbers: Scripted, room: Scripted, op: Scripted
 ) -> None:
-    """The best boxes of each image, by score; equal ones in the order of classes."""
+    """Write the best boxes of each image by score; equal ones in the order of classes."""
     for n in parallel(x.images):
         total = var(0, DType.I64)
         for c in range(x.classes):
@@ -241,7 +241,7 @@ def _line_up(
     x: Scripted, best: Scripted, numbers: Scripted, marks: Scripted, rows: Scripted, count: Scripted, room: Scripted,
     op: Scripted,
 ) -> None:  # fmt: skip
-    """All results in their order."""
+    """Write all results in the requested order."""
     total = var(0, DType.I64)
     across = op.sort_result_across_batch
     if op.sort_result_type is Sorting.CLASS:
@@ -279,12 +279,12 @@ def _give(x: Scripted, rows: Scripted, kept: Scripted, marks: Scripted, outs: Sc
 
 @dataclass(frozen=True)
 class Selecting(Selection, DecomposedOp):
-    """Boxes [N, B, 4], scores [N, C, B]; rows (class, score, box), the boxes' numbers, how many each image has."""
+    """Boxes [N, B, 4], scores [N, C, B] to rows (class, score, box), box numbers, and the count for each image."""
 
     @property
     @abstractmethod
     def within(self) -> SelectionWithin:
-        """The operation that has room for all."""
+        """The operation whose outputs are sized for the most results."""
 
     def infer(self, boxes: Operand, scores: Operand, numbers: Operand | None = None) -> tuple[TensorType, ...]:
         rows, index, counts, _ = self.results(boxes, scores, numbers)

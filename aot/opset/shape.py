@@ -1,4 +1,4 @@
-"""Operations that only rename dimensions, or tell them: Reshape, Squeeze, Unsqueeze, ShapeOf."""
+"""Operations that only rename or return dimensions: Reshape, Squeeze, Unsqueeze, ShapeOf."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ D = TypeVar("D")
 
 
 class Renaming(ViewOp):
-    """Elements keep their row-major order; `pieces` and `reference` follow from the output's shape."""
+    """A view whose elements keep their row-major order; `pieces` and `reference` follow from the output's shape."""
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, *rest: Operand | None) -> tuple[Piece, ...]:
         return (whole(outs[0], reshaped(x.shape, outs[0].shape)),)
@@ -35,7 +35,7 @@ def volume(shape: Iterable[Dim]) -> Dim:
 
 @op("opset1")
 class Reshape(Renaming):
-    """The same elements in another shape. -1 stands for what is left; with `special_zero`, 0 for the input's size."""
+    """The same elements in another shape; -1 stands for the remaining size, with `special_zero` 0 for the input's."""
 
     special_zero: bool = False
 
@@ -58,14 +58,14 @@ class Reshape(Renaming):
 
     @staticmethod
     def _completed(shape: Shape, wanted: list[Dim], copied: set[int]) -> Shape:
-        """-1 is what the input has for each of the elements of dimensions that are not copied."""
+        """Replace -1 by the input size over the product of the other dimensions; copied ones count for neither."""
         open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
             raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
         total = volume(n for k, n in enumerate(shape) if k not in copied)
         rest = volume(n for k, n in enumerate(wanted) if k not in open_ and k not in copied)
         unknown = [k for k, n in enumerate(wanted) if may_be_negative(n)] if not open_ else []
-        if unknown:  # any of them may be -1, and then none of the others is
+        if unknown:  # any one of them may be -1, and then none of the others is
             others = {k: volume(n for i, n in enumerate(wanted) if i != k and i not in copied) for k in unknown}
             for k, other in others.items():
                 wanted[k] = select(prim("eq", wanted[k], -1), total // as_expr(other, DType.I64), wanted[k])
@@ -90,14 +90,14 @@ class Reshape(Renaming):
 
 @op("opset1")
 class Squeeze(Renaming):
-    """Without dimensions of size 1: the given ones, or all."""
+    """The same elements without dimensions of size 1: those of `axes`, or all."""
 
     def infer(self, x: Operand, axes: Operand | None = None) -> TensorType:
         gone = self._gone(x.shape, None if axes is None else axes.ints("Squeeze: axes"))
         return TensorType(x.dtype, tuple(n for k, n in enumerate(x.shape) if k not in gone))
 
     def conditions(self, x: Operand, axes: Operand | None = None) -> Sequence[Condition]:
-        """What goes has size 1; of dimensions that may be skipped nobody knows."""
+        """Require that removed dimensions have size 1, unless they may be skipped."""
         if axes is None:
             return ()
         gone = self._gone(x.shape, axes.ints("Squeeze: axes"))
@@ -115,7 +115,7 @@ class Squeeze(Renaming):
         return gone
 
     def skips_axes(self) -> bool:
-        """Are dimensions that are not 1 passed over?"""
+        """True if axes whose size is not 1 are skipped."""
         return False
 
     def reference(self, x: Array, axes: Array | None = None) -> Array:
@@ -125,7 +125,7 @@ class Squeeze(Renaming):
 
 @op("opset15", type="Squeeze")
 class Squeeze_15(Squeeze):
-    """As Squeeze; with `allow_axis_skip`, dimensions that are not 1 stay."""
+    """Squeeze; with `allow_axis_skip`, axes whose size is not 1 stay."""
 
     allow_axis_skip: bool = False
 
@@ -135,7 +135,7 @@ class Squeeze_15(Squeeze):
 
 @op("opset1")
 class Unsqueeze(Renaming):
-    """With dimensions of size 1 at the given places of the output."""
+    """The same elements with dimensions of size 1 inserted at the given positions of the output."""
 
     def infer(self, x: Operand, axes: Operand) -> TensorType:
         return TensorType(x.dtype, tuple(self._shape(x.shape, axes.ints("Unsqueeze: axes"))))
@@ -155,7 +155,7 @@ class Unsqueeze(Renaming):
 
 @op("opset3", type="ShapeOf")
 class ShapeOf(ComputeOp):
-    """The dimensions as integers."""
+    """The dimensions of x as integers."""
 
     output_type: DType = DType.I64
 
@@ -163,7 +163,7 @@ class ShapeOf(ComputeOp):
         return TensorType(self.output_type, (x.rank,))
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        """Known from the type alone; symbolic dimensions make an array of expressions."""
+        """Fold by the type alone; symbolic dimensions give an array of expressions."""
         x = operands[0]
         if x is None or x.type.dims is None:
             return None
@@ -186,4 +186,4 @@ class ShapeOf(ComputeOp):
 
 @op("opset1", type="ShapeOf")
 class ShapeOf_1(ShapeOf):
-    """The dimensions as i64."""
+    """The dimensions of x as i64."""

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms: a spectrum of each frame of a signal, and the signal that has such spectra."""
+"""Short-time Fourier transforms: a spectrum of each frame of a signal, and the inverse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _scalar(x: Operand, what: str) -> int:
 
 
 def _centred(window: Input, t: Expr, frame: int, dtype: DType) -> Expr:
-    """The window in the middle of its frame, zeros around."""
+    """Return the window centred in its frame, zeros around."""
     n = window.shape[0]
     if n == frame:
         return cast(window(t), dtype)
@@ -45,7 +45,7 @@ def _check_window(what: str, window: Operand, frame: int) -> None:
 class STFT(LoopOp):
     """Signal [batch, length], window, frame size, frame step to [batch, frames, size // 2 + 1, 2].
 
-    The batch may be absent; `transpose_frames`: the frames come after the frequencies.
+    The batch may be absent; `transpose_frames`: frames are the axis after frequencies.
     """
 
     elements = Elements.FLOAT
@@ -94,7 +94,7 @@ class STFT(LoopOp):
 
 @op("opset16")
 class ISTFT(LoopOp):
-    """Spectra [batch, size // 2 + 1, frames, 2], window, frame size, frame step, perhaps a length, to [batch, length].
+    """Spectra [batch, size // 2 + 1, frames, 2], window, frame size, frame step and optional length to [batch, length].
 
     Windowed frames are added where they overlap, and divided by the sum of the squared windows. `center`: the signal
     was padded by half a frame on both sides; `normalized`: spectra were divided by the root of the frame size.

@@ -16,15 +16,15 @@ from codegen.loops import Const, Expr, Prim, as_expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-LONGEST = 1 << 48  # no dimension is longer
-FAR = 1 << 31  # a bound so far away means: up to the end
+LONGEST = 1 << 48  # upper bound of any dimension
+FAR = 1 << 31  # bounds this far from 0 are open ends
 
 
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
-    """First index and number of elements of n[start:stop:step]; None is an open end.
+    """Return first index and number of elements of n[start:stop:step]; None is an open end.
 
-    That a step which an inference computes is not 0 is a condition, `not_zero`. As
-    Python counts, but for a backward start before the first element: that is the first element.
+    Bounds mean the same as in Python, but a backward start before the first element is clamped to the first element.
+    A dynamic step must not be 0, which the condition `not_zero` checks.
     """
     if not isinstance(step, int):
         step = prim("max", prim("min", step, LONGEST), -LONGEST)
@@ -52,23 +52,23 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
 
 
 def not_zero(step: Dim) -> list[Condition]:
-    """Conditions: a step that only an inference knows is not 0."""
+    """Return the condition that a dynamic step is not 0."""
     return [] if isinstance(step, int) else [(select(prim("eq", step, 0), 1, step), step, "steps are not 0")]
 
 
 def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: bool) -> tuple[Expr, Expr]:
-    """As `range_of`, where only run time knows the bounds, with a step of known sign."""
+    """Return the result of `range_of` for dynamic bounds, with a step of known sign."""
     least, high = ((0, 0), n) if forward else ((0, -1), n - 1)
     ends = (0, n) if forward else (n - 1, -1)
     bounds = zip((start, stop), least, ends, strict=True)
     first, last = (end if b is None else _held(n, b, low, high) for b, low, end in bounds)
     gap, by = (last - first, step) if forward else (first - last, -step)
-    count = prim("max", as_expr(gap - 1, DType.I64) // by + 1, 0)  # `by` may be as large as integers are
+    count = prim("max", as_expr(gap - 1, DType.I64) // by + 1, 0)  # `by` may be as large as the type allows
     return as_expr(first, DType.I64), prim("min", count, n)
 
 
 def _held(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
-    """A bound within low..high; a negative one counts from the end."""
+    """Clamp a bound to low..high; a negative one counts from the end."""
     near = prim("max", prim("min", as_expr(bound, DType.I64), n), -1 - as_expr(n, DType.I64))
     return prim("max", prim("min", select(prim("lt", near, 0), near + n, near), high), low)
 
@@ -78,7 +78,7 @@ def _is_far(bound: Dim) -> bool:
 
 
 def _bound(n: Dim, bound: Dim) -> Dim:
-    """A bound of a positive step within 0..n."""
+    """Clamp a bound of a positive step to 0..n."""
     if isinstance(bound, int):
         if bound >= FAR:
             return n
@@ -89,9 +89,9 @@ def _bound(n: Dim, bound: Dim) -> Dim:
 
 
 def _may_exceed(bound: Expr, n: Dim) -> bool:
-    """True if a bound that is computed from the size `n` alone is not known to lie within it.
+    """True if a bound that depends on the size `n` alone is not known to lie within it.
 
-    A bound made of other sizes is taken to lie within: a rule that the inference checks, so that sizes stay simple.
+    A bound that depends on other sizes is assumed to lie within, which is checked at run time; this keeps sizes simple.
     """
     if isinstance(n, int) or not variables(bound) <= variables(n) or bounds(normal(n - bound, {}))[0] >= 0:
         return False
@@ -103,7 +103,7 @@ def _may_exceed(bound: Expr, n: Dim) -> bool:
 
 
 def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
-    """A bound of a negative step within least..n - 1."""
+    """Clamp a bound of a negative step to least..n - 1."""
     last = as_expr(n - 1, DType.I64)
     if not isinstance(bound, int):
         return prim("min", bound, last)
@@ -118,12 +118,12 @@ def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
 
 
 def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slice:
-    """For references: what `range_of` means."""
+    """Return `range_of` as a Python slice, for references."""
     return slice(start if start is None or step > 0 else max(start, -n), stop, step)
 
 
 def _is_axis(a: Dim, k: int, rank: int) -> Expr | None:
-    """Is axis `a`, which run time tells, dimension k? None for axes that are known."""
+    """Return the condition that a dynamic axis `a` is dimension k; None if `a` is static."""
     return prim("or", prim("eq", a, k), prim("eq", a, k - rank)) if isinstance(a, Expr) else None
 
 
@@ -151,7 +151,7 @@ class Slice(ViewOp):
         return firsts, counts, strides
 
     def conditions(self, *operands: Operand | None) -> list[Condition]:
-        """Axes and steps that only an inference knows are axes of the data, and not 0."""
+        """Require that dynamic axes are axes of the data, and that dynamic steps are not 0."""
         x, axes = operands[0], (*operands, None)[4]
         if x is None or operands[3] is None:
             return []
@@ -183,7 +183,7 @@ class Slice(ViewOp):
 
 @op("opset1")
 class StridedSlice(ViewOp):
-    """Python's slicing with masks: an entry of 1 in `begin_mask` or `end_mask` leaves that bound open."""
+    """Slice as in Python with masks: an entry of 1 in `begin_mask` or `end_mask` leaves that bound open."""
 
     begin_mask: tuple[int, ...] = ()
     end_mask: tuple[int, ...] = ()
@@ -192,7 +192,7 @@ class StridedSlice(ViewOp):
     ellipsis_mask: tuple[int, ...] = ()
 
     def _entries(self, rank: int, count: int) -> list[tuple[int, int]]:
-        """(entry, dimension) of each dimension that an entry slices; new axes and the ellipsis have none."""
+        """Return (entry, dimension) for each dimension that an entry slices; new axes and the ellipsis have none."""
         new = [self._on(self.new_axis_mask, k) and not self._on(self.ellipsis_mask, k) for k in range(count)]
         dots = next((k for k in range(count) if self._on(self.ellipsis_mask, k)), count)
         left = [k for k in range(dots) if not new[k]]
@@ -208,7 +208,7 @@ class StridedSlice(ViewOp):
     def _plan(
         self, x: Operand, begin: Operand, end: Operand, strides: Operand | None
     ) -> tuple[list[Dim], list[Dim], list[Dim], list[int | None]]:
-        """First index and step of each dimension; shape of the output, and which dimension each of its axes is."""
+        """Return first index and step of each dimension, the output's shape, and the dimension of each output axis."""
         low, high = begin.dims("StridedSlice: begin"), end.dims("StridedSlice: end")
         by = strides.dims("StridedSlice: strides") if strides is not None else (1,) * len(low)
         firsts: list[Dim] = [0] * x.rank
@@ -231,7 +231,7 @@ class StridedSlice(ViewOp):
         return firsts, steps, [1 if d is None else counts[d] for d in axes], axes
 
     def _axes(self, rank: int, count: int, entries: list[tuple[int, int]], gone: set[int]) -> list[int | None]:
-        """The output's axes in order: dimensions of the input, None for a new one."""
+        """Return the output's axes in order: dimensions of the input, None for a new one."""
         dims = dict(entries)
         axes: list[int | None] = []
         following = 0
@@ -250,7 +250,7 @@ class StridedSlice(ViewOp):
     def conditions(
         self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
     ) -> Sequence[Condition]:
-        """Of entries that only an inference knows: a single index is one of the data, and a step is not 0."""
+        """Require indices in range if index or dimension is dynamic, and dynamic steps other than 0."""
         low = begin.dims("StridedSlice: begin")
         by = strides.dims("StridedSlice: strides") if strides is not None else ()
         found: list[Condition] = []
@@ -297,7 +297,7 @@ class StridedSlice(ViewOp):
 
 @op()
 class Prefix(ViewOp):
-    """The first elements of x along `axis`, as many as the second input says: what is filled of a tensor with room."""
+    """The first elements of x along `axis`, as many as input 1 says: the filled part of an oversized tensor."""
 
     axis: int = 0
 

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, with the maximum taken off first so that no exponential overflows."""
+"""Softmax and its logarithm, with the maximum subtracted first so that no exponential overflows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aot.opset.decomposition import narrowed, numbers, wide, widened
 
 @dataclass(frozen=True)
 class AlongAxis(DecomposedOp):
-    """One output for each input, along one axis."""
+    """An operation along one axis that keeps the shape."""
 
     elements = Elements.FLOAT
 
@@ -27,27 +27,27 @@ class AlongAxis(DecomposedOp):
 
 
 def exponentials(build: Builder, x: OutPort, axis: int) -> tuple[OutPort, OutPort]:
-    """x - max(x) and its exponentials."""
+    """Build x - max(x) and its exponentials."""
     gap = build.Subtract(x, build.ReduceMax(x, numbers(build, (axis,)), keep_dims=True))
     return gap, build.Exp(gap)
 
 
 def _most(x: Array, axis: int) -> Array:
-    """The maximum along an axis, which may have no elements."""
+    """Return the maximum along an axis, which may have no elements."""
     found: Array = x.max(axis, keepdims=True, initial=-np.inf)
     return found
 
 
 @op("opset8", "opset1", xml="SoftMax")
 class Softmax(AlongAxis):
-    """exp(x) / sum(exp(x)) along `axis`, counted from the end where it is negative."""
+    """exp(x) / sum(exp(x)) along `axis`, counted from the end if negative."""
 
     def decompose(self, build: Builder, x: OutPort) -> OutPort:
         if x.type.rank == 0:
             return build.Divide(x, x)
         _, powers = exponentials(build, widened(build, x), self.axis)
         total = build.ReduceSum(powers, numbers(build, (self.axis,)), keep_dims=True)
-        share = build.Divide(build.const(1.0, total.type.dtype), total)  # a row needs one division
+        share = build.Divide(build.const(1.0, total.type.dtype), total)  # one division per row
         return narrowed(build, build.Multiply(powers, share), x.type.dtype)
 
     def reference(self, x: Array) -> Array:

@@ -1,7 +1,7 @@
-"""The k best elements along an axis, and where they were.
+"""TopK: the k best elements along an axis, and their indices.
 
-Few: a sorted list into which each element is inserted, in vectors where rows lie side by side. Many: a heap of the k
-best whose root is the worst of them, which then is taken apart. Equal elements: the lower index is the better one.
+Small k: a sorted list into which each element is inserted, vectorised across adjacent rows. Large k: a heap of the k
+best with the worst at the root, then taken apart. Of equal elements the one with the lower index is better.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from codegen.script import LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-BESIDE = 4  # rows next to each other from which on they are vectors
-FEW = 8  # up to here a sorted list is faster than a heap
+BESIDE = 4  # adjacent rows from which on they are vectorised
+FEW = 8  # up to this k a sorted list is faster than a heap
 
 
 class Mode(StrEnum):
-    """Which elements are best."""
+    """Direction of the comparison."""
 
     MAX = "max"
     MIN = "min"
 
 
 class Order(StrEnum):
-    """Order of the outputs: best first, by index, or any (here: best first)."""
+    """Order of the outputs: best first, by index, or unspecified (here: best first)."""
 
     VALUE = "value"
     INDEX = "index"
@@ -42,7 +42,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class Selection(LoopOp):
-    """Outputs: values and indices."""
+    """Base of TopK: outputs values and indices."""
 
     elements = Elements.NUMBER
 
@@ -109,7 +109,7 @@ class TopK_1(Selection):
 
 @dataclass(frozen=True)
 class _Best:
-    """One row of the outputs, and how its elements compare."""
+    """One row of the outputs, and the comparison of its elements."""
 
     values: Buffer
     places: Buffer
@@ -118,18 +118,18 @@ class _Best:
     larger: bool
 
     def at(self, place: Scripted) -> tuple[Scripted, ...]:
-        """The index of an element along the axis."""
+        """Return the index of an element along the axis."""
         return (*self.row[: self.along], place, *self.row[self.along :])
 
     def element(self, place: Scripted) -> tuple[Expr, Expr]:
-        """A value and where it was."""
+        """Return a value and its index in the input."""
         return self.values[self.at(place)], self.places[self.at(place)]
 
     def better(self, a: Scripted, b: Scripted) -> Expr:
         return prim("gt" if self.larger else "lt", a, b)
 
     def worse(self, a: tuple[Expr, Expr], b: tuple[Expr, Expr], by_index: bool) -> Expr:
-        """Does element `a` come behind element `b`?"""
+        """True if element `a` is ordered after element `b`."""
         later = prim("gt", cast(a[1], DType.I64), cast(b[1], DType.I64))
         if by_index:
             return later
@@ -181,7 +181,7 @@ def _beside(
 
 
 def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...], Scripted]:
-    """Rows beside each other as vectors: the first row, how many vectors, their width; and how many rows are left."""
+    """Split adjacent rows into vectors: first row, number of vectors and their width; and the number of rows left."""
     if isinstance(length, int):
         width, left = min(length, LANES), length % min(length, LANES)
         return ((0, length // width, width), *(((length - left, 1, left),) if left else ())), 0
@@ -191,7 +191,7 @@ def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...
 
 @loops
 def _side(best: Scripted, x: Buffer, part: tuple[Expr, int], extent: Scripted, k: int, by_index: bool) -> None:
-    """The rows `part`: where they start, and how many."""
+    """Process the adjacent rows `part`: (first row, number of rows)."""
     start, width = part
     top = array(k, width, dtype=best.values.dtype.compute)
     at = array(k, width, dtype=best.places.dtype.compute)
@@ -218,7 +218,7 @@ def _side(best: Scripted, x: Buffer, part: tuple[Expr, int], extent: Scripted, k
 
 @loops
 def _insert(best: Scripted, lists: Scripted, item: Scripted, v: Expr, count: int, k: int) -> None:
-    """Into the first `count` of `k`: what it is better than moves on by one, from the end as long as there is some."""
+    """Insert `item` into the first `count` of `k` entries; entries that it beats move one place towards the end."""
     top, at, later = lists
     if count < k:
         later[count, v] = Const(1, DType.BOOL)  # the first free place
@@ -233,7 +233,7 @@ def _insert(best: Scripted, lists: Scripted, item: Scripted, v: Expr, count: int
 
 @loops
 def _shift(kept: Scripted, later: Scripted, new: Scripted, v: Expr, t: int) -> None:
-    """Place `t`: what was before it, the new one, or what it was."""
+    """Set entry `t` to its predecessor, to the new element, or leave it."""
     if t:
         kept[t, v] = select(later[t, v], select(later[t - 1, v], kept[t - 1, v], new), kept[t, v])
     else:

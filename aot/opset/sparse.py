@@ -19,9 +19,9 @@ from runtime.errors import ShapeError
 
 @op("opset16")
 class SparseFillEmptyRows(DecomposedOp):
-    """Entries of a matrix by rows, with `default` at column 0 of each row that has none.
+    """Entries of a matrix sorted by row, with `default` at column 0 of each row that has none.
 
-    Inputs: values [M], shape [2], indices [M, 2], default. Outputs: indices [N, 2], values [N], which rows were empty.
+    Inputs: values [M], shape [2], indices [M, 2], default. Outputs: indices [N, 2], values [N], flags of empty rows.
     """
 
     elements = Elements.NUMBER
@@ -45,7 +45,7 @@ class SparseFillEmptyRows(DecomposedOp):
 
 @op()
 class SparseFillWithin(LoopOp):
-    """As SparseFillEmptyRows, with room for an entry more in each row; the last output is how many there are."""
+    """SparseFillEmptyRows with outputs sized for one more entry per row; the last output is the number of entries."""
 
     elements = Elements.NUMBER
     stands_for = "SparseFillEmptyRows"
@@ -86,7 +86,7 @@ class SparseFillWithin(LoopOp):
 def _fill(
     outs: Scripted, ends: Scripted, values: Scripted, indices: Scripted, default: Scripted, sizes: Scripted
 ) -> None:
-    """Entries are counted by row, so that each row knows where it ends; then they go there, the last one first."""
+    """Counting sort by row: count entries to find the end of each row, then place them, the last one first."""
     places, filled, empty, number = outs
     rows, count = sizes
     for r in range(rows):

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms over axes, of complex and of real signals. Complex numbers: a last dimension of two."""
+"""Discrete Fourier transforms over axes, of complex and real signals. Complex numbers are a last dimension of two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codegen.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-LONGEST = 1 << 21  # elements along a transformed axis: their rotations are tables
+LONGEST = 1 << 21  # elements along a transformed axis: twiddle factors are tables
 
 
 def _complex(array: Array) -> Array:
@@ -27,7 +27,7 @@ def _parts(array: Array, dtype: np.dtype[np.generic]) -> Array:
 
 
 def fitted(x: Input, wanted: Shape, real: bool) -> Signal:
-    """x[.., (2)] cut or padded with zeros to wanted + (2,) as complex numbers."""
+    """Return x[.., (2)] cropped or zero-padded to wanted + (2,) as complex numbers."""
 
     def at(index: Index) -> Expr:
         value = cast(x(*(index[:-1] if real else index)), DType.F64 if x.dtype is DType.F64 else DType.F32)
@@ -41,7 +41,7 @@ def fitted(x: Input, wanted: Shape, real: bool) -> Signal:
 
 @dataclass(frozen=True)
 class FourierTransform(LoopOp):
-    """Inputs: signal, axes, and perhaps the lengths along these axes (-1: as they are)."""
+    """Base of all transforms; inputs: signal, axes, and optional lengths along these axes (-1: unchanged)."""
 
     elements = Elements.FLOAT
 
@@ -66,7 +66,7 @@ class FourierTransform(LoopOp):
         return found
 
     def resized(self, shape: Shape, axes: tuple[int, ...], size: Operand | None) -> Shape:
-        """Dimensions of the signal that is transformed."""
+        """Return the dimensions of the signal after cropping or padding."""
         dims = list(shape)
         for a, n in zip(axes, self.lengths(size, len(axes)), strict=True):
             dims[a] = dims[a] if n == -1 else n
@@ -75,7 +75,7 @@ class FourierTransform(LoopOp):
 
 @dataclass(frozen=True)
 class ComplexTransform(FourierTransform):
-    """Complex to complex."""
+    """A complex-to-complex transform."""
 
     def infer(self, x: Operand, axes: Operand, size: Operand | None = None) -> TensorType:
         return TensorType(x.dtype, (*self.resized(x.shape[:-1], self.axes(x, axes, True), size), 2))
@@ -111,7 +111,7 @@ class IDFT(ComplexTransform):
 
 @op("opset9")
 class RDFT(FourierTransform):
-    """The transform of a real signal: along the last of the axes only its first n // 2 + 1 numbers."""
+    """The transform of a real signal; along the last of the axes only its first n // 2 + 1 numbers."""
 
     def infer(self, x: Operand, axes: Operand, size: Operand | None = None) -> TensorType:
         along = self.axes(x, axes, False)
@@ -139,13 +139,13 @@ class RDFT(FourierTransform):
 
 
 def half(x: Signal, axis: int) -> Signal:
-    """The first n // 2 + 1 numbers along an axis."""
+    """Return the first n // 2 + 1 numbers along an axis."""
     n: Dim = x.shape[axis]
     return Signal((*x.shape[:axis], n // 2 + 1, *x.shape[axis + 1 :]), x.at)
 
 
 def mirrored(x: Signal, axis: int, n: Dim) -> Signal:
-    """All n numbers of a spectrum whose first n // 2 + 1 are given: X[n - k] is the conjugate of X[k]."""
+    """Return all n numbers of a spectrum from its first n // 2 + 1: X[n - k] is the conjugate of X[k]."""
 
     def at(index: Index) -> Expr:
         k = index[axis]
@@ -158,7 +158,7 @@ def mirrored(x: Signal, axis: int, n: Dim) -> Signal:
 
 @op("opset9")
 class IRDFT(FourierTransform):
-    """The real signal that has this half of a spectrum along the last of the axes."""
+    """The real signal whose half spectrum along the last of the axes is given."""
 
     def real_dims(self, x: Operand, along: tuple[int, ...], size: Operand | None) -> Shape:
         dims = list(self.resized(x.shape[:-1], along, size))

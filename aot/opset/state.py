@@ -1,7 +1,7 @@
 """ReadValue, Assign: variables that a request keeps from one inference to the next.
 
-Variables that bodies use, or whose sizes only run time knows, are carried from operation to operation by the pass
-`carry_variables`: what they are at first is read in parts, and what they are at last is written.
+Variables that bodies use, or whose sizes are dynamic, are threaded through operations by the pass `carry_variables`:
+their initial value is read in parts, and their final value is written.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from runtime.errors import ShapeError
 
 Now = Mapping[str, Array]
 Later = dict[str, Array]
-VARIES = -1  # a dimension of a variable that only run time knows
+VARIES = -1  # a dynamic dimension of a variable
 
 
 class Read(Stateful):
-    """What a variable is, else the input."""
+    """Base of ReadValue: the variable's value if it was set, else the initial one."""
 
     reference: ClassVar[Callable[..., Array]]
 
@@ -33,7 +33,7 @@ class Read(Stateful):
 
 @op("opset3", type="ReadValue")
 class ReadValue_3(Read):
-    """The variable's value: in the first inference the input, later what the last one assigned."""
+    """The variable's value: in the first inference the input, later the value last assigned."""
 
     def infer(self, initial: Operand) -> TensorType:
         return initial.type
@@ -44,7 +44,7 @@ class ReadValue_3(Read):
 
 @op("opset6", type="ReadValue")
 class ReadValue_6(Read):
-    """As before, with a declared type; without an input the variable begins with zeros."""
+    """ReadValue with a declared type; without an input the variable is initially zero."""
 
     variable_type: DType = DType.F32
     variable_shape: Shape | None = None
@@ -72,7 +72,7 @@ class ReadValue_6(Read):
 
 @op("opset3", "opset6")
 class Assign(Stateful):
-    """Sets the variable for the next inference; passes its input on."""
+    """Assignment of the input to the variable for the next inference; returns the input."""
 
     def infer(self, x: Operand) -> TensorType:
         return x.type
@@ -89,25 +89,25 @@ class Assign(Stateful):
 
 @dataclass(frozen=True)
 class Carried(Stateful):
-    """Part of a variable that is carried, with its type; VARIES where only run time knows a dimension."""
+    """An operation on a threaded variable, with its type; dynamic dimensions are VARIES."""
 
     element_type: DType = DType.F32
     dims: tuple[int, ...] = ()
 
     @property
     def varying(self) -> tuple[int, ...]:
-        """The dimensions that only run time knows."""
+        """Indices of the dynamic dimensions."""
         return tuple(k for k, n in enumerate(self.dims) if n == VARIES)
 
     def kept(self, now: Now) -> Array:
-        """What is kept; nothing where a dimension varies, else zeros, of a variable that was never set."""
+        """Return the kept value; if the variable was never set, zeros, with dynamic dimensions of size 0."""
         nothing = np.zeros([max(n, 0) for n in self.dims], numpy_dtype(self.element_type))
         return now.get(self.variable_id, nothing)
 
 
 @op()
 class IsSet(Carried):
-    """Was the variable set by an earlier inference?"""
+    """True if the variable was set by an earlier inference."""
 
     def infer(self) -> TensorType:
         return TensorType(DType.BOOL, ())
@@ -118,7 +118,7 @@ class IsSet(Carried):
 
 @op()
 class KeptSizes(Carried):
-    """[1 + dimensions that vary]: where the variable lies, in bytes of the request's state; then those dimensions."""
+    """[1 + dynamic dimensions]: the variable's byte offset in the request's state, then the sizes of its dimensions."""
 
     def infer(self) -> TensorType:
         return TensorType(DType.I64, (1 + len(self.varying),))
@@ -130,7 +130,7 @@ class KeptSizes(Carried):
 
 @op()
 class KeptValue(Carried):
-    """What is kept of the variable, zeros if nothing is; the input, where dimensions vary, is its KeptSizes."""
+    """The kept value of the variable, zeros if it was never set; with dynamic dimensions the input is its KeptSizes."""
 
     def infer(self, sizes: Operand | None = None) -> TensorType:
         shape: list[Dim] = list(self.dims)
@@ -145,7 +145,7 @@ class KeptValue(Carried):
 
 @op(type="Assign")
 class AssignCarried(Carried):
-    """Sets the variable to x for the next inference where the second input holds; passes x on."""
+    """Assignment of x to the variable for the next inference if the second input is true; returns x."""
 
     def infer(self, x: Operand, condition: Operand) -> TensorType:
         return x.type

@@ -1,6 +1,6 @@
-"""Strings: an operation packs them from bytes, another one gives their bytes; what lies between moves them.
+"""Strings: packed from bytes by one operation, unpacked by another, and only moved in between.
 
-Kernels know numbers only: `aot.passes.middle.spell_strings` writes a tensor of strings as three tensors.
+Kernels handle numbers only: `aot.passes.middle.spell_strings` replaces a tensor of strings by three tensors.
 
     string k is the UTF-8 text in bytes begins[k] to ends[k] of symbols
 """
@@ -20,12 +20,12 @@ from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
 from runtime.strings import spell, texts
 
-MOST = (1 << 31) - 1  # bytes that places of 32 bits can tell
+MOST = (1 << 31) - 1  # largest byte offset that i32 can hold
 
 
 @op("opset15")
 class StringTensorPack(Op):
-    """Strings: bytes `begins` to `ends` of the symbols, which are UTF-8."""
+    """Strings from bytes `begins` to `ends` of the symbols, which are UTF-8."""
 
     elements = Elements.INTEGER
 
@@ -38,7 +38,7 @@ class StringTensorPack(Op):
 
 @op("opset15")
 class StringTensorUnpack(Op):
-    """Where each string begins and ends in the third output, the bytes of all of them in their order."""
+    """Begin and end of each string in the third output, which holds the bytes of all strings in order."""
 
     def infer(self, x: Operand) -> tuple[TensorType, ...]:
         if x.dtype is not DType.STRING:
@@ -52,7 +52,7 @@ class StringTensorUnpack(Op):
 
 @op()
 class StringPlaces(LoopOp):
-    """Places of strings whose bytes follow each other; how many bytes these are, how many strings have wrong places."""
+    """Begins and ends of strings stored contiguously; the number of their bytes, and of strings with invalid places."""
 
     def infer(self, begins: Operand, ends: Operand, symbols: Operand) -> tuple[TensorType, ...]:
         places = TensorType(DType.I32, _places_shape("StringPlaces", begins, ends, symbols))
@@ -77,7 +77,7 @@ class StringPlaces(LoopOp):
 
 @op()
 class StringSymbols(LoopOp):
-    """The bytes of strings, one string after another; the last input: how many bytes, how many wrong strings."""
+    """The bytes of strings, one string after another; the last input: number of bytes, number of invalid strings."""
 
     def infer(self, begins: Operand, ends: Operand, symbols: Operand, counts: Operand) -> TensorType:
         return TensorType(DType.U8, (counts.dims("StringTensorUnpack: number of bytes")[0],))
@@ -100,7 +100,7 @@ class StringSymbols(LoopOp):
 
 @loops
 def _places(outs: Scripted, begins: Scripted, ends: Scripted, shape: Scripted, most: Scripted) -> None:
-    """A string whose places are wrong, or that is one too many, is empty."""
+    """Write the places; a string is empty if its places are invalid or if it exceeds the limit of bytes."""
     first, last, counts = outs
     total = var(0, DType.I64)
     wrong = var(0, DType.I64)
@@ -131,7 +131,7 @@ def _symbols(out: Scripted, begins: Scripted, ends: Scripted, symbols: Scripted,
 
 
 def _places_shape(name: str, begins: Operand, ends: Operand, symbols: Operand) -> Shape:
-    """The shape of the strings; dimensions of one that are known stand for those of the other that are not."""
+    """Return the shape of the strings; a static dimension of either tensor stands for a dynamic one of the other."""
     if begins.dtype is not ends.dtype or begins.dtype not in (DType.I32, DType.I64):
         raise ModelError(f"{name}: begins and ends are both i32 or both i64, got {begins.type} and {ends.type}")
     if symbols.dtype is not DType.U8 or symbols.rank != 1:

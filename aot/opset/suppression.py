@@ -1,6 +1,6 @@
-"""NonMaxSuppression: of the first operation sets with room for the most boxes there may be, later with as many as kept.
+"""NonMaxSuppression: outputs of the first operation sets are sized for the most boxes, later ones for those kept.
 
-For each image and class the boxes by score, without those that overlap a better one; then all of them by score.
+For each image and class the boxes in order of score, without those that overlap a better one; then all by score.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runtime.abi import DType
 
 
 class Encoding(StrEnum):
-    """What the numbers of a box are: two opposite corners (y, x, y, x), or (middle x, middle y, width, height)."""
+    """Encoding of a box: two opposite corners (y, x, y, x), or (centre x, centre y, width, height)."""
 
     CORNER = "corner"
     CENTER = "center"
@@ -36,7 +36,7 @@ class Encoding(StrEnum):
 class FixedSuppression(LoopOp):
     """Boxes [N, B, 4], scores [N, C, B], most boxes for each class, limits of overlap and of scores.
 
-    Output rows (image, class, box); -1 behind the last.
+    Output rows (image, class, box); -1 after the last.
     """
 
     elements = Elements.FLOAT
@@ -51,7 +51,7 @@ class FixedSuppression(LoopOp):
         return getattr(self, "output_type", DType.I64)
 
     def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
-        """How many there are at most."""
+        """Return the number of output rows."""
         return smaller(boxes, classes * most)
 
     def infer(
@@ -132,7 +132,10 @@ def suppress(
     boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
     shape: Scripted, measure: Scripted,
 ) -> None:  # fmt: skip
-    """`measure`: f, g and room; f(boxes, image, i) are the numbers of a box, g tells how much two overlap."""
+    """Suppress boxes by image and class.
+
+    `measure`: f(boxes, image, i) gives the numbers of a box, g the overlap of two boxes, and room for kept boxes.
+    """
     numbers, common, held = measure
     images, classes, count, keep = shape
     overlaps, least = limits
@@ -154,9 +157,9 @@ def list_kept(
     outs: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, flat: Scripted, marks: Scripted,
     shape: Scripted, descending: bool,
 ) -> None:  # fmt: skip
-    """All that were kept, perhaps by score; equal scores in the order of image, class and rank.
+    """Write all kept boxes, optionally by score; equal scores in the order of image, class and rank.
 
-    `outs`: their indices; then, if there are more, their scores and how many they are.
+    `outs`: their indices and, if there are three, their scores and their number.
     """
     out = outs[0]
     images, classes, _, keep = shape
@@ -193,19 +196,19 @@ def list_kept(
 
 @op("opset1", type="NonMaxSuppression")
 class NonMaxSuppression_1(FixedSuppression):
-    """At most as many rows as there are boxes; i64."""
+    """NonMaxSuppression with at most as many rows as boxes; i64."""
 
 
 @op("opset3", type="NonMaxSuppression")
 class NonMaxSuppression_3(FixedSuppression):
-    """At most as many rows as there are boxes."""
+    """NonMaxSuppression with at most as many rows as boxes."""
 
     output_type: DType = DType.I64
 
 
 @op("opset4", type="NonMaxSuppression")
 class NonMaxSuppression_4(FixedSuppression):
-    """Rows for all images and classes."""
+    """NonMaxSuppression with rows for all images and classes."""
 
     output_type: DType = DType.I64
 
@@ -215,10 +218,10 @@ class NonMaxSuppression_4(FixedSuppression):
 
 @op("opset5", "opset9")
 class NonMaxSuppression(KeptRows):
-    """As many rows (image, class, box) as boxes are kept, their scores (image, class, score), and their number.
+    """Rows (image, class, box), one for each box kept, their scores (image, class, score), and their number.
 
-    With a sigma above 0, input 5, boxes that overlap a kept one by iou get a lower score, s * exp(-iou^2 / 2 sigma),
-    whatever the limit of overlap says.
+    With a sigma above 0, input 5, an overlap iou with a kept box scales the score by exp(-iou^2 / 2 sigma), whatever
+    the limit of overlap is.
     """
 
     arity = (2, 6)
@@ -239,7 +242,7 @@ class NonMaxSuppression(KeptRows):
 
 @op()
 class SuppressionWithin(LoopOp):
-    """As NonMaxSuppression, with room for all rows that there may be, and -1 behind the last."""
+    """NonMaxSuppression with outputs sized for the most rows, and -1 after the last."""
 
     elements = Elements.FLOAT
     single = True
@@ -311,7 +314,7 @@ class SuppressionWithin(LoopOp):
 
 
 def kept_at_most(count: Dim, most: Operand | None) -> Dim:
-    """How many boxes of one class are kept at most."""
+    """Return the most boxes of one class that are kept."""
     keep = 0 if most is None else most.dims("NonMaxSuppression: number of boxes")[0]
     if isinstance(keep, int) and isinstance(count, int):
         return min(max(keep, 0), count)
@@ -321,7 +324,7 @@ def kept_at_most(count: Dim, most: Operand | None) -> Dim:
 def _soft(
     boxes: Array, scores: Array, most: int, threshold: float, least: float, sigma: float
 ) -> list[tuple[int, float]]:
-    """For references: the best box again and again, with what overlaps those kept before it told off once by each."""
+    """Select the best box repeatedly, its score lowered once by each kept box that it overlaps; for references."""
     lower, seen = scores.copy(), np.zeros(len(scores), int)
     left, kept = set(np.flatnonzero(scores > least).tolist()), list[tuple[int, float]]()
     while left and len(kept) < most:
@@ -346,7 +349,7 @@ def _suppress_softly(
     boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, state: Scripted, limits: Scripted,
     shape: Scripted, encoding: Encoding,
 ) -> None:  # fmt: skip
-    """The box with the best score again and again; `seen`: how many kept ones have lowered it, -1 once it is gone."""
+    """Select the best box repeatedly; `seen`: number of kept boxes that have lowered its score, -1 once it is kept."""
     lower, seen = state
     images, classes, count, keep = shape
     overlaps, least, sigma = limits
@@ -386,6 +389,6 @@ def _suppress_softly(
 
 
 def _told_off(iou: Expr, threshold: Expr, sigma: Expr) -> Expr:
-    """What is left of a score; without a sigma nothing, if the overlap is too large."""
+    """Return the factor by which an overlap scales a score; without a sigma 0 or 1, by the threshold."""
     soft = prim("exp", iou * iou * (-0.5) / select(prim("gt", sigma, 0.0), sigma, 1.0))
     return select(prim("gt", sigma, 0.0), soft, cast(prim("le", iou, threshold), DType.F32))

@@ -1,10 +1,10 @@
-"""Tables of decision trees as kernels read them, made of nodes that refer to each other.
+"""Tables of decision trees in the form that kernels read, from nodes that refer to each other.
 
     COMPLETE   every tree has 2^depth leaves and needs no references: the children of slot k are 2k and 2k + 1
-    LINKED     the two children of a node lie side by side: the next node is link + (x > threshold); a leaf is its own
-    masks      a tree of at most 32 leaves: what is greater than a threshold excludes the leaves of the left branch
+    LINKED     the two children of a node are adjacent: the next node is link + (x > threshold); a leaf links to itself
+    masks      a tree of at most 32 leaves: a feature above a node's threshold excludes the leaves of its left branch
 
-Comparisons are made on integers that are ordered as the floats are (`ordered`), so that NaN goes where a node says.
+Comparisons are made on integers that are ordered as the floats are (`ordered`), so that NaN takes the node's branch.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from aot.ir.types import Array
 from runtime.errors import ModelError, ShapeError
 
 MASK_LEAVES = 32
-SPARSE = 4  # complete trees may take so many times the memory of linked ones
-DEEPEST = 12  # levels of complete trees
+SPARSE = 4  # complete trees may take this many times the memory of linked ones
+DEEPEST = 12  # most levels of complete trees
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Nodes of all trees: an input row goes to child 0 where x[feature] <= threshold, else to child 1.
+    """Nodes of all trees: an input row goes to child 0 if x[feature] <= threshold, else to child 1.
 
-    A child c >= 0 is node c, which lies behind its parent; c < 0 is leaf ~c. `nan_first`: NaN goes to child 0.
+    A child c >= 0 is node c, which comes after its parent; c < 0 is leaf ~c. `nan_first`: NaN goes to child 0.
     Leaf l of tree t adds weights[l] to the targets from columns[t] on.
     """
 
@@ -38,7 +38,7 @@ class Forest:
     columns: Array  # i32 [trees]
 
     def check(self, name: str, features: int, targets: int) -> None:
-        """Raise ModelError for tables that refer to what does not exist, or to themselves."""
+        """Raise ModelError for indices out of range or not after their parent, ShapeError for wrong shapes."""
         nodes, leaves = len(self.features), len(self.weights)
         shapes = {
             "thresholds": (self.thresholds.shape, (nodes,)), "children": (self.children.shape, (nodes, 2)),
@@ -60,8 +60,8 @@ class Forest:
 
     @property
     def depths(self) -> Array:
-        """The most comparisons that a row needs, of each tree."""
-        found = [0] * (len(self.features) + 1)  # the last one stands for all leaves
+        """Most comparisons that a row needs, for each tree."""
+        found = [0] * (len(self.features) + 1)  # the last entry is for all leaves
         children: list[list[int]] = np.maximum(self.children, -1).tolist()
         for node in range(len(children) - 1, -1, -1):
             low, high = children[node]
@@ -76,7 +76,7 @@ def _inside(name: str, table: str, values: Array, low: int, high: int) -> None:
 
 
 def ordered(x: Array, nan_first: bool | Array) -> Array:
-    """Integers in the order of floats: equal for 0 and -0; NaN before or behind all others."""
+    """Return integers in the order of floats: 0 equals -0; NaN is before or after all others."""
     wide = np.int32 if x.dtype.itemsize == 4 else np.int64
     limits = np.iinfo(wide)
     found = np.ascontiguousarray(x).view(wide)
@@ -89,7 +89,7 @@ def ordered(x: Array, nan_first: bool | Array) -> Array:
 class Packed:
     """Tables of one form. `links` are features of COMPLETE trees, (feature, link) pairs of LINKED ones.
 
-    `depths`: the most comparisons that a tree of each group needs; all need `depth` at most.
+    `depths`: most comparisons of any tree of each group; `depth`: of all groups.
     """
 
     complete: bool
@@ -100,14 +100,14 @@ class Packed:
     weights: Array
     columns: Array
     depths: Array
-    nan_first: tuple[bool, ...]  # of each copy of the features in the rows that are compared
+    nan_first: tuple[bool, ...]  # one for each copy of the features in the compared rows
 
 
 @dataclass(frozen=True, slots=True)
 class Masks:
     """Nodes of tree t are starts[t] .. starts[t + 1] - 1. A row's leaf is the lowest bit that no node excludes.
 
-    `bits`: the leaves that are left where the feature exceeds the threshold. weights [trees * 32, width].
+    `bits`: leaves that remain if the feature exceeds the threshold. weights [trees * 32, width].
     """
 
     starts: Array
@@ -118,15 +118,15 @@ class Masks:
 
 
 def pack(forest: Forest, features: int, group: int, zero: float) -> tuple[Packed, Masks | None]:
-    """Choose the form, and pad to a multiple of `group` trees with trees whose one leaf adds `zero`."""
-    if not len(forest.features):  # an unused node, so that there is one to index
+    """Choose the form, and pad to a multiple of `group` trees with single-leaf trees that add `zero`."""
+    if not len(forest.features):  # an unused node, so that loads have one to index
         none = np.zeros(1, np.int32)
         node = np.zeros(1, forest.thresholds.dtype)
         forest = replace(forest, features=none, thresholds=node, nan_first=none != 0, children=np.full((1, 2), -1))
     flags = np.unique(forest.nan_first)
     firsts = tuple(bool(flag) for flag in flags) or (False,)
     columns = forest.features + features * (forest.nan_first if len(firsts) == 2 else 0)
-    limits = ordered(forest.thresholds, nan_first=True)  # nothing but NaN that comes first is <= NaN
+    limits = ordered(forest.thresholds, nan_first=True)  # only a NaN that comes first is <= NaN
     masks = _masks(forest, columns, limits)
     forest = _padded(forest, -len(forest.roots) % group, zero)
     depths = forest.depths.reshape(-1, group).max(1).astype(np.int32)
@@ -148,7 +148,7 @@ def _padded(forest: Forest, more: int, zero: float) -> Forest:
 
 
 def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
-    """Make all trees as deep as the deepest one: a leaf further up stands below both branches of the slots under it."""
+    """Make all trees as deep as the deepest one: a leaf further up is repeated in all slots below it."""
     trees, most, depth = len(forest.roots), np.iinfo(limits.dtype).max, int(depths.max())
     features = np.zeros((trees, 1 << depth), np.int32)
     thresholds = np.full((trees, 1 << depth), most, limits.dtype)
@@ -168,9 +168,9 @@ def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firs
 
 
 def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
-    """Slot 2i and 2i + 1 are the children of node i, the roots follow; a leaf's threshold is one that none exceeds.
+    """Link slots: 2i and 2i + 1 are the children of node i, the roots follow; no key exceeds a leaf's threshold.
 
-    The link of a leaf is its own slot; its weights lie at the same place.
+    The link of a leaf is its own slot; its weights lie at the same index.
     """
     slots = np.concatenate([forest.children.reshape(-1), forest.roots])
     inner, node = slots >= 0, np.maximum(slots, 0)
@@ -186,7 +186,7 @@ def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts
 
 
 def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
-    """None where a tree has too many leaves, or nodes with more than one parent."""
+    """Return the masks; None if a tree has too many leaves, or nodes with more than one parent."""
     used = np.concatenate([forest.children.reshape(-1), forest.roots])
     used = used[used >= 0]
     if len(np.unique(used)) < len(used):
@@ -211,9 +211,9 @@ def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
 
 
 def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dict[int, tuple[int, int]]]:
-    """The leaves from left to right; for each node the positions of its first leaf and of the first one on its right.
+    """Return the leaves from left to right, and for each node the position of its first leaf and of its right child's.
 
-    None for the leaves where there are too many.
+    None instead of leaves if there are too many.
     """
     leaves: list[int] = []
     low: dict[int, int] = {}

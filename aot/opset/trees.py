@@ -1,9 +1,9 @@
 """Ensembles of decision trees over rows of features.
 
-Rows are compared in integers that are ordered as floats are. Two algorithms, which add leaves in the same order:
+Rows are compared as integers that are ordered as floats are. Two algorithms, which add leaves in the same order:
 
-    walks    GROUP trees of a row at a time: their chains of loads hide each other's latency, for any number of rows
-    masks    all nodes of a small tree, ROWS rows in vectors: no chain and no jump, for blocks of several rows
+    walks    GROUP trees of a row at a time: their chains of loads hide each other's latency; for any number of rows
+    masks    all nodes of a small tree, ROWS rows in vectors: no chains and no branches; for blocks of several rows
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from codegen.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-GROUP = 8  # trees whose walks run side by side
-ROWS = 32  # of a block
+GROUP = 8  # trees whose walks are interleaved
+ROWS = 32  # rows of a block
 FEW = 4  # rows of a block from which on masks are faster than walks
-WIDE = 256  # columns of rows whose transposed block stays in the nearest cache
-UNROLLED = 8  # weights of a leaf that are added one by one
+WIDE = 256  # columns up to which the transposed block stays in L1
+UNROLLED = 8  # weights of a leaf up to which their additions are unrolled
 
 
 class Aggregate(StrEnum):
-    """Function that joins the weights of a row's leaves."""
+    """Function that combines the weights of a row's leaves."""
 
     SUM = "sum"
     MIN = "min"
@@ -49,7 +49,7 @@ class Aggregate(StrEnum):
 
 @op("extension")
 class TreeEnsemble(DecomposedOp):
-    """Sums, minima or maxima of the leaves that each row x[i] reaches; ai.onnx.ml, see `tree_tables.Forest`
+    """Sums, minima or maxima of the leaves that each row x[i] reaches; ai.onnx.ml, see `tree_tables.Forest`.
 
     x [rows, features] of f32 or f64; the tables are constants; the result is [rows, targets].
     """
@@ -104,7 +104,7 @@ def _dtype(table: Array) -> DType:
 
 
 def _features(x: TensorType) -> int:
-    """The number of features of a row; UnsupportedError if it is known at run time only."""
+    """Return the number of features of a row; UnsupportedError if it is dynamic."""
     count = x.shape[1]
     if not isinstance(count, int):
         raise UnsupportedError("TreeEnsemble: the number of features must be known at compile time")
@@ -113,7 +113,7 @@ def _features(x: TensorType) -> int:
 
 @op()
 class PackedTrees(LoopOp):
-    """A tree ensemble whose tables are `tree_tables.Packed` and, where they are given, `tree_tables.Masks`."""
+    """A tree ensemble whose tables are `tree_tables.Packed` and optionally `tree_tables.Masks`."""
 
     elements = Elements.FLOAT
 
@@ -162,7 +162,7 @@ class PackedTrees(LoopOp):
 
 
 def _ordered(x: Expr, wide: DType, nan_first: bool) -> Expr:
-    """The expression of `tree_tables.ordered`."""
+    """Return `tree_tables.ordered` as an expression."""
     limits = np.iinfo(np.int32 if wide is DType.I32 else np.int64)
     bits = prim("bits", x, dtype=wide)
     turned = select(prim("lt", bits, 0), prim("xor", bits, int(limits.max)), bits)
@@ -173,7 +173,7 @@ def _ordered(x: Expr, wide: DType, nan_first: bool) -> Expr:
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Adds the weights of leaves to the results of a row."""
+    """Tables of leaves: weights, and the columns that they add to."""
 
     op: PackedTrees
     columns: Buffer
@@ -185,7 +185,7 @@ class _Leaves:
 
 @dataclass(frozen=True)
 class _Walks:
-    """Tables of walks."""
+    """Tables for walks."""
 
     op: PackedTrees
     keys: Buffer
@@ -196,14 +196,14 @@ class _Walks:
     leaves: _Leaves
 
     def depth(self, group: Scripted) -> Scripted:
-        """The number of comparisons that the trees of a group need."""
+        """Return the number of comparisons that the trees of a group need."""
         return self.op.depth if self.op.complete else cast(self.depths[group], DType.I64)
 
     def start(self, tree: Scripted) -> Expr:
         return Const(1) if self.op.complete else cast(self.roots[tree], DType.I64)
 
     def next(self, row: Scripted, tree: Scripted, at: Scripted) -> Expr:
-        """The slot of a child of slot `at`."""
+        """Return the slot of the child that follows slot `at`."""
         if self.op.complete:
             more = prim("gt", self.keys[row, cast(self.links[tree, at], DType.I64)], self.thresholds[tree, at])
             return at * 2 + cast(more, DType.I64)
@@ -211,13 +211,13 @@ class _Walks:
         return cast(self.links[at, 1], DType.I64) + cast(more, DType.I64)
 
     def leaf(self, tree: Scripted, at: Scripted) -> Expr:
-        """The row of the weights of the leaf in slot `at`."""
+        """Return the row of the weights of the leaf in slot `at`."""
         return at + (tree - 1) * (1 << self.op.depth) if self.op.complete else at
 
 
 @dataclass(frozen=True)
 class _Masks:
-    """Tables of masks."""
+    """Tables for masks."""
 
     op: PackedTrees
     keys: Buffer
@@ -247,7 +247,7 @@ def _evaluate(out: Scripted, walks: Scripted, masks: Scripted, rows: Scripted, s
 
 @loops
 def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> None:
-    """Walk all trees, group by group: a group stays in the nearest cache for all rows of a block."""
+    """Walk all trees, group by group: a group stays in L1 for all rows of a block."""
     for group in range(walks.roots.shape[0] // GROUP):
         for r in range(first, end):
             at = array(GROUP, dtype=DType.I64)
@@ -263,7 +263,7 @@ def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> Non
 
 @loops
 def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: Scripted) -> None:
-    """Add the weights of a leaf to the results of a row; trees come in their order, so that sums have equal bits."""
+    """Add the weights of a leaf to the results of a row; the fixed order of trees keeps sums equal to the bit."""
     width = leaves.weights.shape[1]
     column = 0 if width == out.shape[1] else leaves.columns[tree]
     if width <= UNROLLED:
@@ -276,7 +276,7 @@ def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: S
 
 @loops
 def _mask(out: Scripted, masks: Scripted, first: Scripted, end: Scripted) -> None:
-    """Test all nodes of each tree on the rows of a block, side by side: features lie transposed in a copy."""
+    """Test all nodes of each tree on the rows of a block, in vectors: a local copy holds the features transposed."""
     wide = masks.keys.dtype
     block = array(masks.keys.shape[1], ROWS, dtype=wide)
     for r in range(first, end):
@@ -301,11 +301,11 @@ def _mask(out: Scripted, masks: Scripted, first: Scripted, end: Scripted) -> Non
 
 
 def _excluded(key: Expr, threshold: Expr, left: Expr, bits: Expr) -> Expr:
-    """The leaves that are left after a node."""
+    """Return the leaves that remain after a node."""
     return select(prim("gt", key, threshold), prim("and", left, bits), left)
 
 
 def _lowest_bit(x: Expr) -> Expr:
-    """The number of the lowest bit of x that is set, by the exponent of that bit as a float."""
+    """Return the index of the lowest set bit of x, from the exponent of that bit as a float."""
     exponent = prim("shr", prim("bits", cast(prim("and", x, prim("neg", x)), DType.F32), dtype=DType.I32), 23)
     return prim("and", exponent, 255) - 127

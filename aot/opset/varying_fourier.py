@@ -1,8 +1,8 @@
-"""Discrete Fourier transforms of a length that only run time knows: factorised there, stages as loops.
+"""Discrete Fourier transforms of dynamic length: factorised at run time, with stages as loops.
 
     n = done * r * m:   out[(b r + k) done + s] = w_n^(k b done) * sum over a of x[(a m + b) done + s] w_r^(a k)
 
-Small factors have code of their own, in vectors of columns, of s, or of b where done is small; other primes are sums.
+Small factors have their own code, vectorised over columns, s, or b if `done` is small; other primes are plain sums.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 
 FACTORS = (4, 2, 3, 5)  # tried in this order
-WIDTH = 8  # numbers side by side
+WIDTH = 8  # vector width in numbers
 
 
 @loops
 def turns(table: Scripted, n: Scripted, circle: float) -> None:
-    """exp(i circle k / n)"""
+    """Fill a table with exp(i circle k / n)."""
     for k in parallel(n):
         angle = cast(k, DType.F64) * circle / cast(n, DType.F64)
         table[k, 0] = cast(prim("cos", angle), table.dtype)
@@ -30,7 +30,7 @@ def turns(table: Scripted, n: Scripted, circle: float) -> None:
 
 @dataclass(frozen=True)
 class _Line:
-    """What a stage reads of work [2, rows, 2, n, columns]: half `side`, a row, a column or several side by side."""
+    """Operands of a stage on work [2, rows, 2, n, columns]: half `side`, a row, one column or several adjacent ones."""
 
     work: Buffer
     table: Buffer
@@ -49,7 +49,7 @@ class _Line:
 
 @loops
 def stages(out: Scripted, work: Scripted, table: Scripted, inverse: bool) -> None:
-    """Transforms work[0] [rows, 2, n, columns] along n; work[1] is as large."""
+    """Transform work[0] [rows, 2, n, columns] along n; work[1] has the same size."""
     rows, _, _, columns = out.shape
     if not isinstance(columns, int) or columns >= WIDTH:
         for item in parallel(rows * (columns // WIDTH)):
@@ -63,7 +63,7 @@ def stages(out: Scripted, work: Scripted, table: Scripted, inverse: bool) -> Non
 
 @loops
 def _transform(out: Scripted, work: Scripted, table: Scripted, place: Scripted, width: int, inverse: bool) -> None:
-    """Columns `place[1]` and so on of row `place[0]`. Each stage reads one half of `work` and writes the other."""
+    """Transform columns from `place[1]` on of row `place[0]`. Stages alternate between the halves of `work`."""
     n, sign = out.shape[2], 1 if inverse else -1
     side = var(0, DType.I64)
     done = var(1, DType.I64)
@@ -134,7 +134,7 @@ def _stage(line: Scripted, r: int, width: int, sign: int) -> None:
 
 @loops
 def _butterflies(line: Scripted, kind: tuple[int, int], at: Scripted, way: tuple[int, int, int, int]) -> None:
-    """Transforms of r numbers each, side by side. `way`: what the next one adds to b, s and the column, how many."""
+    """Compute adjacent transforms of r numbers; `way`: increments of b, s and column between them, and their number."""
     r, sign = kind
     along, behind, beside, width = way
     one = array(r, 2, width, dtype=line.work.dtype)
@@ -167,7 +167,7 @@ def _product(x: Sequence[Expr], y: Sequence[Expr], part: int) -> Expr:
 
 @loops
 def _sums(line: Scripted, r: Scripted, n: Scripted, width: int) -> None:
-    """A stage of any other prime."""
+    """Compute a stage for any other prime."""
     for k in range(r):
         for b in range(line.m):
             for s in range(line.done):

@@ -1,6 +1,6 @@
 """Windows that slide over the spatial axes of an [N, C, ...] tensor: the geometry of convolution and pooling.
 
-    element k of window i lies at   i * stride + k * dilation - before        (outside of 0 .. extent: padding)
+    element k of window i is at     i * stride + k * dilation - before        (outside of 0 .. extent: padding)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 
 
 class AutoPad(StrEnum):
-    """Where padding comes from: the attributes, the output's size (odd rest at the end or at the begin), or nowhere."""
+    """Source of padding: the attributes, the output's size (odd rest at the end or at the begin), or none."""
 
     EXPLICIT = "explicit"
     NOTSET = "notset"
@@ -34,7 +34,7 @@ class AutoPad(StrEnum):
 
 
 class Rounding(StrEnum):
-    """How many windows there are when they do not fit evenly; CEIL_TORCH lets none start in the padding at the end."""
+    """Rounding of the number of windows; with CEIL_TORCH none starts in the padding at the end."""
 
     FLOOR = "floor"
     CEIL = "ceil"
@@ -43,7 +43,7 @@ class Rounding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """One entry for each spatial axis."""
+    """Geometry of windows, with one entry for each spatial axis."""
 
     extents: Shape
     kernel: Shape
@@ -59,7 +59,7 @@ class Windows:
 
     @property
     def counts(self) -> Shape:
-        """How many windows there are."""
+        """Number of windows along each axis."""
         return tuple(map(self._count, range(self.rank)))
 
     def _count(self, a: int) -> Dim:
@@ -75,11 +75,11 @@ class Windows:
 
     @property
     def sizes(self) -> list[int]:
-        """For references: `counts` as numbers."""
+        """`counts` as numbers, for references."""
         return [_int(n) for n in self.counts]
 
     def fitting(self) -> list[Condition]:
-        """Of sizes that only run time knows: there is a window along each axis."""
+        """Require at least one window along each axis of dynamic size."""
         rule = "the kernel must not be larger than the padded input"
         return [at_least(rule, n, 1) for n in self.counts if not isinstance(n, int)]
 
@@ -89,16 +89,16 @@ class Windows:
 
     @property
     def padded(self) -> bool:
-        """May a window reach outside of the tensor?"""
+        """True if a window may reach outside of the tensor."""
         inside = all(isinstance(p, int) and p <= 0 for p in (*self.before, *self.after))
         return not inside or self.rounding is not Rounding.FLOOR
 
     def read(self, x: Input, outer: Sequence[Expr | int], places: Sequence[Expr], fill: float = 0.0) -> Expr:
-        """x[outer, places], or `fill` in the padding."""
+        """Return x[outer, places], or `fill` in the padding."""
         return self.guard(x(*outer, *places), places, fill)
 
     def guard(self, value: Expr, places: Sequence[Expr], fill: float) -> Expr:
-        """`value` of an element, `fill` of padding."""
+        """Return `value` for an element, `fill` for padding."""
         if self.padded:
             for i, n in zip(places, self.extents, strict=True):
                 low, high = bounds(normal(i, {}))
@@ -107,7 +107,7 @@ class Windows:
         return value
 
     def padding(self, counts: Sequence[int]) -> list[tuple[int, int]]:
-        """For references: what to add to each axis so that all windows lie inside; negative to cut off."""
+        """Return the padding of each axis that encloses all windows, for references; negative to crop."""
         found: list[tuple[int, int]] = []
         for a, (n, before) in enumerate(zip(self.extents, self.before, strict=True)):
             last = (counts[a] - 1) * self.strides[a] + (_int(self.kernel[a]) - 1) * self.dilations[a] + 1
@@ -116,11 +116,11 @@ class Windows:
 
     @property
     def declared(self) -> list[tuple[int, int]]:
-        """For references: `before` and `after` as numbers."""
+        """`before` and `after` as numbers, for references."""
         return [(_int(b), _int(e)) for b, e in zip(self.before, self.after, strict=True)]
 
     def slices(self, counts: Sequence[int], element: Sequence[int]) -> tuple[slice, ...]:
-        """For references: where element `element` of all windows lies in the tensor with `padding` added."""
+        """Return the slices of element `element` of all windows, after `padding`; for references."""
         starts = [k * d for k, d in zip(element, self.dilations, strict=True)]
         return tuple(slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(starts, counts, self.strides, strict=True))
 
@@ -135,7 +135,7 @@ def windows(
     auto_pad: AutoPad,
     rounding: Rounding = Rounding.FLOOR,
 ) -> Windows:
-    """The geometry that attributes describe; empty lists stand for ones, or for zeros where it is padding."""
+    """Return the geometry that attributes describe; empty lists mean ones, or zeros for padding."""
     rank = len(extents)
     if rank not in SPATIAL:
         raise ShapeError(f"{what}: 1 to 3 spatial axes expected, got {rank}")
@@ -160,7 +160,7 @@ def windows(
 
 
 def same(n: Dim, kernel: Dim, stride: int, dilation: int, auto_pad: AutoPad) -> tuple[Dim, Dim]:
-    """Padding that makes ceil(n / stride) windows."""
+    """Return the padding that gives ceil(n / stride) windows."""
     windows = (n + stride - 1) // stride
     total = larger(simplify((windows - 1) * stride + (kernel - 1) * dilation + 1 - n), 0)
     half = simplify(total // 2)
@@ -169,7 +169,7 @@ def same(n: Dim, kernel: Dim, stride: int, dilation: int, auto_pad: AutoPad) -> 
 
 
 def entries(what: str, name: str, given: Sequence[int], rank: int, default: int) -> tuple[int, ...]:
-    """An attribute with one number for each of `rank` axes."""
+    """Return an attribute with one number for each of `rank` axes."""
     if given and len(given) != rank:
         raise ShapeError(f"{what}: {name} must have {rank} entries, got {len(given)}")
     return tuple(given) or (default,) * rank
@@ -184,7 +184,7 @@ def smaller(a: Dim, b: Dim) -> Dim:
 
 
 def reduction_axis(name: str, extent: Dim) -> Var | int:
-    """An axis to reduce over; 0 where it has one entry, so that no loop and no term is left of it."""
+    """Return an axis to reduce over; 0 if it has one entry, so that neither loop nor term remains."""
     return 0 if extent == 1 else axis(name, extent)
 
 
@@ -193,20 +193,20 @@ def kernel_axes(kernel: Shape) -> tuple[Var | int, ...]:
 
 
 def reduce_over(fn: str, axes: Sequence[Var | int], body: Expr) -> Expr:
-    """`fn`-reduction over those axes that are loops; `body` itself where none is."""
+    """Return the `fn`-reduction over those axes that are loops; `body` itself if none is."""
     loops = tuple(a for a in axes if isinstance(a, Var))
     return Reduce(fn, loops, body) if loops else body
 
 
 def channels_last(x: Input, name: str, dtype: DType) -> tuple[Buffer, Definition]:
-    """A copy of x [N, C, H, W] as [N, H, W, C], for reads at places that data say: channels are vectors."""
+    """Return a copy of x [N, C, H, W] as [N, H, W, C], for data-dependent reads: channels are vectors."""
     n, c, h, w = axes = tuple(Var(k, extent) for k, extent in zip("nchw", x.shape, strict=True))
     pixels = dense(name, *(x.shape[k] for k in (0, 2, 3, 1)), space=Space.ARENA, dtype=dtype)
     return pixels, Definition(pixels, axes, cast(x(n, c, h, w), dtype), (n, h, w, c))
 
 
 def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float) -> Array:
-    """For references: add to (or cut from) the spatial axes, which are the last ones."""
+    """Pad or crop the spatial axes, which are the last ones; for references."""
     grown = np.pad(x, [(0, 0)] * (x.ndim - len(pads)) + [(max(a, 0), max(b, 0)) for a, b in pads], constant_values=fill)
     ends = [slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pads, grown.shape[-len(pads) :], strict=True)]
     return grown[(..., *ends)]

@@ -1,4 +1,4 @@
-"""Questions that rules ask about what they look at."""
+"""Predicates and matchers that rules share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T", bound=Op)
 
 
 def constant(port: OutPort | None) -> Array | None:
-    """The value of a port that is known at compile time; none with symbolic dimensions in it."""
+    """Return the value of a port if it is known at compile time and has no symbolic dimensions."""
     value = None if port is None else port.value
     return None if value is None or value.dtype == object else value
 
 
 def uniform(port: OutPort | None) -> float | None:
-    """The number that all elements of a known value are."""
+    """Return the number that all elements of a known value are equal to, or None."""
     value = constant(port)
     if value is None or value.size == 0:
         return None
@@ -32,12 +32,12 @@ def uniform(port: OutPort | None) -> float | None:
 
 
 def close(a: float | None, b: float) -> bool:
-    """Equal up to the rounding of f32."""
+    """True if equal up to the rounding of f32."""
     return a is not None and abs(a - b) <= 1e-6 * abs(b)
 
 
 def source(port: OutPort | None, *classes: type[Op]) -> Node | None:
-    """The node that makes `port`, if it is of one of these classes."""
+    """Return the producer of `port`, if it is of one of these classes."""
     return port.node if port is not None and isinstance(port.node.op, classes) else None
 
 
@@ -46,19 +46,19 @@ def only_reader(port: OutPort) -> bool:
 
 
 def decided(node: Node) -> bool:
-    """True if no condition of the node is left for run time; its check is lost where the node is removed."""
+    """True if all conditions of the node are decided at compile time, so that removing it drops no run-time check."""
     operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
     return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)
 
 
 def broadcasts(op: Op) -> bool:
-    """A binary operation whose operands are aligned at the end (or are of one shape)."""
+    """True for a binary operation whose operands are aligned at the end, or have one shape."""
     return isinstance(op, Binary) and op.auto_broadcast is not AutoBroadcast.PDPD
 
 
 def with_constant(node: Node) -> tuple[OutPort, OutPort] | None:
-    """Of a commutative binary node with one constant operand: the other operand, and the constant."""
+    """Return the other operand and the constant of a commutative binary node with exactly one constant operand."""
     if not broadcasts(node.op):
         return None
     a, b = node.source(0), node.source(1)
@@ -69,16 +69,16 @@ def with_constant(node: Node) -> tuple[OutPort, OutPort] | None:
 
 
 def stretches_nothing(shape: Shape, other: Shape) -> bool:
-    """Broadcasting `shape` with `other` gives `other`."""
+    """True if broadcasting `shape` with `other` gives `other`."""
     if len(shape) > len(other):
         return False
     return all(m in (1, n) for m, n in zip(reversed(shape), reversed(other), strict=False))
 
 
 def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
-    """What a product multiplies: the factors that are not one number everywhere, and the product of those that are.
+    """Return the factors of a product that are not uniform, and the product of those that are.
 
-    Products inside it count if nothing else reads them.
+    Nested products are included if they have no other consumers.
     """
     node = source(port, Multiply)
     if node is None or not broadcasts(node.op) or (inner and not only_reader(port)):
@@ -101,7 +101,7 @@ def same_dims(a: Shape, b: Shape) -> bool:
 
 
 def channel_vector(value: Array, rank: int, axis: int, channels: object) -> Array | None:
-    """A constant that varies along one dimension of a tensor of `rank` at most, as a vector of `channels`."""
+    """Return a constant that varies along at most one dimension, `axis` of `rank`, as a vector of `channels`."""
     if not isinstance(channels, int) or value.ndim > rank:
         return None
     full = value.reshape((1,) * (rank - value.ndim) + value.shape)

@@ -17,7 +17,7 @@ ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStar
 
 @dataclass(frozen=True, slots=True)
 class PassItem:
-    """A pass with what the runner has to know of it."""
+    """A pass with the attributes that the runner needs."""
 
     name: str
     target: Any
@@ -31,12 +31,12 @@ class PassItem:
 
 
 def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[PassItem]:
-    """Anchors, passes and extensions in the order they run.
+    """Return anchors, passes and extensions in the order they run.
 
     `passes` keep the order they are given in; strings among them are anchors. A pass that occurs again is named
-    `fold_constants.2`. An extension runs as early as its constraints allow; those that could run at the same time are
-    sorted by name. Names of passes that do not exist are ignored. PassError for two extensions of one name and for a
-    cycle, which it prints.
+    `fold_constants.2`. An extension runs as early as its constraints allow; extensions that could run at the same time
+    are sorted by name. Names of passes that do not exist are ignored. PassError for two extensions of one name and for
+    a cycle, which the error shows.
     """
     chain = _chain(list(passes))
     items = {item.name: item for item in chain}
@@ -61,7 +61,7 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
 
 def _chain(passes: list[Any]) -> list[PassItem]:
-    """The built-in passes, named apart."""
+    """Return the built-in passes with unique names."""
     seen: dict[str, int] = {}
     chain: list[PassItem] = []
     for target in passes:
@@ -76,7 +76,7 @@ def _named(item: PassItem, name: str) -> PassItem:
 
 
 def describe(target: Any, extension: bool = False) -> PassItem:
-    """Read a pass's attributes; an extension lies between the anchors of its phase unless it says otherwise."""
+    """Read a pass's attributes; an extension runs between the anchors of its phase unless it says otherwise."""
     phase = getattr(target, "phase", "middle")
     if phase not in PHASES:
         raise PassError(f"{name_of(target)}: phase must be one of {', '.join(PHASES)}, got {phase!r}")
@@ -95,7 +95,7 @@ def describe(target: Any, extension: bool = False) -> PassItem:
 
 
 def name_of(target: Any) -> str:
-    """What a pass is called: its name, or its class's."""
+    """Return the name of a pass, or of its class."""
     if isinstance(target, str):
         return target
     for attribute in ("name", "__name__"):
@@ -115,7 +115,7 @@ def _constraint(target: Any, attribute: str, default: tuple[str, ...]) -> tuple[
 
 
 def _names(items: Mapping[str, PassItem]) -> dict[str, str]:
-    """Names and ids of passes, to their names."""
+    """Map names and ids of passes to their names."""
     known = {name: name for name in items}
     for name, item in items.items():
         id = getattr(item.target, "id", None)
@@ -145,7 +145,7 @@ def _topological(follows: Mapping[str, set[str]], priority: Callable[[str], tupl
 
 
 def _cycle(follows: Mapping[str, set[str]], sorted_names: set[str]) -> list[str]:
-    """One cycle among the passes that could not be sorted, its first name repeated at the end."""
+    """Return one cycle among the unsorted passes, its first name repeated at the end."""
     left = {name: later - sorted_names for name, later in follows.items() if name not in sorted_names}
     while dead := {name for name, later in left.items() if not later}:
         left = {name: later - dead for name, later in left.items() if name not in dead}

@@ -13,7 +13,7 @@ Order = tuple[int, ...]
 
 
 def order_of(node: Node) -> Order | None:
-    """The order of a Transpose that is known at compile time; None for every other node."""
+    """Return the order of a Transpose if it is known at compile time; None for every other node."""
     if not isinstance(node.op, Transpose):
         return None
     given = node.constant(1)
@@ -24,12 +24,12 @@ def order_of(node: Node) -> Order | None:
 
 
 def inverse(q: Order) -> Order:
-    """Transpose by `q`, then by its inverse, changes nothing."""
+    """Return the inverse of `q`: Transpose by `q`, then by its inverse, changes nothing."""
     return tuple(q.index(i) for i in range(len(q)))
 
 
 def compose(first: Order, then: Order) -> Order:
-    """Transpose by `first` and then by `then`, at once."""
+    """Return the order that equals Transpose by `first` and then by `then`."""
     return tuple(first[i] for i in then)
 
 
@@ -38,16 +38,16 @@ def is_identity(q: Order) -> bool:
 
 
 def only_moves_ones(q: Order, shape: Shape) -> bool:
-    """The elements stay in sequence: dimensions other than 1 keep their order."""
+    """True if elements stay in sequence: dimensions other than 1 keep their order."""
     moved = [d for d in q if shape[d] != 1]
     return moved == sorted(moved)
 
 
 def axis_after(axis: int, q: Order) -> int:
-    """Where dimension `axis` is after Transpose by `q`."""
+    """Return the position of dimension `axis` after Transpose by `q`."""
     return q.index(axis_of(axis, len(q), "Transpose"))
 
 
 def transposed(port: OutPort, q: Order, build: Builder) -> OutPort:
-    """`port` in order `q`; itself where that changes nothing."""
+    """Return `port` in order `q`; itself if that changes nothing."""
     return port if is_identity(q) else build.Transpose(port, build.const(q, DType.I64))

@@ -29,39 +29,39 @@ simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES))
 
 
 def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
-    """All passes in order; strings are the anchors that extensions refer to.
+    """Return all passes in order; strings are the anchors that extensions refer to.
 
-    `front`: what a front end needs to leave its dialect.
+    `front`: passes with which a front end leaves its dialect.
     """
     return (
         "FrontStart",
-        *front,             # foreign operations become ours; types cannot be inferred before
-        name_bodies,        # types inside of bodies have symbols of theirs
+        *front,             # foreign operations become those of the opset; types cannot be inferred before
+        name_bodies,        # types inside of bodies get symbols of the body's scope
         "FrontFinish",
         "MiddleStart",
-        carry_variables,    # bodies have no variables for the passes below, and those have sizes
-        inline_regions,     # what need not be control flow: passes below fuse across what was a body
-        settle_ranks,       # no value has two ranks for the passes below; known conditions are gone
-        trim_regions,       # bodies that stay lose what nobody reads
-        dead_code,          # nothing below looks at what nobody reads
-        spell_strings,      # everything below knows numbers only
-        decompress,         # before constants are folded: that would round what is computed in f16
-        fold_constants,     # rules look for constants: weights stored in f16, shapes that are computed
+        carry_variables,    # no variables in bodies, and none of dynamic size, for the passes below
+        inline_regions,     # static control flow disappears: passes below fuse across former bodies
+        settle_ranks,       # every value has one rank for the passes below; after inlining, which settles known Ifs
+        trim_regions,       # remaining bodies lose unused outputs
+        dead_code,          # the passes below need not visit unused nodes
+        spell_strings,      # all passes below handle numbers only
+        decompress,         # before constants are folded, which would round in f16
+        fold_constants,     # rules look for constants: weights stored in f16, computed shapes
         dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one
         canonicalize,       # patterns written out become the operations that the passes below know
-        layout,             # after activations are one node each; before scales, which then lie along channels
-        canonicalize,       # Transposes that met are merged
-        dedupe,             # equal Transposes of one tensor
+        layout,             # after activations are one node each; before absorb_scales: scales then lie along channels
+        canonicalize,       # merges Transposes that have become adjacent
+        dedupe,             # merges equal Transposes of one tensor
         "MiddleFinish",
         "BackStart",
-        absorb_scales,      # wants convolutions with their scales and shifts beside them
-        decompose,          # after all rules that want the big operation
-        fold_constants,     # decompositions compute with attributes: scales of BatchNormInference, for instance
-        absorb_scales,      # the scales that came out of decompositions
-        simplify,           # with operations that only lowering knows, hence last
-        fold_constants,     # what the rules made of constants
-        dedupe,             # decompositions make equal constants and means
-        round_short_floats, # patterns of arithmetic have been found; lowering fuses in f32
-        dead_code,          # the graph is what lowering sees
+        absorb_scales,      # needs convolutions with their scales and shifts next to them
+        decompose,          # after all rules that match the composite operation
+        fold_constants,     # arithmetic on attributes in decompositions: scales of BatchNormInference, for instance
+        absorb_scales,      # scales that decompositions produced
+        simplify,           # produces operations that only lowering knows, hence last
+        fold_constants,     # constants that rules produced
+        dedupe,             # equal constants and means that decompositions produced
+        round_short_floats, # after patterns of arithmetic are matched; lowering fuses in f32
+        dead_code,          # lowering sees live nodes only
         "BackFinish",
     )  # fmt: skip

@@ -25,15 +25,15 @@ from runtime.errors import PassError
 
 LOG = logging.getLogger(__name__)
 
-Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output is not read
+Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output is unused
 RuleBody = Callable[[Node, Any, Builder], Replacement]
 
-STEPS_PER_NODE = 40  # far above what the rules need; reached only by rules that undo each other
+STEPS_PER_NODE = 40  # rewrites per node of the graph, far above what rules need; exceeded only if rules undo each other
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite anchored on operations of some classes; `equation` is what it does."""
+    """A rewrite anchored on operations of some classes; `equation` is its documentation."""
 
     name: str
     anchors: tuple[type[Op], ...]
@@ -45,7 +45,7 @@ class Rule:
 
 
 def rule(*anchors: type[Op]) -> Callable[[RuleBody], Rule]:
-    """Make a rule of a function whose docstring is an equation for these classes and those derived from them."""
+    """Make a rule of a function whose docstring is an equation; it fires on these classes and their subclasses."""
 
     def make(body: RuleBody) -> Rule:
         return Rule(body.__name__, anchors, body, (body.__doc__ or "").strip())
@@ -55,7 +55,7 @@ def rule(*anchors: type[Op]) -> Callable[[RuleBody], Rule]:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One change, as it is numbered in the log."""
+    """One rewrite, as numbered in the log."""
 
     number: int
     name: str
@@ -67,7 +67,7 @@ class Rewrite:
 
 @dataclass(slots=True)
 class RewriteLog:
-    """Numbers the rewrites of a run; at `limit` no further ones happen, which bisects a miscompile."""
+    """Counter of the rewrites of a run; at `limit` no further ones happen, which serves to bisect a miscompile."""
 
     limit: int | None = None
     count: int = 0
@@ -87,7 +87,7 @@ class RewriteLog:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """A pass made of rules. `required` ones run whatever the log's limit: the graph cannot be compiled without them."""
+    """A pass made of rules. With `required` it runs past the log's limit: the graph cannot be compiled without it."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -98,14 +98,14 @@ class RuleSet:
         return self.rewrite(graph, RewriteLog())
 
     def rewrite(self, graph: Graph, log: RewriteLog) -> bool:
-        """Apply the rules until none fires; tells whether one did. PassError naming them if there is no end."""
+        """Apply the rules until none fires; returns whether one did. PassError naming them if they do not terminate."""
         before = log.count
         _Driver(graph, self, log).run()
         return log.count != before
 
 
 class _Driver:
-    """A worklist: nodes in order at first, then those around each rewrite."""
+    """Worklist driver: first all nodes in order, then those around each rewrite."""
 
     def __init__(self, graph: Graph, rules: RuleSet, log: RewriteLog) -> None:
         self.graph, self.rules, self.log = graph, rules, log
@@ -171,7 +171,7 @@ class _Driver:
                 raise PassError(f"{fired.name}: no port for {old}, which is read")
             _check_type(fired, node, old, new)
             if new.node in self.graph.parameters:
-                old.names = ()  # an input is not found by the names of what was made of it
+                old.names = ()  # an input must not be found by the names of tensors computed from it
             old.replace_by(new)
             around += [new.node, *(p.node for p in new.destinations)]
         name, origin = node.name, node.origin
@@ -185,19 +185,19 @@ class _Driver:
         self._push(around)
 
     def _push(self, nodes: Iterable[Node]) -> None:
-        """Nearest first, so that one place comes to rest before the next is looked at."""
+        """Put nodes at the front of the queue, so that one place reaches its fixpoint before the next is visited."""
         new = [n for n in dict.fromkeys(nodes) if n.id not in self.queued and n.id in self.graph.nodes]
         self.queued.update(n.id for n in new)
         self.queue.extendleft(reversed(new))
 
 
 def _sole_reader(port: OutPort) -> list[InPort]:
-    """The reader that is left alone with a port, which some rules ask for; of a constant there may be thousands."""
+    """Return the consumer of a port if it is the only one, which some rules require; a constant may have thousands."""
     return port.destinations if len(port.destinations) == 1 else []
 
 
 def _added(graph: Graph, mark: int) -> list[Node]:
-    """The nodes younger than node `mark`, oldest first."""
+    """Return the nodes younger than node `mark`, oldest first."""
     found = list(takewhile(lambda node: node.id > mark, reversed(graph.nodes.values())))
     return found[::-1]
 
@@ -209,7 +209,7 @@ def _check_type(fired: Rule, node: Node, old: OutPort, new: OutPort) -> None:
 
 
 def same_type(a: TensorType, b: TensorType) -> bool:
-    """Equal as far as compile time can tell: dimensions known only at run time may be written differently."""
+    """True if equal as far as known at compile time: dynamic dimensions may be written differently."""
     if a.dtype is not b.dtype or a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return a == b
     return all(m == n for m, n in zip(a.dims, b.dims, strict=True) if isinstance(m, int) and isinstance(n, int))
@@ -226,9 +226,9 @@ def _merge_origins(fresh: list[Node], replaced: list[Node], anchor: Origin) -> N
 
 
 def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
-    """Remove those of `roots` that nothing reads, and all above that only they read.
+    """Remove those of `roots` without consumers, and all producers above that only they used.
 
-    Returns the removed nodes and the surviving ones at the rim. Parameters, results and sinks stay.
+    Returns the removed nodes and the surviving ones at the boundary. Parameters, results and sinks stay.
     """
     removed: dict[int, Node] = {}
     rim: dict[int, Node] = {}
@@ -248,7 +248,7 @@ def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def is_dead(graph: Graph, node: Node) -> bool:
-    """Nothing reads it, and it is not there for its own sake."""
+    """True if the node has no consumers and is neither input, output nor sink, nor holds a sink in a body."""
     if any(p.destinations for p in node.out_ports().values()) or any(body.sinks for body in node.regions.values()):
         return False
     return node not in graph.parameters and node not in graph.results and node not in graph.sinks

@@ -2,11 +2,11 @@
 
     FrontStart .. FrontFinish   MiddleStart .. MiddleFinish   BackStart .. BackFinish      anchors in the list of passes
 
-A pass is a function `Graph -> bool` (did anything change), or an object or class with `__call__` or, as extensions
-have it, `find_and_replace_pattern`. Attributes it may have: `phase` ("front", "middle", "back"), `run_before` and
-`run_after` (names or classes of passes, or a method that gives them; without them it lies inside its phase), `enabled`,
-`id`, `graph_condition` (functions of the graph that must all hold), `run_not_recursively` (bodies of sub-graphs stay as
-they are), `required` (it runs even after the last rewrite that `stop_after_rewrite` allows).
+A pass is a function `Graph -> bool` (True if it changed the graph), or an object or class with `__call__` or, for
+extensions, `find_and_replace_pattern`. Optional attributes: `phase` ("front", "middle", "back"), `run_before` and
+`run_after` (names or classes of passes, or a method that returns them; by default an extension runs within its phase),
+`enabled`, `id`, `graph_condition` (predicates on the graph that must all hold), `run_not_recursively` (bodies of
+sub-graphs are not visited), `required` (it runs even after the last rewrite that `stop_after_rewrite` allows).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Observer = Callable[["PassReport", Graph], None]
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What one pass did: `rewrites` is how many numbered rewrites it made, `nodes` the size of the graph after it."""
+    """Effect of one pass: `rewrites` is the number of its rewrites, `nodes` the size of the graph after it."""
 
     name: str
     milliseconds: float
@@ -49,7 +49,7 @@ class PassReport:
 
 @dataclass(slots=True)
 class RunReport:
-    """What the passes did, in the order they ran."""
+    """Effects of all passes, in the order they ran."""
 
     passes: list[PassReport] = field(default_factory=list[PassReport])
     rules: dict[str, int] = field(default_factory=dict[str, int])
@@ -76,9 +76,9 @@ def run_passes(
 
     `stop_after_rewrite`: after so many rewrites only required passes run. `observe` is called after each pass, with the
     graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify).
-    Raises PassError for a pass that fails, that leaves a broken graph, or for passes that cannot be sorted; UsageError
-    for an extension that does. What is wrong with the model itself is found at the end of the front phase and raised as
-    it is.
+
+    Raises PassError for a pass that fails or leaves a broken graph, or for passes that cannot be sorted; UsageError for
+    an extension that fails. Errors of the model itself are found at the end of the front phase and raised unchanged.
     """
     items = sort_passes(passes, extensions)
     in_front = any(item.name == FRONT_FINISH for item in items)
@@ -97,7 +97,7 @@ def run_passes(
 
 @dataclass(slots=True)
 class _Run:
-    """One run over a graph. In the front phase the model has not been checked yet: its errors are not the passes'."""
+    """One run over a graph. The model is unchecked in the front phase: its errors are not the passes' fault there."""
 
     graph: Graph
     check: Callable[[Graph], object]
@@ -107,7 +107,7 @@ class _Run:
     report: RunReport = field(default_factory=RunReport)
 
     def step(self, item: PassItem) -> None:
-        """One pass, unless the limit of rewrites is reached."""
+        """Run one pass, unless the limit of rewrites is reached."""
         if self.log.full and not item.required:
             return
         before, start = self.log.count, time.perf_counter()
@@ -120,7 +120,7 @@ class _Run:
             self.observe(done, self.graph)
 
     def _guarded(self, item: PassItem) -> bool:
-        """Run a pass. What it says of the model keeps its class; a graph that it breaks is its own fault."""
+        """Run a pass; errors about the model keep their class, all others become errors of the pass."""
         applied = False
         try:
             changed = _apply(item, self.graph, self.log)
@@ -144,12 +144,12 @@ class _Run:
 
 
 def legal(graph: Graph) -> None:
-    """Verify a graph; its types only if no foreign operation is left."""
+    """Verify a graph; types only if no foreign operation is left."""
     verify(graph, types=not any(isinstance(n.op, Foreign) for n in graph.nodes.values()))
 
 
 def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
-    """One pass on a graph and on the bodies in it."""
+    """Run one pass on a graph and on the bodies in it."""
     changed = False
     if all(holds(graph) for holds in item.conditions):
         changed = call_pass(item.target, graph, log, item.name)
@@ -157,16 +157,16 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
         for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
             if _apply(item, body, log):
                 changed = True
-                node.forget_types()  # they are made of what is in the body
+                node.forget_types()  # types depend on the bodies
     return changed
 
 
 def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str) -> bool:
-    """Run a pass of any kind; those not made of rules count as one rewrite when they change something."""
+    """Run a pass of any kind; one not made of rules counts as one rewrite if it changes the graph."""
     if isinstance(target, RuleSet):
         return target.rewrite(graph, log)
     found = _function(target)(graph)
-    changed = found is not False  # extensions return nothing: they may have changed it
+    changed = found is not False  # extensions return None: they may have changed it
     if changed:
         log.add(name, graph.name)
     return changed

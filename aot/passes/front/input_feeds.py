@@ -1,4 +1,4 @@
-"""Constants that the user may feed: they become inputs, whose value is the constant where none is given.
+"""Constants that the user may feed: they become inputs whose default is the constant.
 
     w = Constant f32[64,64]     --feed w     ->     w: f32[64,64], optional
 """
@@ -14,12 +14,12 @@ from runtime.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class InputFeeds:
-    """`names` of constants: initializers of ONNX, Const layers of IR. UsageError for a name that no constant has."""
+    """Pass for `--feed`: `names` of constants (ONNX initializers, Const layers of IR); UsageError if one is unknown."""
 
     names: tuple[str, ...] = ()
     name: str = "input_feeds"
     required: bool = True
-    run_not_recursively: bool = True  # only what the model's own graph holds is fed
+    run_not_recursively: bool = True  # only constants of the model's own graph can be fed
 
     def __call__(self, graph: Graph) -> bool:
         for name in dict.fromkeys(self.names):

@@ -1,4 +1,4 @@
-"""Shapes of the inputs as the user gives them: fixed, named, or with ranges.
+"""Shapes of the inputs as given by the user: fixed, named, or with ranges.
 
     x: f32[x.d0,3,x.d2,x.d3]     --shape x=batch,3,480,640 --dim batch=1..64     ->     x: f32[batch,3,480,640]
 """
@@ -13,16 +13,17 @@ from aot.opset.infrastructure import Parameter
 from codegen.loops import Var
 from runtime.errors import UsageError
 
-BATCH, PIXELS, ELEMENTS = 4, 256, 64  # what schedules are chosen for, where nothing is known
+BATCH, PIXELS, ELEMENTS = 4, 256, 64  # assumed sizes for choosing schedules, where nothing is known
 
 
 @dataclass(frozen=True, slots=True)
 class InputShapes:
-    """`shapes`: an input and a number, a name or `?` for each dimension. `dims`: a name, its least and greatest value.
+    """Pass for `--shape` and `--dim`. `shapes`: for each input numbers, names or `?`; `dims`: (name, least, greatest).
 
-    A dimension that the file fixes may become another number, or vary. The same name is the same size. A name that no
-    shape has is the name of a symbol of the file, as `x.d0`; those left name the dimensions of each input that varies,
-    in their order. A size with one value left is a number. UsageError for what does not fit the model.
+    A dimension that the file fixes may become another number, or dynamic. Equal names mean equal sizes. A name that
+    occurs in no shape is a symbol of the file, as `x.d0`, if there is one; the other names rename the dynamic
+    dimensions of each input, in order. A size with one possible value is a number. UsageError for shapes and ranges
+    that do not fit the model.
     """
 
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
@@ -55,7 +56,7 @@ class InputShapes:
         return any(a is not b for a, b in zip(before, (n.op for n in graph.parameters), strict=True))
 
     def _free(self, graph: Graph) -> list[str]:
-        """Names of dims that stand neither in a shape nor in the file."""
+        """Return the names of `dims` that occur neither in a shape nor in the file."""
         taken = {d for _, shape in self.shapes for d in shape if isinstance(d, str)}
         for node in graph.parameters:
             if isinstance(node.op, Parameter) and node.op.shape is not None:
@@ -63,7 +64,7 @@ class InputShapes:
         return [n for n in dict.fromkeys(n for n, *_ in self.dims) if n not in taken]
 
     def _ranged(self, dim: Dim, k: int, rank: int, symbols: dict[str, Var]) -> Dim:
-        """`dim` with the range that was given for its name, and a size to choose schedules by."""
+        """Return `dim` with the range given for its name, and a typical size for choosing schedules."""
         if not isinstance(dim, Var):
             return dim
         if dim.name not in symbols:
@@ -84,7 +85,7 @@ def _typical(dim: Dim) -> int:
 
 
 def parameter_named(graph: Graph, name: str, option: str) -> Node:
-    """The input that the user calls `name`; UsageError if there is none."""
+    """Return the input named `name`; UsageError if there is none."""
     for node in graph.parameters:
         if node.name == name or name in node.out_port(0).names:
             return node
@@ -93,7 +94,7 @@ def parameter_named(graph: Graph, name: str, option: str) -> Node:
 
 
 def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:
-    """The given shape; where it says `?`, the file's. What varies in the file keeps to its range."""
+    """Return the given shape, with the file's dimension for `?`; dynamic dimensions keep the file's range."""
     text = ",".join(map(str, given))
     if shape is None and "?" in given:
         raise UsageError(f"--shape: the rank of {node.name!r} is not known, so every dimension has a name, got {text}")
@@ -115,7 +116,7 @@ def _one(node: Node, given: int | str, old: Dim | None) -> Dim:
 
 
 def _named(shape: Shape, names: list[str]) -> Shape:
-    """The dimensions that vary, called by `names` in their order."""
+    """Return the shape with its dynamic dimensions renamed to `names`, in order."""
     left = iter(names)
     return tuple(_renamed(d, next(left, None)) if isinstance(d, Var) else d for d in shape)
 

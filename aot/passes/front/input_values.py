@@ -1,4 +1,4 @@
-"""Inputs whose values the user fixes: they become constants, and the compiled model has no such input.
+"""Inputs with values fixed by the user: they become constants, and are no longer inputs of the compiled model.
 
     k: i64[]     --value k=3     ->     k = Constant i64[] 3
 """
@@ -20,12 +20,12 @@ from runtime.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class InputValues:
-    """`values`: an input and its value, nested as its shape is. UsageError for what does not fit the model."""
+    """Pass for `--value`; `values`: inputs and their values, as nested lists. UsageError for values that do not fit."""
 
     values: tuple[tuple[str, Nested], ...] = ()
     name: str = "input_values"
     required: bool = True
-    run_not_recursively: bool = True  # only the model's own inputs are given
+    run_not_recursively: bool = True  # only the model's own inputs can be given
 
     def __call__(self, graph: Graph) -> bool:
         for name, value in self.values:
@@ -41,7 +41,7 @@ class InputValues:
 
 
 def _fitting(node: Node, op: Parameter, value: Nested) -> Array:
-    """The value in the input's type; a number stands for a tensor of one element too."""
+    """Return the value in the input's type; a number also serves for a tensor of one element."""
     try:
         found = np.asarray(value)
         made = found.astype(numpy_dtype(op.element_type))

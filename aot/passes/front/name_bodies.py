@@ -1,6 +1,6 @@
-"""A scope of its own for every body: sizes that change inside of a body are symbols, called after it.
+"""A scope for every body: sizes that change inside of a body are symbols with the body's name as prefix.
 
-    loop { body }   ->   in `loop.body.` the iterations are counted by `loop.body.i`
+    loop { body }   ->   the iteration counter in scope `loop.body.` is `loop.body.i`
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from aot.ir.graph import Graph
 
 
 def name_bodies(graph: Graph) -> bool:
-    """Set the scopes of bodies of all levels; what was inferred inside of one that has another now is forgotten."""
+    """Set the scopes of bodies of all levels; types inferred under another scope are forgotten."""
     changed = False
     taken: set[str] = set()
     for node in graph.nodes.values():

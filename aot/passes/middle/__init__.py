@@ -1,1 +1,1 @@
-"""Middle passes: the graph becomes smaller and canonical, its meaning stays."""
+"""Middle passes: the graph becomes smaller and canonical without changing its meaning."""

@@ -1,4 +1,4 @@
-"""Operations that work in any order of dimensions, and how each is rewritten for another order.
+"""Layout-agnostic operations, and how each is rewritten for another order of dimensions.
 
     x' = Transpose(x, q)        carried(Concat(axis=3), q=(0, 3, 1, 2)) = Concat(axis=1)
 """
@@ -35,14 +35,14 @@ Rebuild = Callable[[Node, Order, Inputs, Builder], Node]
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """`inputs`: those that come in the new order; `rebuild` makes the node that reads them and gives the new order."""
+    """Layout rewrite of a node: `inputs` arrive in the new order; `rebuild` makes the node whose outputs have it."""
 
     inputs: tuple[int, ...]
     rebuild: Rebuild
 
 
 def carrier(node: Node) -> Carrier | None:
-    """How `node` carries an order of dimensions from its inputs to its outputs; None if it does not."""
+    """Return the Carrier of `node`; None if it is not layout-agnostic."""
     for cls, find in _FINDERS:
         if isinstance(node.op, cls):
             return find(node)
@@ -70,7 +70,7 @@ def _rebuild_elementwise(node: Node, q: Order, inputs: Inputs, build: Builder) -
 
 
 def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
-    """A slope by channel is aligned with dimension 1, all others at the end."""
+    """Rebuild PRelu: a per-channel slope is aligned with dimension 1, any other slope at the end."""
     slope, data = node.constant(1), node.source(0).shape
     assert slope is not None
     if slope.ndim == 1 and len(data) > 1 and slope.shape[0] == data[1]:
@@ -79,7 +79,7 @@ def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node
 
 
 def _constant_in_order(port: OutPort | None, q: Order, build: Builder) -> OutPort | None:
-    """A constant operand of a broadcasting operation, for the new order; other ports are in it already."""
+    """Return a constant operand of a broadcasting operation in the new order; other ports are in it already."""
     value = constant(port)
     if port is None or value is None or value.size == 1:
         return port
@@ -92,7 +92,7 @@ def _concat(node: Node) -> Carrier:
 
 
 def _data(rebuild: Rebuild, *others: int) -> Callable[[Node], Carrier | None]:
-    """Of operations that carry an order from input 0, if inputs `others` are constants."""
+    """Return a finder for operations that carry an order from input 0, if inputs `others` are constants."""
 
     def find(node: Node) -> Carrier | None:
         return Carrier((0,), rebuild) if all(node.constant(i) is not None for i in others) else None
@@ -150,7 +150,7 @@ def _rebuild_slice(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node
 
 
 def _strided(node: Node) -> Carrier | None:
-    """Slices of each dimension; not those that add or drop dimensions."""
+    """Match slices that neither add nor drop dimensions."""
     op: Any = node.op
     plain = not any((*op.new_axis_mask, *op.shrink_axis_mask, *op.ellipsis_mask))
     known = all(node.constant(i) is not None for i in range(1, len(node.in_ports())))
@@ -171,7 +171,7 @@ def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> No
 
 
 def reduces_any_order(node: Node, q: Order) -> bool:
-    """A reduction that drops its axes gives the same in order `q`, if the dimensions it keeps stay in sequence."""
+    """True if a reduction that drops its axes commutes with order `q`: the remaining dimensions stay in sequence."""
     op = node.op
     if not isinstance(op, Reduction) or op.keep_dims or node.constant(1) is None:
         return False

@@ -1,14 +1,14 @@
-"""Variables that bodies use, or whose sizes only run time knows, become values that operations hand on.
+"""Variables used in bodies, or of dynamic size, become values threaded through the graph.
 
-    loop {                              v = kept value of "v", s = is it set
+    loop {                              v = kept value of "v", s = is set
       old = ReadValue("v", first)       v, s = loop(v, s) {
       Assign("v", f(old))         ->      old = s ? v : first        Select, or If where sizes differ
     }                                     v = f(old), s = true
                                         }
                                         Assign("v", v) if s
 
-A read sees what the operations before it have assigned in a body, those of earlier iterations too; what the network
-itself assigns is for the next inference. A branch that does not run assigns nothing.
+A read in a body sees assignments by earlier operations and iterations; assignments of the network itself take effect in
+the next inference. A branch that does not run assigns nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from runtime.errors import AotError, InternalError
 
 
 def carry_variables(graph: Graph) -> bool:
-    """Replace the operations of such variables by what hands their values on."""
+    """Replace the operations on these variables by threaded values."""
     for node in graph.nodes.values():
         if node.regions:
             _infer(node)
@@ -56,14 +56,14 @@ class _Type:
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """A variable at some place: is it set, and to what?"""
+    """A variable at some point of the graph: whether it is set, and its value."""
 
     known: OutPort
     value: OutPort
 
 
 def _users(graph: Graph) -> Iterator[Node]:
-    """All operations on variables as files have them, those of bodies too."""
+    """Yield all operations on variables as found in files, those of bodies too."""
     for node in graph.order():
         if isinstance(node.op, Stateful) and not isinstance(node.op, Carried):
             yield node
@@ -72,7 +72,7 @@ def _users(graph: Graph) -> Iterator[Node]:
 
 
 def _infer(node: Node) -> None:
-    """Bodies learn their types from the node around them; should that fail, it is said where they are needed."""
+    """Infer the types of bodies from the node around them; errors are raised later, where the types are needed."""
     with suppress(AotError):
         node.operands()
 
@@ -83,9 +83,9 @@ def _id(node: Node) -> str:
 
 
 def _type(graph: Graph, id: str) -> _Type:
-    """A dimension varies if it is not declared, and not one number wherever the variable is read and set.
+    """Return a variable's type; a dimension varies unless it is declared or one number at all reads and assignments.
 
-    Inference takes what is kept to be as large as what is read at first: if that holds for all that is set, it is so.
+    Inference assumes that the kept value has the initial size: this is right if all assignments have that size.
     """
     users = [n for n in _users(graph) if _id(n) == id]
     declared = [TensorType(op.variable_type, op.variable_shape) for n in users if _declares(op := n.op)]
@@ -94,7 +94,7 @@ def _type(graph: Graph, id: str) -> _Type:
     for node in users:
         try:
             found.append(node.out_port(0).type)
-        except AotError as error:  # sizes that do not stay as they are at first
+        except AotError as error:  # sizes differ from the initial ones
             failed = error
     if failed is not None and not declared:
         raise failed
@@ -112,7 +112,7 @@ def _declares(op: Op) -> TypeGuard[ReadValue_6]:
 
 
 class _Walk:
-    """One graph, operation by operation. `now`: the variables that it was given; None for the network."""
+    """Walk of one graph, operation by operation. `now`: the variables it was given; None for the network."""
 
     def __init__(self, graph: Graph, types: Mapping[str, _Type], now: dict[str, _Now] | None = None) -> None:
         self.graph, self.types, self.top = graph, types, now is None
@@ -131,14 +131,14 @@ class _Walk:
                     self._through(build, node, {id: self._at(build, id) for id in used})
 
     def keep(self) -> None:
-        """Assigns what variables are at last; one that varies moves when others do, so it is written each time."""
+        """Assign the final values; a variable of dynamic size is always written, because it moves when others do."""
         for id, last in (self.now | self.later).items():
             op = AssignCarried(id, self.types[id].element_type, self.types[id].dims)
             if op.varying or not isinstance(last.known.node.op, IsSet):
                 self.graph.add(op, last.value, last.known, origin=last.value.node.origin)
 
     def _at(self, build: Builder, id: str) -> _Now:
-        """The variable as it is now; in the network, until something sets it, what earlier inferences have left."""
+        """Return the variable as it is now; in the network, before any assignment, the value of earlier inferences."""
         if id not in self.now:
             if not self.top:
                 raise InternalError(f"variable {id!r}: bodies are given what they use")
@@ -166,7 +166,7 @@ class _Walk:
         self.graph.remove(node)
 
     def _through(self, build: Builder, node: Node, given: dict[str, _Now]) -> None:
-        """The node again, with inputs for the variables that its bodies use, and outputs for those that they set."""
+        """Rebuild the node with inputs for variables that its bodies use, and outputs for those that they assign."""
         op = node.op
         sources = [p for p in node.sources() if p is not None]
         places = {id: len(sources) + 2 * k for k, id in enumerate(given)}
@@ -188,7 +188,7 @@ class _Walk:
             self.now[id] = _Now(made.out_port(count + 2 * k), made.out_port(count + 2 * k + 1))
 
     def _inside(self, body: Graph, given: Mapping[str, _Now]) -> tuple[_Walk, dict[str, _Now]]:
-        """A body with parameters for the variables, after it has been walked through; and those parameters."""
+        """Walk a body with parameters for the variables added; returns the walk and those parameters."""
         start: dict[str, _Now] = {}
         for id in given:
             types = DType.BOOL, self.types[id].element_type
@@ -222,7 +222,7 @@ _PARTS = ("known", "value")
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """What the variables add to the maps of one body."""
+    """Additions to the maps of one body for the variables."""
 
     inputs: tuple[InputMap, ...]
     outputs: tuple[OutputMap, ...]
@@ -248,7 +248,7 @@ def _with_maps(op: object, more: Mapping[str, _Maps]) -> If | Iterating:
 
 
 def _either(build: Builder, now: _Now, first: OutPort, element_type: DType) -> OutPort:
-    """If(known) {value} {first}: they may differ in size."""
+    """Build If(known) {value} {first}, whose branches may differ in size."""
     maps = [((InputMap(k, 0),), (OutputMap(0, 0),)) for k in (1, 2)]
     node = build.node(If(*maps[0], *maps[1]), now.known, now.value, first)
     for name in ("then", "else"):

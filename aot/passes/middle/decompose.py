@@ -1,4 +1,4 @@
-"""Decomposition: operations that are defined by simpler ones are replaced by them."""
+"""Decomposition: operations that are defined by simpler ones are replaced by these."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
 
-ON_STEP = 1e-4  # of a step: what rounding makes of a whole number of them
+ON_STEP = 1e-4  # fraction of a step: rounding error by which a whole number of steps may be missed
 
 
 @rule(DecomposedOp)
@@ -32,7 +32,7 @@ def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replace
         found: OutPort | tuple[OutPort, ...] = op.decompose(build, *node.sources())
         ports = [*found] if isinstance(found, tuple) else [found]
         for port in ports:
-            _ = port.type  # infers all that it is made of
+            _ = port.type  # infers the types of the whole decomposition
     except ModelError as error:
         raise ShapeError(f"{node.type}: {error}") from error
     return tuple(ports) if len(node.out_ports()) > 1 else ports[0]
@@ -119,7 +119,7 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
 
 
 def single(build: Builder, port: OutPort, dtype: DType) -> OutPort:
-    """The one number of a tensor as a scalar of another type."""
+    """Build the only number of a tensor as a scalar of another type."""
     number = port if port.type.rank == 0 else build.Reshape(port, build.const(np.zeros(0), DType.I64))
     return number if number.type.dtype is dtype else build.Convert(number, destination_type=dtype)
 

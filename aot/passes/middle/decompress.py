@@ -1,4 +1,4 @@
-"""Compressed weights are computed in f32, as in OpenVINO, where a file has f16: no factor is rounded again."""
+"""Compressed weights of f16 models are decompressed in f32, as in OpenVINO: no factor is rounded again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 
 SHORT = (DType.F16, DType.BF16)
-WIDEST = 8  # bits of what is compressed: each such number is one of f16 and of bf16
+WIDEST = 8  # bits of compressed numbers, each of which is exact in f16 and bf16
 
 
 @rule(Convert)
@@ -24,7 +24,7 @@ def decompress_in_single(node: Node, op: Convert, build: Builder) -> Replacement
 
 
 def _is_compressed(port: OutPort) -> bool:
-    """Is it made of small whole numbers and constants alone?"""
+    """True if the port is computed from small integers and constants alone."""
     node = port.node
     match node.op:
         case Convert():

@@ -1,4 +1,4 @@
-"""Common sub-expressions: equal operations on equal inputs become one node."""
+"""Common subexpression elimination: equal operations on equal inputs become one node."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from aot.ir.op import Foreign
 from aot.ir.types import Array
 from aot.opset.infrastructure import Parameter, Result
 
-SAMPLE = 64  # elements of a constant that tell most of them apart
+SAMPLE = 64  # elements of a constant that go into its key, enough to tell most apart
 
 
 def dedupe(graph: Graph) -> bool:
-    """f(x), f(x) -> one f(x); constants are equal by content. State and sub-graphs are left alone."""
+    """Merge f(x), f(x) into one f(x); constants are equal by content. State and sub-graphs are left alone."""
     seen: dict[Hashable, list[Node]] = {}
     changed = False
     for node in graph.order():
@@ -40,7 +40,7 @@ def _merge(first: Node, node: Node) -> None:
 
 
 def _key(node: Node) -> Hashable:
-    """Equal nodes have equal keys. Attributes are compared as text: there 0.0 differs from -0.0, nan equals nan."""
+    """Return a key that equal nodes share. Attributes are compared as text: 0.0 differs from -0.0, nan equals nan."""
     if node.data is not None:
         return (repr(node.op), node.data.dtype.str, node.data.shape, _bytes(node.data.reshape(-1)[:SAMPLE]))
     sources = tuple(None if s is None else (s.node.id, s.idx) for s in node.sources())
@@ -52,7 +52,7 @@ def _bytes(data: Array) -> bytes:
 
 
 def _same_bytes(a: Array | None, b: Array) -> bool:
-    """Of two arrays of one type and shape."""
+    """True if two arrays of one type and shape have the same bytes."""
     if a is None or a.dtype == object:
         return a is not None and a.tolist() == b.tolist()
     left, right = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))

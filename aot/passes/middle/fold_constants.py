@@ -1,4 +1,4 @@
-"""Folding: nodes whose outputs are known at compile time become constants."""
+"""Constant folding: nodes whose outputs are known at compile time become constants."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from aot.opset.infrastructure import Constant
 from aot.passes.rewrite import sweep
 from runtime.errors import AotError, InternalError
 
-GROWTH_LIMIT = 1 << 20  # bytes up to which a folded value may have more elements than the values it is made of
+GROWTH_LIMIT = 1 << 20  # bytes up to which a folded value may have more elements than its inputs
 
 
 @dataclass(frozen=True, slots=True)
 class FoldConstants:
-    """Evaluate what depends on constants alone.
+    """Pass that evaluates nodes with constant inputs.
 
-    A result that has more elements than its inputs together, as Broadcast's and Tile's, is folded up to `limit` bytes
-    only: beyond, it is cheaper to make at run time than to store. State, randomness and sub-graphs are never folded.
+    A result with more elements than its inputs together, as of Broadcast and Tile, is folded only up to `limit` bytes:
+    beyond, computing it at run time is cheaper than storing it. State, randomness and sub-graphs are never folded.
     """
 
     name: str = "fold_constants"
@@ -52,7 +52,7 @@ class FoldConstants:
         return True
 
     def _evaluated(self, node: Node) -> list[Array] | None:
-        """The values of the outputs, if every input is a constant and the budget allows."""
+        """Return the values of the outputs, if every input is a constant and the budget allows."""
         sources = [s for s in node.sources() if s is not None]
         if not sources or any(s.node.data is None for s in sources):
             return None
@@ -83,7 +83,7 @@ def _elements(type: TensorType) -> int:
 
 
 def _known_outputs(node: Node) -> list[Array] | None:
-    """What inference knows already, sizes of shapes for instance; nothing if a dimension in it is symbolic."""
+    """Return outputs that inference knows, for instance from ShapeOf; None if any has a symbolic dimension."""
     values = [o.value for o in node.operands()]
     known = [v for v in values if v is not None and not _symbolic(v)]
     return known if len(known) == len(values) else None

@@ -1,9 +1,9 @@
-"""Bodies of If, Loop and TensorIterator put in place, where compile time knows what runs and that costs little.
+"""Inlining of bodies of If, Loop and TensorIterator, if the path is known at compile time and the copies are small.
 
     Loop(3, true, x) {body}   ->   body(body(body(x)))
     If(true, x) {f} {g}       ->   f(x)
 
-All others stay: they become control flow of the program.
+All others become control flow of the program.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from aot.passes.rewrite import sweep
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
-UNROLLED = 256  # nodes of all iterations: up to here fusing them saves more than their code costs
+UNROLLED = 256  # nodes of all iterations, up to which the fusion gained outweighs the code size
 
 
 def inline_regions(graph: Graph) -> bool:
-    """Replace nodes whose bodies run as compile time knows; those inside of bodies, too."""
+    """Replace nodes whose branch or iteration count is known at compile time, nested ones too."""
     changed = False
     while (found := _first(graph)) is not None:
         node, ports = found
@@ -43,7 +43,7 @@ def inline_regions(graph: Graph) -> bool:
 
 
 def _first(graph: Graph) -> tuple[Node, list[OutPort]] | None:
-    """A node whose bodies can be put in place, and what its outputs become."""
+    """Return a node whose bodies can be inlined, and the ports that replace its outputs."""
     for node in graph.order():
         if isinstance(node.op, If | Iterating):
             try:
@@ -57,7 +57,7 @@ def _first(graph: Graph) -> tuple[Node, list[OutPort]] | None:
 
 
 def copied(body: Graph, given: Mapping[int, OutPort], build: Builder) -> list[OutPort]:
-    """The results of a copy of `body` in the builder's graph; `given` are its parameters by position."""
+    """Copy `body` into the builder's graph and return its results; `given`: parameters by position."""
     ports: dict[OutPort, OutPort] = {body.parameters[i].out_port(0): port for i, port in given.items()}
     for node in body.order():
         if node.type in ("Parameter", "Result"):
@@ -87,13 +87,13 @@ def _iterated(node: Node, op: Iterating) -> list[OutPort] | None:
 
 
 def _size(graph: Graph) -> int:
-    """Nodes that compute."""
+    """Return the number of nodes that compute."""
     inner = sum(_size(body) for node in graph.nodes.values() for body in node.regions.values())
     return inner + sum(n.data is None and n.type not in ("Parameter", "Result") for n in graph.nodes.values())
 
 
 class _Unrolled:
-    """All iterations, one after another."""
+    """A loop unrolled completely."""
 
     def __init__(self, node: Node, op: Iterating) -> None:
         self.node, self.op, self.body = node, op, node.regions["body"]
@@ -137,7 +137,7 @@ class _Unrolled:
         return self.build.Concat(*(parts if m.stride > 0 else parts[::-1]), axis=m.axis) if parts else self._none(m)
 
     def _none(self, m: OutputMap) -> OutPort:
-        """What a loop that never runs gives: nothing collected, zeros else."""
+        """Return the output of a loop that never runs: an empty concatenation, otherwise zeros."""
         type = self.node.out_port(m.external).type
         data = np.zeros(type.static_shape, numpy_dtype(type.dtype))
         return self.node.graph.add(Constant(type.dtype), origin=self.node.origin, data=data).out_port(0)

@@ -1,4 +1,4 @@
-"""The model's interface in another layout: callers give NHWC data to a model that was made for NCHW.
+"""Another layout for the model's interface: callers pass NHWC data to an NCHW model.
 
     x: f32[1,3,224,224]          x: f32[1,224,224,3] - Transpose(0,3,1,2) - f32[1,3,224,224]
 """
@@ -17,9 +17,9 @@ from runtime.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class InterfaceLayout:
-    """Inputs by name, each with the layout in which it is given: `(("x", "NHWC"),)`.
+    """Pass for `--layout`: inputs by name, each with the layout in which callers pass it: `(("x", "NHWC"),)`.
 
-    The model itself has the batch first, channels second, then the rest in the sequence in which the layout names it.
+    The model itself has the batch first, channels second, then the rest in the order in which the layout names it.
     UsageError for an input that does not exist or a layout that does not fit it.
     """
 
@@ -45,7 +45,7 @@ def _parameter(graph: Graph, name: str) -> Node:
 
 
 def _order(node: Node, given: str) -> Order:
-    """Where each dimension of the model's tensor is in what is given."""
+    """Return the position in the caller's layout of each dimension of the model's tensor."""
     rank = node.out_port(0).type.rank
     if len(given) != rank or len(set(given)) != rank or not {"N", "C"} <= set(given):
         shape = ",".join(map(dim_text, node.out_port(0).shape))

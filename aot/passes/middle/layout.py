@@ -1,10 +1,10 @@
-"""Layout change: parts of a graph between Transposes are turned around, so that the Transposes at their rim disappear.
+"""Layout change: reorders parts of a graph between Transposes so that the Transposes at their boundary disappear.
 
     Conv - T(0,2,3,1) - Add - Relu - Concat(3) - T(0,3,1,2) - Conv      NHWC -> NCHW
     Conv -              Add - Relu - Concat(1) -              Conv
 
-A part is a set of connected operations that work in any order of dimensions (carriers.py). The order in which it needs
-the fewest Transposes at its rim wins; it never gets more of them, so the pass comes to an end.
+A part is a connected set of layout-agnostic operations (carriers.py). It is reordered only if that needs fewer
+Transposes at its boundary than now, so the pass terminates.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.passes.middle.carriers import Carrier, carrier, reduces_any_order
 from aot.passes.permutation import Order, compose, inverse, is_identity, only_moves_ones, order_of, transposed
 
-ROUNDS = 8  # parts influence their neighbours; two rounds are usual
+ROUNDS = 8  # parts influence their neighbours; two rounds suffice usually
 
 
 def layout(graph: Graph) -> bool:
-    """Turn every part around that needs fewer Transposes in another order of dimensions."""
+    """Reorder every part that needs fewer Transposes in another order of dimensions."""
     changed = False
     for _ in range(ROUNDS):
         turned = [part.turn(q) for part in parts(graph) if (q := part.best()) is not None]
@@ -39,12 +39,12 @@ class Part:
     nodes: dict[int, tuple[Node, Carrier]] = field(default_factory=dict[int, tuple[Node, Carrier]])
 
     def entries(self) -> list[OutPort]:
-        """What enters in the part's order."""
+        """Return the inputs of the part that must be in its order."""
         ports = (node.source(i) for node, carries in self.nodes.values() for i in carries.inputs)
         return list(dict.fromkeys(p for p in ports if p.node.id not in self.nodes))
 
     def exits(self) -> Iterator[tuple[OutPort, list[InPort]]]:
-        """The part's tensors, with those readers that do not carry their order."""
+        """Yield the part's tensors, with those consumers that do not carry their order."""
         for node, _ in self.nodes.values():
             for port in node.out_ports().values():
                 if outside := [d for d in port.destinations if not self._carries(d)]:
@@ -55,7 +55,7 @@ class Part:
         return held is not None and port.idx in held[1].inputs
 
     def best(self) -> Order | None:
-        """The order that saves Transposes; None if the part is best as it is."""
+        """Return the order that saves most Transposes; None if the part is best as it is."""
         candidates: dict[Order, None] = {}
         for port in self.entries():
             if order := order_of(port.node):
@@ -69,7 +69,7 @@ class Part:
         return least[2] if least[0] < self.cost(None) else None
 
     def cost(self, q: Order | None) -> int:
-        """How many Transposes that move data the rim has in order `q` (None: as it is)."""
+        """Return the number of Transposes that move data at the boundary in order `q` (None: unchanged)."""
         return sum(self._entry_cost(p, q) for p in self.entries()) + sum(_exit_cost(p, o, q) for p, o in self.exits())
 
     def _entry_cost(self, port: OutPort, q: Order | None) -> int:
@@ -117,7 +117,7 @@ def _enter(port: OutPort, q: Order, graph: Graph) -> OutPort:
 
 
 def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None:
-    """Readers outside get the old order back."""
+    """Connect consumers outside to the tensor in its old order."""
     node, back = port.node, inverse(q)
     build = Builder(node.graph, node.origin)
     plain = [d for d in outside if order_of(d.node) is None]
@@ -134,7 +134,7 @@ def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None
 
 
 def parts(graph: Graph) -> list[Part]:
-    """The parts of a graph, as they are now."""
+    """Return the current parts of a graph."""
     order = graph.order()
     carriers = {node.id: (node, found) for node in order if (found := carrier(node)) is not None}
     leader = {id: id for id in carriers}

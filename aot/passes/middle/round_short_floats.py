@@ -1,10 +1,10 @@
-"""Operations that jump see f16 and bf16 values as memory would hold them.
+"""Rounding of f16 and bf16 values before discontinuous operations, as if the values had been in memory.
 
     Greater(Multiply(a, b), c)  ->  Greater(Rounded(Multiply(a, b)), c)
 
 Lowering keeps f32 between fused operations on short floats. That makes arithmetic more exact, but 65504 * 2 must be
-infinite for IsInf, and Equal must compare what f16 holds. This pass rounds what a comparison, a cast to integers, Floor
-and the like read, and each elementwise operation on the way to it, back to a value that lies in memory.
+infinite for IsInf, and Equal must compare what f16 holds. This pass rounds the inputs of comparisons, casts to
+integers, Floor and the like, and of the elementwise operations between stored values and these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STORED = (Parameter, Constant, Rounded, RegionOp, Stateful)
 
 
 def round_short_floats(graph: Graph) -> bool:
-    """Insert `Rounded` before operations that jump, and between the elementwise operations that lead to them."""
+    """Insert `Rounded` before discontinuous operations, and between the elementwise operations that lead to them."""
     order = graph.order()
     if not any(p.type.dtype in SHORT for n in order for p in n.out_ports().values()):
         return False
@@ -59,12 +59,12 @@ def _jumps(node: Node) -> bool:
 
 
 def _is_inside(maker: Node, reader: Node) -> bool:
-    """True if both are parts of one operation of the file, which computes in f32 and rounds once."""
+    """True if both belong to one operation of the file, which computes in f32 and rounds once."""
     return bool(maker.origin.layers) and maker.origin == reader.origin and not _jumps(reader)
 
 
 def _stored(order: Sequence[Node]) -> set[int]:
-    """Nodes whose values are read from memory, or only moved from there."""
+    """Return the nodes whose values are read from memory, or only moved from there."""
     found: set[int] = set()
     for node in order:
         sources = [s.node.id for s in node.sources() if s is not None and s.type.dtype.is_float]

@@ -1,4 +1,4 @@
-"""Axes that only run time knows: reductions one axis after the other, running sums as of three dimensions."""
+"""Dynamic axes: reductions one axis after another, cumulations reshaped to [before, axis, after]."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _checked(build: Builder, axes: OutPort, rank: int, operation: str) -> OutPor
 
 
 def _left(build: Builder, axes: OutPort, d: int, rank: int) -> OutPort:
-    """[1] where axis d stays, [0] where it is one of `axes`."""
+    """Build [1] if axis d stays, [0] if it is one of `axes`."""
     flat = build.Reshape(axes, _numbers(build, -1))
     named = build.LogicalOr(build.Equal(flat, d), build.Equal(flat, d - rank))
     found = build.ReduceLogicalOr(named, _numbers(build, 0), keep_dims=True)

@@ -1,8 +1,8 @@
-"""What follows an If whose branches give different ranks goes into them, so that each value has one rank.
+"""One rank for each value: where the branches of an If differ in rank, all dependent nodes move into the branches.
 
     z = h(If(c) {f} {g})      ->      z = If(c) {h(f)} {h(g)}
 
-If what follows does not fit one branch, the other one must run, which a rule checks at run time. An output of the
+If the dependent nodes do not fit one branch, the other one must run, which is checked at run time. An output of the
 network has one rank, whichever branch runs. Squeeze without axes over a size that may be 1 is an If:
 
     Squeeze(x[n, 1, 4])       ->      If(n == 1) {Squeeze(x, [0, 1])} {Squeeze(x, [1])}
@@ -26,14 +26,14 @@ from runtime.errors import ModelError, UnsupportedError
 
 
 def settle_ranks(graph: Graph) -> bool:
-    """Replace such nodes; those inside of bodies, too."""
+    """Move the dependent nodes of these Ifs into their branches, in bodies too."""
     changed = False
     for node in list(graph.nodes.values()):
         for body in node.regions.values():
             if settle_ranks(body):
                 node.forget_types()
                 changed = True
-    sizes: dict[int, Dim] = {}  # of the Ifs that were Squeezes: what their condition compares with 1
+    sizes: dict[int, Dim] = {}  # of Ifs made from Squeezes: the size that their condition compares with 1
     for node in graph.order():
         if node.type == "Squeeze" and _without_axes(node):
             sizes |= _fork(node)
@@ -52,7 +52,7 @@ def _without_axes(node: Node) -> bool:
 
 
 def _fork(node: Node) -> dict[int, Dim]:
-    """Replace a Squeeze by an If over the one size that may be 1: id of the If, and the size; nothing if none may.
+    """Replace a Squeeze by an If over the one size that may be 1; returns its id and the size, or nothing if none may.
 
     UnsupportedError if several sizes may be 1.
     """
@@ -76,7 +76,7 @@ def _fork(node: Node) -> dict[int, Dim]:
     graph.remove(node)
     made.name = node.name
     name_bodies(graph)
-    made.operands()  # tells the bodies what their parameters are
+    made.operands()  # infers the types of the bodies' parameters
     return {made.id: x.shape[places[0]]}
 
 
@@ -91,7 +91,7 @@ def _differs(node: Node) -> bool:
 
 
 def _settle(node: Node, size: Dim | None) -> bool:
-    """Move what follows into both branches; `size`: the If was a Squeeze, and its condition is that this size is 1."""
+    """Move all dependent nodes into both branches; `size`: size that the If, formerly a Squeeze, compares with 1."""
     graph, op = node.graph, node.op
     assert isinstance(op, If)
     behind = _behind(node)
@@ -116,7 +116,7 @@ def _settle(node: Node, size: Dim | None) -> bool:
 
 
 def _behind(node: Node) -> list[Node]:
-    """All that depends on the node, in order."""
+    """Return all nodes that depend on the node, in order."""
     found, known = list[Node](), {node.id}
     for n in node.graph.order():
         if any(p is not None and p.node.id in known for p in n.sources()):
@@ -127,7 +127,7 @@ def _behind(node: Node) -> list[Node]:
 
 @dataclass(slots=True)
 class _Inputs:
-    """What a node reads, and what it is to read besides."""
+    """Inputs of a node, to which `index` adds further ones."""
 
     ports: list[OutPort]
 
@@ -138,7 +138,7 @@ class _Inputs:
 
 
 class _Branch:
-    """A copy of one branch with all that follows in it; `wrong`: why that does not fit."""
+    """A copy of one branch with all dependent nodes appended; `wrong`: error if these do not fit."""
 
     def __init__(self, node: Node, op: If, name: str, behind: list[Node]) -> None:
         inputs, outputs = op.maps(name)
@@ -163,7 +163,7 @@ class _Branch:
             self.wrong = error
 
     def _bring_in(self, port: OutPort) -> None:
-        """A constant as a copy, anything else as one more input."""
+        """Copy a constant into the body; add an input for anything else."""
         if port.node.data is not None:
             copy_node(port.node, self.body, self.ports)
             return
@@ -180,7 +180,7 @@ def _sources(node: Node) -> list[OutPort]:
 
 
 def _read(behind: list[Node]) -> list[OutPort]:
-    """What results of the graph read, each once."""
+    """Return the ports that feed results of the graph, each once."""
     return list(dict.fromkeys(n.source(0) for n in behind if n.type == "Result"))
 
 

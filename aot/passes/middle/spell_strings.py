@@ -1,9 +1,9 @@
-"""Strings become numbers: a tensor of strings is three tensors, because kernels know numbers only.
+"""Strings become numbers: a tensor of strings becomes three tensors, because kernels handle numbers only.
 
     x: string[n]   ->   x.begins: i32[n]   x.ends: i32[n]   x.symbols: u8[x.bytes]
 
-String k is the text in bytes begins[k] to ends[k] of symbols. What moves strings moves begins and ends. Where they
-leave, at a Result or as numbers, their bytes are written one string after another, and wrong places are found.
+String k is the text in bytes begins[k] to ends[k] of symbols. Operations that move strings move begins and ends. At a
+Result or StringTensorUnpack the bytes are written one string after another, and invalid places are detected.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOVING = (ViewOp, Gathering, GatherElements, GatheringND, Select)
 
 
 class Spelled(NamedTuple):
-    """A tensor of strings as numbers."""
+    """A tensor of strings as three tensors of numbers."""
 
     begins: OutPort
     ends: OutPort
@@ -40,11 +40,11 @@ class Spelled(NamedTuple):
 
 
 class SpellStrings:
-    """UnsupportedError for an operation that does more with strings than to move them."""
+    """Pass that replaces strings by numbers; UnsupportedError for operations that do not only move strings."""
 
     name = "spell_strings"
     required = True
-    run_not_recursively = True  # a string inside of a body is one that an operation with bodies has
+    run_not_recursively = True  # strings inside of bodies are inputs or outputs of the node outside
 
     def __call__(self, graph: Graph) -> bool:
         nodes = [node for node in graph.order() if any(map(_is_string, _ports(node)))]
@@ -70,7 +70,7 @@ def _is_string(port: OutPort) -> bool:
 
 
 class _Run:
-    """`ends`: what stands for a Parameter or a Result, by its number."""
+    """One run over a graph; `ends`: replacements of a Parameter or Result, by its id."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -78,7 +78,7 @@ class _Run:
         self.ends: dict[int, list[Node]] = {}
 
     def node(self, node: Node) -> None:
-        """Numbers for all strings that a node gives, and new readers of its numbers."""
+        """Create numbers for all strings that a node produces, and connect its consumers to them."""
         build, ports = self._build(node), list(node.out_ports().values())
         known = [port.value for port in ports if _is_string(port)]
         match node.op:
@@ -121,7 +121,7 @@ class _Run:
         return found
 
     def _size(self, node: Node) -> Var:
-        """How many bytes the strings of an input are."""
+        """Return a symbol for the number of bytes of an input's strings."""
         shapes = (p.out_port(0).shape for p in self.graph.parameters)
         taken = {d.name for shape in shapes for d in shape if isinstance(d, Var)}
         name = re.sub(r"\W", "_", f"_{node.name}" if node.name[:1].isdigit() else node.name, flags=re.ASCII) + ".bytes"
@@ -139,14 +139,14 @@ class _Run:
             self.graph.strings[made.id] = names[0]
 
     def _written(self, build: Builder, port: OutPort) -> Spelled:
-        """The bytes of all strings in their order."""
+        """Build the strings with their bytes stored contiguously, in order."""
         begins, ends, symbols = self.spelled[port]
         places = build.node(StringPlaces(), begins, ends, symbols, outputs=3)
         first, last, counts = places.out_ports().values()
         return Spelled(first, last, build(StringSymbols(), begins, ends, symbols, counts))
 
     def _move(self, build: Builder, node: Node) -> None:
-        """The same with begins and with ends; strings of several inputs lie in the symbols of all."""
+        """Apply the operation to begins and to ends; the symbols of several inputs are concatenated."""
         used = [self.spelled[p] for p in node.sources() if p is not None and _is_string(p)]
         joined = iter(used if len(used) == 1 else _joined(build, used))
         inputs = [next(joined) if p is not None and _is_string(p) else p for p in node.sources()]
@@ -159,7 +159,7 @@ class _Run:
 
 
 def _origin(node: Node) -> Origin:
-    """The user's name for a node, or its own: errors at run time speak it."""
+    """Return the origin of a node, or one with its own name, for errors at run time."""
     return node.origin if node.origin.layers else Origin((node.name,), node.origin.file)
 
 
@@ -170,7 +170,7 @@ def _constant(build: Builder, port: OutPort) -> Spelled:
 
 
 def _joined(build: Builder, used: list[Spelled]) -> list[Spelled]:
-    """The symbols of all one after another, and the places of each moved to where its own begin."""
+    """Concatenate the symbols, and shift the places of each input to the start of its symbols."""
     symbols = build.Concat(*(one.symbols for one in used), axis=0)
     sizes = [build.Squeeze(build.ShapeOf(one.symbols, output_type=DType.I64), numbers(build, [0])) for one in used]
     starts = accumulate(sizes[:-1], build.Add, initial=build.const(0, DType.I64))

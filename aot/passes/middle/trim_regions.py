@@ -1,7 +1,7 @@
-"""What a loop need not carry, and what nobody reads of a body.
+"""Trimming of regions: loop-invariant values are no longer carried, unused outputs of bodies are removed.
 
-    a value that an iteration passes on as it was    ->   read from outside of the loop
-    an output that nobody reads                      ->   gone, and with it what only it needs in the body
+    a value that an iteration passes on unchanged     ->   read from outside of the loop
+    an output without consumers                       ->   removed, with everything in the body that only it needs
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aot.opset.port_maps import BackEdge, OutputMap, in_order
 
 
 def trim_regions(graph: Graph) -> bool:
-    """Replace the nodes of which something can be left out."""
+    """Trim loops and Ifs that have invariant values or unused outputs."""
     changed = False
     for node in graph.order():
         if isinstance(node.op, Iterating):
@@ -60,17 +60,17 @@ def _trim_if(node: Node, op: If) -> bool:
 
 
 def _passed_on(body: Graph, edge: BackEdge) -> bool:
-    """Does an iteration pass a value on as it was?"""
+    """True if an iteration passes the value of this edge on unchanged."""
     return body.results[edge.result].source(0) is body.parameters[edge.parameter].out_port(0)
 
 
 def _read(node: Node, maps: Iterable[OutputMap]) -> list[OutputMap]:
-    """Those of outputs that somebody reads."""
+    """Return the maps of those outputs that have consumers."""
     return [m for m in in_order(maps) if node.out_port(m.external).destinations]
 
 
 def _kept(body: Graph, results: Iterable[int]) -> dict[int, int]:
-    """Remove all other results of a body; returns the new positions of those that stay."""
+    """Remove all other results of a body; returns the new positions of the remaining ones."""
     wanted = sorted(set(results))
     for node in [r for i, r in enumerate(body.results) if i not in wanted]:
         body.remove(node)
@@ -82,7 +82,7 @@ def _renumbered(maps: Sequence[OutputMap], places: dict[int, int]) -> tuple[Outp
 
 
 def _exchange(node: Node, op: Iterating | If, outs: Sequence[OutputMap]) -> None:
-    """`op` in place of the node; `outs`: which of its outputs there still are."""
+    """Replace the node by `op`; `outs`: maps of the outputs that remain."""
     graph = node.graph
     made = graph.add(op, *node.sources(), name=node.name, origin=node.origin, outputs=len(outs))
     made.regions, node.regions = node.regions, {}

@@ -1,1 +1,1 @@
-"""Rules anchored on one operation, one theme a file."""
+"""Rules anchored on one operation each, one theme per file."""

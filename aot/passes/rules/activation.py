@@ -1,6 +1,6 @@
-"""Activation functions that are written out with simpler operations become one operation.
+"""Activation functions written out with simpler operations become one operation.
 
-All are anchored on the outermost operation. Products are compared as sets of factors: their order does not matter.
+All rules are anchored on the outermost operation. Products are compared as sets of factors, in any order.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from aot.passes.rewrite import rule
 
 
 def _plus(port: OutPort, number: float) -> OutPort | None:
-    """x of x + number."""
+    """Match x + number; returns x."""
     node = source(port, Add)
     found = with_constant(node) if node is not None else None
     return found[0] if found is not None and close(uniform(found[1]), number) else None
 
 
 def _one_plus(port: OutPort, function: type[Op]) -> tuple[Node | None, float]:
-    """The node f and the number s of (1 + f) s, which may be written f s + s."""
+    """Match (1 + f) s, which may be written f s + s; returns the node f and the number s."""
     add = source(port, Add)
     found = with_constant(add) if add is not None else None
     number = uniform(found[1]) if found is not None else None
@@ -36,7 +36,7 @@ def _one_plus(port: OutPort, function: type[Op]) -> tuple[Node | None, float]:
 
 
 def _times(port: OutPort) -> tuple[OutPort, float] | None:
-    """x and number of x * number or x / number."""
+    """Match x * number or x / number; returns x and the factor."""
     node = source(port, Divide)
     if node is not None:
         divisor = uniform(node.source(1))
@@ -46,7 +46,7 @@ def _times(port: OutPort) -> tuple[OutPort, float] | None:
 
 
 def _two_factors(node: Node) -> tuple[tuple[tuple[OutPort, OutPort], ...], float]:
-    """Of a product of two tensors and a number: the two in either order, and the number. Else no pairs."""
+    """Match a product of two tensors and a number: the two in either order, and the number; no pairs otherwise."""
     found, number = factors(node.out_port(0))
     if len(found) != 2 or not node.out_port(0).type.dtype.is_float:
         return (), number
@@ -83,7 +83,7 @@ def gelu_with_tanh(node: Node, op: Multiply, build: Builder) -> OutPort | None:
 
 
 def _is_cubic(port: OutPort, x: OutPort) -> bool:
-    """x + 0.044715 x^3"""
+    """True for x + 0.044715 x^3."""
     node = source(port, Add)
     if node is None or x not in node.sources():
         return False
@@ -94,7 +94,7 @@ def _is_cubic(port: OutPort, x: OutPort) -> bool:
 
 
 def _power_of(port: OutPort, x: OutPort) -> int:
-    """n of x^n, 0 for anything else."""
+    """Return n of x^n, 0 for anything else."""
     if port is x:
         return 1
     node = source(port, Power)
@@ -143,7 +143,7 @@ def hard_sigmoid_written_out(node: Node, op: Multiply | Divide, build: Builder) 
 
 
 def _clamped(port: OutPort) -> OutPort | None:
-    """x of Clamp(x + 3, 0, 6)."""
+    """Match Clamp(x + 3, 0, 6); returns x."""
     clamp = source(port, Clamp)
     return _plus(clamp.source(0), 3.0) if clamp is not None and clamp.op == Clamp(0.0, 6.0) else None
 

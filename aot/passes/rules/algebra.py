@@ -1,6 +1,6 @@
-"""Arithmetic that changes nothing, or that a simpler operation does.
+"""Arithmetic without effect, or with a simpler equivalent.
 
-Normal forms: powers with small exponents are products; a chain of negations has one at most.
+Normal forms: powers with small exponents are products; a chain of negations has at most one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def power_as_product(node: Node, op: Power, build: Builder) -> OutPort | None:
 
 
 def never_negative(port: OutPort, depth: int = 8) -> bool:
-    """No element is below zero, as far as the operations above tell. Minus zero counts as below."""
+    """True if the operations above ensure that no element is below zero. Minus zero counts as below."""
     node = port.node
     value = constant(port)
     if value is not None:
@@ -123,7 +123,7 @@ def minimum_as_clamp(node: Node, op: Minimum, build: Builder) -> OutPort | None:
 
 
 def _bound(node: Node) -> tuple[OutPort, float] | None:
-    """Of a float Maximum or Minimum with one number: the other operand, and the number."""
+    """Match a float Maximum or Minimum with one number: the other operand, and the number."""
     found = with_constant(node)
     if found is None or not node.out_port(0).type.dtype.is_float:
         return None

@@ -1,6 +1,6 @@
-"""Scales and shifts by channel move into the weights of the convolution or product beside them.
+"""Per-channel scales and shifts move into the weights of the adjacent convolution or product.
 
-Normal form: weights take every scale; what is added stays one Add of a constant behind it, which lowering fuses.
+Normal form: weights absorb all scales; shifts become one Add of a constant after it, which lowering fuses.
     Multiply(Add(Multiply(Conv(x, w), a), b), c)  ->  Add(Conv(x, w * a * c), b * c)
 """
 
@@ -19,7 +19,7 @@ from aot.passes.match import broadcasts, channel_vector, constant, only_reader, 
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
-EXACT_ENOUGH = (DType.F32, DType.F64)  # constants are merged in these only: shorter floats would round twice
+EXACT_ENOUGH = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
 CONVOLUTIONS = (Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
 
 
@@ -39,7 +39,7 @@ def divide_by_constant(node: Node, op: Divide, build: Builder) -> OutPort | None
 
 
 def _takes_scales(port: OutPort) -> bool:
-    """A convolution or product with constant weights, with nothing but scales and shifts behind it."""
+    """True for a convolution or product with constant weights, followed only by scales and shifts."""
     node = port.node
     while only_reader(port) and isinstance(node.op, Add | Subtract | Multiply | Divide):
         constants = [i for i in (0, 1) if constant(node.source(i)) is not None]
@@ -51,13 +51,13 @@ def _takes_scales(port: OutPort) -> bool:
 
 
 def _normal(value: Array) -> bool:
-    """No zeros, no infinities, nothing so small that it has lost digits."""
+    """True if there are no zeros, infinities or subnormal numbers."""
     size = np.abs(value)
     return bool(np.isfinite(value).all() and (size >= _smallest(value)).all())
 
 
 def _smallest(value: Array) -> float:
-    """The smallest number with all its digits."""
+    """Return the least normal number."""
     return float(np.finfo(value.dtype.name).tiny)
 
 
@@ -128,7 +128,7 @@ def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | No
 
 
 def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
-    """The inputs of a convolution or product that gives `scale` times as much; None if that is no matter of weights."""
+    """Return inputs for which a convolution or product gives `scale` times as much; None if that cannot be done."""
     if node.out_port(0).type.dtype not in EXACT_ENOUGH or not np.isfinite(scale).all():
         return None
     if isinstance(node.op, MatMul):
@@ -146,7 +146,7 @@ def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | 
 
 
 def _along_outputs(op: object, vector: Array, weights: Array) -> Array:
-    """`vector` in the shape that multiplies the output channels of weights [G,] O, I, ... or [G,] I, O, ..."""
+    """Reshape `vector` to multiply the output channels of weights [G,] O, I, ... or [G,] I, O, ..."""
     grouped = isinstance(op, GroupConvolution | GroupConvolutionBackpropData)
     backward = isinstance(op, ConvolutionBackpropData | GroupConvolutionBackpropData)
     axis = int(grouped) + int(backward)
@@ -190,7 +190,7 @@ def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPo
 
 
 def _along_inputs(op: Windowed, vector: Array, weights: Array) -> Array:
-    """`vector` in the shape that multiplies the input channels of weights [G,] O, I, ... or [G,] I, O, ..."""
+    """Reshape `vector` to multiply the input channels of weights [G,] O, I, ... or [G,] I, O, ..."""
     grouped = isinstance(op, GroupConvolution | GroupConvolutionBackpropData)
     backward = isinstance(op, ConvolutionBackpropData | GroupConvolutionBackpropData)
     axis = int(grouped) + int(not backward)

@@ -1,4 +1,4 @@
-"""Normalisation that is written out becomes MVN, or GroupNormalization; its scale and shift stay Multiply and Add."""
+"""Normalisation written out becomes MVN or GroupNormalization; its scale and shift stay Multiply and Add."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runtime.abi import DType
 
 @dataclass(frozen=True, slots=True)
 class Centered:
-    """x - mean(x) over `axes`."""
+    """The difference x - mean(x) over `axes`."""
 
     x: OutPort
     mean: OutPort
@@ -47,13 +47,13 @@ def mean_variance_written_out(node: Node, op: Divide | Multiply, build: Builder)
 
 
 def _inverted(port: OutPort) -> OutPort | None:
-    """s of 1 / s."""
+    """Match 1 / s; returns s."""
     quotient = source(port, Divide)
     return quotient.source(1) if quotient is not None and uniform(quotient.source(0)) == 1.0 else None
 
 
 def _mean(port: OutPort) -> tuple[OutPort, tuple[int, ...]] | None:
-    """x and axes of a mean that keeps dimensions."""
+    """Match a mean that keeps dimensions; returns x and the axes."""
     node = source(port, ReduceMean)
     axes = constant(node.source(1)) if node is not None else None
     if node is None or axes is None or not isinstance(node.op, ReduceMean) or not node.op.keep_dims or axes.size == 0:
@@ -71,7 +71,7 @@ def _centered(port: OutPort) -> Centered | None:
 
 
 def _deviation_of(found: Centered, gap: OutPort, port: OutPort) -> tuple[float, Inside] | None:
-    """eps, and where it is, if `port` is the standard deviation of what `gap` is the centred form of."""
+    """Return eps and its place, if `port` is the standard deviation of x, of which `gap` is the centred form."""
     root, eps = source(port, Sqrt), 0.0
     if root is not None:
         inside = _plus_number(root.source(0))

@@ -1,4 +1,4 @@
-"""Pooling in its plainest form."""
+"""Pooling rewritten to the simplest operation and window."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
 
 
 def _kept(found: Windows, a: int) -> tuple[int, int] | None:
-    """The first and the last element of a window along an axis that lies in the data anywhere; None if not known."""
+    """Return the first and last element of a window along an axis that can lie in the data; None if not known."""
     size, before, count, kernel = found.extents[a], found.before[a], found.counts[a], found.kernel[a]
     if not (isinstance(size, int) and isinstance(before, int) and isinstance(count, int) and isinstance(kernel, int)):
         return None

@@ -1,7 +1,8 @@
-"""Movements of data that do nothing, or that are done twice.
+"""Data movement that has no effect, or is repeated.
 
-Normal forms: a chain of Reshape, Squeeze and Unsqueeze is one Reshape; a chain of Transposes is one Transpose; one that
-leaves the elements in sequence is a Reshape; one of the last two dimensions before MatMul is its attribute.
+Normal forms: a chain of Reshape, Squeeze and Unsqueeze is one Reshape; a chain of Transposes is one Transpose; a
+Transpose that keeps elements in sequence is a Reshape; one of the last two dimensions before MatMul is an attribute of
+MatMul.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def write_target_out(node: Node, op: Reshape, build: Builder) -> OutPort | None:
 
 
 def reshaped(port: OutPort, shape: Shape, build: Builder) -> OutPort | None:
-    """`port` in another shape of as many elements; None if constants cannot say that shape."""
+    """Reshape `port` to a shape of the same size; None if a constant target cannot express it."""
     own = port.shape
     dims = [d if isinstance(d, int) else 0 if i < len(own) and own[i] == d else -1 for i, d in enumerate(shape)]
     if dims.count(-1) > 1 or (0 in shape and not same_dims(tuple(dims), shape)):
@@ -190,13 +191,13 @@ def drop_broadcast_of_operand(node: Node, op: Binary, build: Builder) -> OutPort
 
 
 def _aligned_at_end(node: Node) -> bool:
-    """Broadcast in the way of NumPy, where each dimension is 1 or stays."""
+    """True for a Broadcast by NumPy's rules, where each dimension is 1 or stays."""
     op = node.op
     return isinstance(op, Broadcast) and op.mode in (BroadcastMode.NUMPY, BroadcastMode.BIDIRECTIONAL)
 
 
 def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
-    """The common shape as far as it is certain: equal dimensions, or a 1."""
+    """Return the common shape if it is certain: equal dimensions, or a 1."""
     rank = max(len(a), len(b))
     pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
     found = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
