@@ -246,7 +246,7 @@ class Loop(Iterating):
         if not isinstance(trips, int):
             return prim("max", trips, 0) if going == 1 else select(prim("lt", trips, 0), UNLIMITED, trips)
         if trips < 0 and going == 1:
-            raise ShapeError("Loop: it must end by its condition or after a number of iterations, got neither")
+            raise UnsupportedError("Loop: it must end by its condition or after a number of iterations, got neither")
         return trips if trips >= 0 else UNLIMITED
 
     def going(self, body: Graph) -> Dim:

@@ -11,6 +11,7 @@ import pytest
 
 import aot
 from aot.options import CompileOptions
+from runtime.errors import UnsupportedError
 from tests.frontends.onnx_models import Array, save
 from tests.frontends.onnx_oracle import expected
 
@@ -101,3 +102,19 @@ def test_as_onnx_runtime_says(tmp_path: Path, name: str) -> None:
         for i, wanted in enumerate(expected(path, *arrays)):
             assert found[i].shape == wanted.shape
             np.testing.assert_allclose(found[i], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("more", ["Identity(go)", "Constant<value = bool {1}>()"])
+def test_a_loop_that_cannot_end_is_refused(tmp_path: Path, more: str) -> None:
+    """The file says so itself, or passes find out by folding constants."""
+    text = f"""
+    agraph (float[3, 4] x) => (float[3, 4] y) {{
+      yes = Constant<value = bool {{1}}>()
+      y = Loop("", yes, x) <body = b (int64 i, bool go, float[3, 4] v) => (bool more, float[3, 4] next) {{
+        more = {more}
+        next = Tanh(v)
+      }}>
+    }}"""
+    path = save(tmp_path, onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>{text}'))
+    with pytest.raises(UnsupportedError, match="Loop: it must end by its condition or after a number of iterations"):
+        aot.compile_model(path)
