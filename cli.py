@@ -317,11 +317,13 @@ def check(
 ) -> None:
     """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
     from aot.check import check as check_model
+    from aot.progress import Watch
 
-    found = check_model(model, CompileOptions(
-        shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), extensions=extensions, seed=seed,
-        max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(),
-    ))  # fmt: skip
+    with Watch(sys.stderr) as watch:
+        found = check_model(model, CompileOptions(
+            shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), extensions=extensions, seed=seed,
+            max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(), on_event=watch,
+        ))  # fmt: skip
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
     else:
