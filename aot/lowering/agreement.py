@@ -21,7 +21,7 @@ from runtime.abi import DType
 
 
 def rules(node: Node) -> list[Rule]:
-    """What must hold for the shapes of a node to be what inference says."""
+    """Rules that must hold for the shapes of a node to be those that inference found."""
     return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
 
 
@@ -46,7 +46,7 @@ def _branches(node: Node) -> list[Rule]:
 
 
 def _conditions(node: Node) -> list[Rule]:
-    """What the operation itself says."""
+    """Rules that the operation itself states."""
     return [r for a, b, rule in node.op.conditions(*_operands(node)) for r in _equal(node, rule, a, b)]
 
 
@@ -78,7 +78,7 @@ def _outputs(node: Node) -> list[Rule]:
 
 
 def _inputs(node: Node) -> list[Rule]:
-    """What elementwise operations and products want."""
+    """Rules of broadcasting, for elementwise operations and products."""
     shapes = [p.shape for p in node.sources() if p is not None]
     op, out = node.op, node.out_port(0)
     if isinstance(op, Elementwise) and not isinstance(op, PRelu | WithScalars):
@@ -134,7 +134,7 @@ def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
 
 
 def _compared(a: Dim, b: Dim) -> list[Dim]:
-    """What to show of two sizes: of x = max(low, min(x, high)) it is x, of x = min(x, y) both of them."""
+    """Sizes that an error shows: of x = max(low, min(x, high)) it is x, of x = min(x, y) both of them."""
     for one, other in ((a, b), (b, a)):
         parts = _parts(other)
         if len(parts) > 1 and one in parts:
@@ -144,7 +144,7 @@ def _compared(a: Dim, b: Dim) -> list[Dim]:
 
 
 def _parts(n: Dim) -> list[Dim]:
-    """What a minimum, maximum or choice is made of."""
+    """Operands of a minimum, a maximum or a choice."""
     match n:
         case Prim("min" | "max", args) | Prim("select", (_, *args)):
             return list(dict.fromkeys(p for a in args for p in _parts(a)))

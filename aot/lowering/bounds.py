@@ -64,7 +64,7 @@ class Intervals:
         return total
 
     def _counted(self, parts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], Expr] | None:
-        """What is left of a product without two or more sizes of a tensor whose elements are counted, and their count.
+        """Factors of a product that are left without two or more sizes of one tensor, and the count of its elements.
 
         None of its sizes is 0, so that some of them make no more than all.
         """

@@ -63,7 +63,7 @@ class _Links:
 
 
 def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:
-    """What alone makes the large value that a group of rows reads, the group, and what alone reads its result."""
+    """Sole producer of the large value that a group of rows reads, the group, and sole consumer of its result."""
     rows = step.works[0] if len(step.works) == 1 else None
     if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1:
         return None
@@ -87,7 +87,7 @@ def _around(first: Step, last: Step) -> int:
 
 
 def _bytes(b: Buffer) -> int:
-    """With a typical batch, and at the greatest length that other sizes may have."""
+    """Bytes of a value with a typical batch and the greatest extents that other sizes may have."""
     batch, *others = b.shape or (1,)
     return known(batch) * prod(map(_long, others)) * b.dtype.stored_bytes
 
@@ -139,13 +139,13 @@ def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:
 
 
 def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) -> tuple[Var, ...] | None:
-    """What walks these dimensions, if it is an axis of the definition for each."""
+    """Axes that index these dimensions; None unless each dimension is indexed by one axis of the definition."""
     found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     return found if len({*found}) == len(dims) else None
 
 
 def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tuple[Var, ...]) -> bool:
-    """Are the group's rows those of `axes`, one after the other?"""
+    """True if the rows of the group are those of `axes`, one after the other."""
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
     return all(
         normal(rewrite(index[k], change), {}).key == normal(a, {}).key
@@ -165,7 +165,7 @@ def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places)
 
 
 def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:
-    """With other names for axes that are called as a shared one and are none of them."""
+    """Rename axes that have the name of a shared axis and are another one."""
     reduction = d.reduction
     own = [a for a in (*d.axes, *(reduction.axes if reduction else ())) if a not in walked]
     taken = {a.name for a in (*own, *walked, *shared)}

@@ -73,7 +73,7 @@ def compress(steps: Steps, always: bool = False) -> None:
 
 
 def _least(size: Size) -> int:
-    """Of a size that run time tells, the least: one row more often than many is what reads weights for nothing else."""
+    """Lower bound of a dynamic size: reading the weights dominates where rows are few, so plans are made for that."""
     return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 

@@ -131,7 +131,7 @@ class Definer:
         self._bind(node)
 
     def _check(self, node: Node) -> None:
-        """What must hold for the types of a node. A body need not run: its rules bind sizes that it computes only."""
+        """Add the rules of a node's types. A body need not run: its rules bind only sizes that it computes."""
         found = rules(node)
         for rule in found:
             late = self.steps.sizes.late_of(rule.one, rule.other)
@@ -205,7 +205,7 @@ class Definer:
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
     def _unclamped(self, e: Expr) -> Expr | None:
-        """What stays within its bounds at any size, without them."""
+        """Drop bounds that an index keeps to at any size; None for other expressions."""
         if not isinstance(e, Prim) or e.fn != "min" or e.dtype is not DType.I64:
             return None
         sizes, symbols = self.steps.sizes, self.steps.symbols
@@ -302,7 +302,7 @@ class Definer:
 
 
 def _symbols(port: OutPort) -> list[Var]:
-    """Those that stand for the elements of the port's value."""
+    """Symbols that stand for the elements of the port's value."""
     own = port.own_symbols
     return [] if own is None else [s for s in own.flat if isinstance(s, Var)]
 
@@ -351,7 +351,7 @@ def _apart(work: Work) -> Work:
 
 
 def is_empty(work: Work) -> bool:
-    """Does a definition have no points?"""
+    """True if a definition has no points."""
     return isinstance(work, Definition) and any(a.extent == 0 for a in work.axes)
 
 

@@ -39,7 +39,7 @@ def use_dots(steps: Steps, target: Target) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """As small integers, what these are multiplied by (None: nothing), and their sums."""
+    """Integer weights, the factor they are multiplied by (None: 1), and their sums."""
 
     whole: Buffer
     scale: Buffer | None
@@ -48,7 +48,7 @@ class _Weights:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Of a definition: what is multiplied, the load that it is made of, and the weights."""
+    """A product in a definition: the data, the load that these are made of, and the weights."""
 
     data: Expr
     x: Load
@@ -159,7 +159,7 @@ Guards = tuple[tuple[Expr, Expr], ...]
 
 
 def _unguarded(e: Expr) -> tuple[Guards, Expr]:
-    """What is read, and the bounds that are asked for around it, where zeros lie outside."""
+    """The load inside of padding bounds, and these bounds; padding must be zero."""
     guards: list[tuple[Expr, Expr]] = []
     while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or _is_zero(e.args[3])):
         guards.append((e.args[0], e.args[1]))
@@ -178,7 +178,7 @@ def _terms(r: Reduce) -> int:
 
 
 def _fits(x: Quantised, d: Definition) -> bool:
-    """Can no sum of (byte - zero) * weight overflow? A zero that is no byte makes these differences larger."""
+    """True if no sum of (byte - zero) * weight can overflow. A zero that is no byte makes these differences larger."""
     assert d.reduction is not None
     if x.zero == NONE or x.fill is not None:
         return True
@@ -192,7 +192,7 @@ def _is_zero(e: Expr) -> bool:
 
 
 def _sums_all(w: Load, d: Definition) -> bool:
-    """Are whole dimensions of the weights summed, whatever the output?"""
+    """True if the sum runs over whole dimensions of the weights for every output."""
     outer = set(d.axes)
     return all(isinstance(i, Var) or variables(i) <= outer for i in w.index)
 

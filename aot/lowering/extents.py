@@ -24,7 +24,7 @@ from runtime.errors import ShapeError
 
 
 def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:
-    """What must hold for the definitions among works to read nothing behind the end of a dimension.
+    """Rules that keep the definitions among works from reading behind the end of a dimension.
 
     ShapeError where it does not, whatever the sizes at run time are.
     """
@@ -64,7 +64,7 @@ def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
 
 
 def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
-    """What `dim` must be at least; None if it is, or if that is not for sizes to say."""
+    """Least size that `dim` must have; None if it has it, or if sizes do not decide it."""
     if isinstance(index, Var) and isinstance(index.extent, int) and isinstance(dim, int):
         return index.extent if index.extent > dim else None
     if isinstance(dim, int) and isinstance(index, Const):
@@ -78,7 +78,7 @@ def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Si
 
 
 def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
-    """As `last`, for sums of products of axes and sizes that are not negative: broadcasts have such indices."""
+    """Last index, as `last`, of sums of products of axes and sizes that are not negative, as broadcasts have them."""
     total: Expr = Const(0)
     found = normal(index, {})
     for atom, c in found.terms.items():

@@ -26,7 +26,7 @@ FEW_TURNS = 1 << 20  # iterations that need no way to cancel them
 
 @dataclass(slots=True)
 class Flow:
-    """What stands between `calls`, as they are added; `text` is the dump, where it is told, too."""
+    """Control flow between `calls`, recorded as they are added; `text` is the dump, which shows it, too."""
 
     calls: list[Call]
     text: list[object]

@@ -99,13 +99,13 @@ class _Fuser:
             self._inline_everywhere(step, d)
 
     def _is_shuffled(self, d: Definition) -> bool:
-        """Would a reduction that reads elements repeatedly have to step through them unevenly, however they lie?"""
+        """True if a reduction that reads elements repeatedly would step through them unevenly in every layout."""
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
         again = (r for r in readers if r.reduction is not None and _reuses(r, d.out.name))
         return any(_steps_unevenly(r, d) for r in again)
 
     def _is_gathered(self, d: Definition) -> bool:
-        """Does a reader take rows, at places that data say and nearly all of them, that lie across without it?"""
+        """True if a consumer gathers most rows of this transpose: without the copy these would be strided."""
         if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
             return False
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
@@ -153,7 +153,7 @@ class _Fuser:
         return False
 
     def _pays(self, made: Definition, d: Definition) -> bool:
-        """Is each element wanted about once? A reduction that reads an element many times wants it in memory."""
+        """True if each element is read about once; a reduction that reads it many times needs it in memory."""
         if self._is_gathered(made):
             return False
         if d.reduction is None and is_cheap(made, self.steps):
@@ -199,7 +199,7 @@ class _Fuser:
             self._move(step, source, d, index)
 
     def results(self) -> None:
-        """What loops or copies write and a result copies as it is, is written there."""
+        """Let loops and copies write directly to a result that only copies their output."""
         for step in list(self.steps.steps):
             d = step.definition
             if d is None or step.kind != "Result" or not isinstance(d.value, Load) or d.value.index != d.target:
@@ -219,7 +219,7 @@ class _Fuser:
                 self.steps.values.pop(source.name, None)
 
     def _is_copied(self, name: str) -> bool:
-        """Is it made by copies alone, and by nobody read often, who would want a layout of his own?"""
+        """True if only copies produce it and no consumer reads it repeatedly, which would choose its own layout."""
         made = [s.definition for s in self._makers_of(name)]
         read = [s.definition for s in self._readers_of(name)]
         copied = all(d is not None and isinstance(d.value, Load) for d in made)
@@ -237,7 +237,7 @@ class _Fuser:
         return bool(makers) and all(s.definition is not None for s in makers)
 
     def _touches_others(self, load: Load, step: Step) -> bool:
-        """Does `load` read what other steps than `step` make of its buffer?"""
+        """True if `load` reads parts of its buffer that other steps than `step` write."""
         name = load.buffer.name
         if name not in self.parts:
             self.parts[name] = PartIndex(name, self._makers_of(name))
@@ -306,7 +306,7 @@ def simplified(e: Expr) -> Expr:
 
 
 def _reads(index: tuple[Expr, ...]) -> bool:
-    """Is it a place that data say?"""
+    """True if the index itself loads from memory, as in a gather."""
     return any(isinstance(e, Load) for e in walk(*index))
 
 
@@ -330,7 +330,7 @@ def _steps_unevenly(reader: Definition, view: Definition) -> bool:
 
 
 def _through(body: list[Load], view: Definition) -> list[Load]:
-    """What is read in place of the view."""
+    """The expression that is read in place of the view."""
     change = _substitution(view)
     found = (change(x) for x in body if x.buffer.name == view.out.name)
     return [x for e in found if e is not None for x in loads(e)]
@@ -348,7 +348,7 @@ def _even_somehow(x: Load, axes: set[Var]) -> bool:
 
 
 def _covers(d: Definition) -> bool:
-    """Does the definition make every element of its output, each axis one dimension?"""
+    """True if the definition writes every element of its output, one axis for each dimension."""
     for i, n in zip(d.target, d.out.shape, strict=True):
         if not ((isinstance(i, Var) and i.extent == n) or (i == Const(0) and n == 1)):
             return False
@@ -356,7 +356,7 @@ def _covers(d: Definition) -> bool:
 
 
 def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
-    """Which dimension of the loaded value each axis of `d` is, if the load reads all of it in some order."""
+    """Dimension of the loaded value for each axis of `d`; None unless the load reads all of it in some order."""
     found: dict[Var, int] = {}
     for k, (i, n) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
         if i == Const(0) and n == 1:
@@ -385,7 +385,7 @@ def memory_loads(value: Expr) -> list[Load]:
 
 
 def _is_unwieldy(work: Work) -> bool:
-    """Is an expression too deep, or too large, for those who walk it part by part?"""
+    """True if an expression is too deep or too large to be walked part by part."""
     depth, size = measure(work.value) if isinstance(work, Definition) else (0, 0)
     return depth > DEEPEST or size > LARGEST
 
@@ -399,7 +399,7 @@ def is_cheap(d: Definition, steps: Steps) -> bool:
 
 
 def _reuses(d: Definition, name: str) -> bool:
-    """Does a definition read elements of `name` more than once?"""
+    """True if a definition reads elements of `name` more than once."""
     axes = (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
     for x in loads(d.value):
         if x.buffer.name == name:

@@ -103,7 +103,7 @@ class _Clusters:
         return True
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
-        """Does `d` read the cluster at its own rows only, without a detour through steps outside?"""
+        """True if `d` reads the cluster at its own rows only, and through no step outside of it."""
         if d.reduction is not None and not streams(d, self.constants):
             return False
         if not cluster.extents and known(points(d)) > ALONE:
@@ -125,7 +125,7 @@ class _Clusters:
         return True
 
     def _absorb(self, cluster: _Cluster, d: Definition) -> None:
-        """What the first reduction reads, if it is made element by element and read more than once."""
+        """Producer of the first reduction's operand, if it works element by element and is read more than once."""
         rows = cluster.rows[id(cluster.steps[0])]
         for x in loads(d.value):
             maker = self.makers.get(x.buffer.name)
@@ -146,7 +146,7 @@ class _Clusters:
             self.of[id(maker)] = cluster
 
     def _detour(self, cluster: _Cluster, step: Step) -> bool:
-        """Would the cluster with `step` depend on itself through others?"""
+        """True if the cluster with `step` would depend on itself through other steps."""
         return self.components.between(cluster.steps[0], step) is None
 
 
@@ -163,7 +163,7 @@ def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
 
 
 def reads_once(x: Load, axes: Iterable[Var]) -> bool:
-    """Does no element belong to two points? So it is with plain indices, and where a dense buffer is read reshaped."""
+    """True if no element belongs to two points: with plain indices, and where a dense buffer is read reshaped."""
     if all(isinstance(i, Var | Const) for i in x.index):
         return True
     at = offset(x.buffer, x.index)
@@ -180,7 +180,7 @@ def reads_once(x: Load, axes: Iterable[Var]) -> bool:
 
 
 def _runs_through(at: Affine, axes: Iterable[Var]) -> bool:
-    """Do these axes run through memory element by element, with strides that run time tells?"""
+    """True if these axes run through memory element by element, with dynamic strides."""
     steps = {a: coefficient(at, a) for a in axes if a in variables(*at.terms)}
     reach = Affine({}, 1)
     while steps:
@@ -193,7 +193,7 @@ def _runs_through(at: Affine, axes: Iterable[Var]) -> bool:
 
 
 def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> bool:
-    """Are equal elements of neighbouring rows next to each other, in a layout that is settled?
+    """True if equal elements of neighbouring rows lie next to each other, in a layout that is decided.
 
     Then lanes run over rows, which needs no group. Settled are inputs, what is read reshaped, products, whose lanes
     lie innermost, and what is made of them element by element; anything else gets the layout that suits a group.
@@ -322,7 +322,7 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
 
 
 def _row_bytes(temps: Iterable[Buffer], rows: int) -> float:
-    """What the temporaries take for a point of the `rows` axes that come first, at most."""
+    """Bytes that the temporaries take at most for a point of the first `rows` axes."""
     return sum(prod(map(_most, b.shape[rows:])) * b.dtype.stored_bytes for b in temps)
 
 

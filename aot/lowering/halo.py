@@ -90,7 +90,7 @@ def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
 
 
 def _slides(index: Expr, r: Reduce) -> bool:
-    """Does a window go forwards with one axis at most?"""
+    """True if a window goes forwards with one axis at most."""
     terms = normal(index, {}).terms
     return len(terms.keys() - {*r.axes}) <= 1 and all(isinstance(v, Var) and c > 0 for v, c in terms.items())
 

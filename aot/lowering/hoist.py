@@ -1,4 +1,4 @@
-"""What is equal along an axis is computed once: places and weights of a picture, for all its channels.
+"""Loop-invariant code motion: values equal along an axis are computed once, as sampling places for all channels.
 
     y[c, i, j] = x[c, f(g[i, j])] * h(g[i, j])      group over i { t0[j] = f(g[i, j])   t1[j] = h(g[i, j])
                                                                    y[c, i, j] = x[c, t0[j]] * t1[j] }
@@ -65,7 +65,7 @@ class _Shared:
                     self.free |= set(_unguarded(x))
 
     def all(self) -> list[Expr]:
-        """Those that may be computed at any point."""
+        """Expressions that may be computed at any point."""
         inside = [x for x in self.guarded if x not in self.found and set(loads(x)) <= self.free]
         return [x for x in (*self.found, *inside) if not isinstance(x, Load)]
 

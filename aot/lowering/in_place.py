@@ -48,7 +48,7 @@ def reuse(steps: Steps) -> None:
 
 
 def _members(step: Step) -> tuple[Definition, ...]:
-    """What is made one after another for each row of a group; or the one definition."""
+    """Definitions that a group computes one after another for each row; or the one definition."""
     if step.definition is not None:
         return (step.definition,)
     work = step.works[0] if len(step.works) == 1 else None
@@ -57,7 +57,7 @@ def _members(step: Step) -> tuple[Definition, ...]:
 
 
 def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:
-    """May member `n` of the step write over what it reads in `x`?"""
+    """True if member `n` of the step may write over the value that `x` reads."""
     found = _members(step)
     d = found[n]
     b, out, value = x.buffer, d.out, steps.values.get(x.buffer.name)
@@ -74,7 +74,7 @@ def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int,
 
 
 def _on_its_row(x: Load, d: Definition, step: Step) -> bool:
-    """Does `x` read, with each row of the group, nothing but what `d` writes with that row?"""
+    """True if `x` reads, with each row of the group, only elements that `d` writes with that row."""
     work = step.works[0]
     assert isinstance(work, Group)
     moving = [bool(variables(i) & set(work.axes)) for i in d.target]

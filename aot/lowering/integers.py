@@ -54,7 +54,7 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
 
 
 def _possible(rows: NDArray[np.float32], largest: NDArray[np.float64], most: int) -> bool:
-    """Is there a factor for some numbers of the first row? That is soon seen of weights that are nothing such."""
+    """Cheap rejection test on some numbers of the first row: ordinary f32 weights fail it."""
     if not len(rows) or largest[0] == 0:
         return True
     return bool(_are_whole(rows[:1, :SAMPLE], largest[0] / np.arange(1, most + 1)).any())

@@ -1,4 +1,4 @@
-"""Which output axis of a reduction becomes lanes: what layouts are chosen by, before there are any."""
+"""Choice of the output axis of a reduction that becomes lanes, by which layouts are chosen."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
 
 
 def _beside(d: Definition, x: Load) -> tuple[Var, ...]:
-    """What lanes may be added to in an index: other axes, and those of a window that slides along them."""
+    """Terms that lanes may be added to in an index: other axes, and those of a window that slides along them."""
     assert d.reduction is not None
     steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}
     return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
 
 
 def memory_of(d: Definition) -> list[Load]:
-    """What the reduction reads, tables of the compiler apart."""
+    """Loads of the reduction, without tables of the compiler."""
     assert d.reduction is not None
     return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]

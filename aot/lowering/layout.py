@@ -73,7 +73,7 @@ def copy_padded_inputs(steps: Steps) -> None:
 
 
 def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
-    """What `d` reads through a window, or as rows of a product over a dimension that does not lie innermost.
+    """Buffers that `d` reads through a window, or as rows of a product over a dimension that is not innermost.
 
     Inside of a group the rows are flattened: only what moves with the sum tells.
     """
@@ -86,7 +86,7 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
 
 
 def _across(d: Definition, constants: frozenset[str]) -> set[str]:
-    """What a product reads often, and not along its lanes."""
+    """Buffers that a product reads repeatedly, and not along its lanes."""
     if d.reduction is None or streams(d, constants):
         return set()
     lane, count = lane_axis(d, constants), known(points(d))
@@ -116,7 +116,7 @@ Votes = dict[str, dict[int, float]]
 
 
 def copy_keys(steps: Steps, votes: Votes) -> bool:
-    """What a product of data reads often across its lanes is copied in their order; is there any such?
+    """Copy operands of products of data that would be read strided, in the order of the lanes; True if any was.
 
     Keys of attention are so, where they lie in one tensor with queries and values, for which another order is better.
     """
@@ -160,7 +160,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
 
 
 def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:
-    """Is it a value of ours in which the lanes will not lie side by side?"""
+    """True for a value of the arena in which the lanes will not be contiguous."""
     value = steps.values.get(x.buffer.name)
     if value is None or value.region is not Region.ARENA or lane not in variables(*x.index):
         return False
@@ -262,7 +262,7 @@ def _wanted(d: Definition, lanes: list[Var], votes: Votes) -> Var:
 
 
 def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
-    """Without a reduction, all that is touched should be laid out alike: votes for an axis go to its dimensions."""
+    """Spread votes through a definition without a reduction, whose values should be laid out alike."""
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
     sites = [(b, i) for b, i in sites if b.name in steps.values]
     scores: dict[Var, float] = {}
@@ -319,12 +319,12 @@ def _innermost(dims: list[int], votes: dict[int, float]) -> int | None:
 
 
 def _is_reshaped(sites: list[Site]) -> bool:
-    """Does some access divide an index into dimensions, or gather?"""
+    """True if some access divides an index into dimensions, or gathers."""
     return any(not isinstance(atom, Var) for _, index in sites for i in index for atom in normal(i, {}).terms)
 
 
 def _sites(steps: Steps) -> dict[str, list[Site]]:
-    """Where each value is read and written, by its name."""
+    """Accesses of each value, by its name."""
     found: dict[str, list[Site]] = {}
     for step in steps.steps:
         for work in step.works:

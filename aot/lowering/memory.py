@@ -151,7 +151,7 @@ class _Timeline:
                 self.whole.setdefault(node, []).append(life)
 
     def alive(self, first: int, last: int) -> list[Life]:
-        """Those that are alive in one of the steps from `first` to `last`."""
+        """Values that are alive in one of the steps from `first` to `last`."""
         found: dict[int, Life] = {}
         for node, covered in self._nodes(first, last):
             found |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
@@ -194,7 +194,7 @@ def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
 
 
 def _under(y: Life, x: Life) -> bool:
-    """Does `x` start above `y` by itself, because they are alive together?"""
+    """True if `x` starts above `y` by itself, because they are alive together."""
     return y is not x and y.first <= x.last and x.first <= y.last
 
 

@@ -30,7 +30,7 @@ PIECE = 1 << 16  # elements looked at together: they stay in the cache
 
 
 def narrow(steps: Steps, target: Target, always: bool = False) -> None:
-    """Where conversions cost nothing, or elements are loaded a few times only; `always`: at whatever they cost."""
+    """Store f32 constants as f16 or bf16 where that loses nothing and conversions are cheap; `always`: at any cost."""
     if not target.converts_half:
         return
     uses, fixed = {} if always else uses_of(steps), moving(steps)
@@ -89,7 +89,7 @@ _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
 def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
-    """How often an element of each constant is loaded by the work that loads it most; of statements nobody knows.
+    """Loads of an element of each constant by the work that loads it most; unknown for statements.
 
     `size` of what run time tells.
     """

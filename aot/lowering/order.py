@@ -1,4 +1,4 @@
-"""Which steps a step needs, and an order that runs.
+"""Dependencies between steps, and an order that respects them.
 
 A value may be made in parts by several steps (a Concat made in place); whoever reads one part needs only its maker.
 A symbol counts as a value: who uses it needs the step that sets it, and the checks of it.
@@ -21,7 +21,7 @@ from runtime.errors import InternalError
 
 
 class Makers:
-    """Who makes what, as the steps are now."""
+    """Producers of values and symbols, as the steps are now."""
 
     def __init__(self, steps: Steps) -> None:
         self.of: dict[str, list[Step]] = {}
@@ -128,7 +128,7 @@ def _box(step: Step, name: str) -> list[tuple[float, float]]:
 
 
 def overlaps(load: Load, maker: Step, symbols: frozenset[Var]) -> bool:
-    """May `load` read what `maker` writes, as far as ranges tell? Other variables than `symbols` are axes."""
+    """True if `load` may read elements that `maker` writes, by ranges. Variables other than `symbols` are axes."""
     for work in maker.works:
         definitions = list(members(work))
         if not definitions:
@@ -144,7 +144,7 @@ def _apart(one: tuple[Expr, ...], other: tuple[Expr, ...], symbols: frozenset[Va
 
 
 def _before(a: Expr, b: Expr, symbols: frozenset[Var]) -> bool:
-    """Is `a` less than `b`, wherever the axes of both are and whatever the symbols are?"""
+    """True if `a` is less than `b` for all values of their axes and symbols."""
     most, least = _end(normal(a, {}), True, symbols), _end(normal(b, {}), False, symbols)
     return most is not None and least is not None and bounds(least.plus(most, -1))[0] > 0
 

@@ -33,7 +33,7 @@ CAPACITY = 64  # of a symbol without an end, at first
 
 
 def result_names(result: Node) -> tuple[str, ...]:
-    """What users call an output of the network."""
+    """Names of an output of the network."""
     return tuple(dict.fromkeys((*result.out_port(0).names, *result.source(0).names)))
 
 
@@ -184,7 +184,7 @@ class ProgramBuilder:
         return tuple(found)
 
     def _default(self, node: Node) -> int | None:
-        """Where the value of an input that may be left out lies in the weights."""
+        """Offset into the weights of the default value of an optional input; None for other inputs."""
         data = self.graph.defaults.get(node.id)
         if data is None:
             return None
@@ -271,7 +271,7 @@ class ProgramBuilder:
         return replace(found, parallel=None) if border else found
 
     def _fetching(self, s: Schedule) -> Schedule:
-        """What follows in weights is fetched where all of them stay in L3; from memory they come slower so."""
+        """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
         if s.stream is None or self.weights_bytes <= self.target.l3 // 2:
             return s
         return replace(s, prefetch=None, stream=None)

@@ -1,4 +1,4 @@
-"""What expressions are made of bytes: (byte - zero) scale, as quantised networks compute it.
+"""Matching of expressions made of bytes: (byte - zero) scale, as quantised networks compute it.
 
     f32(i32(u8(e)) - z) s       min(max(round(e), 0), 255) s
 """
@@ -47,7 +47,7 @@ class Quantised:
 
 
 def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
-    """What an expression is, if it is made of one byte. `kept`: i16 values that hold such as a u8 can."""
+    """Match `(byte - zero) scale`. `kept`: i16 values whose elements are known to fit u8."""
     if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, kept)):
         return Quantised(e, NONE, None, e.dtype)
     match e:
@@ -72,7 +72,7 @@ def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
 
 
 def _reads(e: Expr, kept: Container[str]) -> bool:
-    """Is it one of them, with bounds around it or not?"""
+    """True if it is one of them, with bounds around it or without."""
     while isinstance(e, Prim) and e.fn == "within":
         e = e.args[2]
     return isinstance(e, Load) and e.buffer.name in kept

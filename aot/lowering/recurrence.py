@@ -37,7 +37,7 @@ class _Shift:
     elements: dict[str, int]
 
     def add(self, b: Buffer, index: tuple[Expr, ...], t: Var) -> bool:
-        """Does the access agree with the others of this buffer?"""
+        """True if the access moves as the others of this buffer do."""
         moved = 0
         for i, stride in zip(index, b.strides, strict=True):
             at = normal(i, {})
@@ -142,7 +142,7 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
 
 
 def _reads_clock(d: Definition, t: Var) -> bool:
-    """Does a value depend on the number of the step itself? A kernel for all steps does not know it."""
+    """True if a value depends on the number of the step itself. A kernel for all steps does not know it."""
     return t in variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 

@@ -72,7 +72,7 @@ def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: S
 
 
 def _pass_in(outer: Definer, inner: Definer, source: OutPort, parameter: Node) -> None:
-    """What the body reads of the outside lies where it lies there."""
+    """Let a body read an outer value where it lies."""
     port = parameter.out_port(0)
     if port.destinations:
         outer.input(source)
@@ -114,7 +114,7 @@ class _Loop:
         self._set(self.parity, 0, 1 - self.parity)
 
     def _set(self, symbol: Var, start: Size, follow: Size) -> None:
-        """What a symbol is before the first iteration, and what it becomes after each."""
+        """Set the value of a symbol before the first iteration, and after each."""
         late = self.outer.steps.sizes.late
         if symbol in late:
             raise InternalError(f"{self.node.type}: no other loop has the symbol {symbol.name}")
@@ -222,7 +222,7 @@ class _Loop:
         return None
 
     def _zero(self, out: Value) -> None:
-        """What a loop that never ran gives."""
+        """Write zeros, the result of a loop that never runs."""
         self.enters.append(out.buffer)
         axes, at = indices(out.buffer.shape)
         zero = Const(0.0 if out.buffer.dtype.is_float else 0, out.buffer.dtype.compute)

@@ -20,7 +20,7 @@ Observer = Callable[["LoweringReport", Steps], None]
 
 @dataclass(frozen=True, slots=True)
 class LoweringReport:
-    """What one lowering pass did: `made` of its `works` are new; `steps` counts the steps after it, in all blocks."""
+    """Report of one lowering pass: `made` of its `works` are new; `steps` counts the steps after it, in all blocks."""
 
     name: str
     milliseconds: float

@@ -90,7 +90,7 @@ class Sizes:
         return name
 
     def is_late(self, size: Size) -> bool:
-        """Does it depend on what an inference computes?"""
+        """True if a size depends on data that an inference computes."""
         return bool(self.late) and bool(self.late_of(size))
 
     def late_of(self, *sizes: Size) -> frozenset[Var]:
@@ -108,7 +108,7 @@ class Sizes:
         return self._made_of[symbol]
 
     def most(self, size: Size) -> Size:
-        """What a size is at most, over what is known before an inference; symbols without an end get capacities."""
+        """Upper bound of a size over what is known before an inference; unbounded symbols get capacities."""
         if not self.is_late(size):
             return size
         plain = self._spelled(size)
@@ -150,7 +150,7 @@ class Sizes:
         return found
 
     def _facts(self, size: Size) -> dict[Expr, Expr]:
-        """Those that are checked before anything of this size is made."""
+        """Facts that are checked before any value of this size is computed."""
         mine = self.late_of(size)
         return {e: known for e, (known, symbols) in self.facts.items() if symbols <= mine}
 
@@ -183,13 +183,13 @@ class Sizes:
 
 
 def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
-    """How far a symbol can be from 0 by its type; wide types say nothing."""
+    """Range of a symbol by its type; None for the ends of wide types."""
     low = Const(symbol.low) if symbol.low > -_WIDE else None
     return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None
 
 
 def _degree(e: Expr, known: dict[Expr, int]) -> int:
-    """How many capacities are multiplied with each other in a bound at most; `known` has those of the capacities."""
+    """Greatest number of capacities that a bound multiplies; `known` has that of the capacities themselves."""
     if e not in known:
         known[e] = _degree_of(e, [_degree(a, known) for a in e.args]) if isinstance(e, Prim) else 0
     return known[e]

@@ -71,7 +71,7 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
 
 
 def _step(sites: Sequence[Load], a: Var) -> Size:
-    """What `a` is divided by wherever these read with it; 0 if that is not one size."""
+    """Divisor of `a` in all these accesses; 0 if they have several."""
     found = {
         q.args[1]
         for x in sites
@@ -98,7 +98,7 @@ def _part(a: Var, step: Size) -> Size | None:
 
 
 def _plain(d: Definition, quotients: list[Var]) -> bool:
-    """Does each quotient move evenly in the indices that it is in, wherever the reduction reads?"""
+    """True if each quotient moves evenly in all indices that contain it."""
     assert d.reduction is not None
     indices = [(i, normal(i, {}).terms) for x in loads(d.reduction.body) for i in x.index]
     return all(a not in variables(i) or (a in terms and not _inside(a, terms))
@@ -110,14 +110,14 @@ def _inside(a: Var, terms: Mapping[Expr, int]) -> bool:
 
 
 def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
-    """Is it read where the remainders are, and nowhere else?"""
+    """True if it is read where the remainders are, and nowhere else."""
     assert d.reduction is not None
     sites = loads(d.reduction.body)
     return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
 
 
 def _together(d: Definition, rests: list[Var]) -> bool:
-    """Does each operand move with all of them, or with none? Then they are one axis for what is read."""
+    """True if each operand moves with all of them or with none. Then they are one axis for what is read."""
     assert d.reduction is not None
     found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
     return all(len(v) in (0, len(rests)) for v in found)

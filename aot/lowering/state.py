@@ -79,7 +79,7 @@ class State:
     part: Callable[[Node, Size, Shape, DType], Buffer]
 
     def read(self, node: Node, out: Buffer, initial: Input | None) -> Definition:
-        """What ReadValue gives, or one of the operations that the pass makes of it."""
+        """Definition of ReadValue, or of one of the operations that the pass makes of it."""
         variable, (axes, at) = self.variables.of(node), indices(out.shape)
         match node.op:
             case IsSet():
@@ -100,7 +100,7 @@ class State:
         return prim("ne", Load(self.part(node, variable.flag, (1,), DType.I64), (Const(0),)), 0)
 
     def ends(self, nodes: Sequence[Node]) -> tuple[dict[str, Size], Size]:
-        """Where each variable that varies is to lie, as large as it is at last; and where the last of them ends."""
+        """Offset of each variable of varying size, by its final size; and the end of the last one."""
         found: dict[str, Size] = {}
         at: Size = self.variables.bytes
         for node in nodes:
@@ -138,7 +138,7 @@ def store(cell: Buffer, size: Size) -> tuple[Stmt, ...]:
 
 
 def _holds(variable: Kept, op: Stateful, type: TensorType) -> bool:
-    """May a variable be what an operation gives?"""
+    """True if an operation may give the value of a variable."""
     if isinstance(op, IsSet | KeptSizes):
         return True
     fits = type.dtype is variable.dtype and type.rank == len(variable.shape)

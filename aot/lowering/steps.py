@@ -110,7 +110,7 @@ class Step:
         return inner.union(*own, rules, *map(sizes_of, self.works))
 
     def blocks(self) -> tuple[Steps, ...]:
-        """Those of control flow."""
+        """Blocks of its control flow."""
         return () if self.control is None else self.control.blocks()
 
     @property
@@ -159,7 +159,7 @@ class Cycle:
 
 
 class Layouts(StrEnum):
-    """How far the values' places in memory are decided."""
+    """Degree to which the places of values in memory are decided."""
 
     LOGICAL = "logical"  # dense, in the order of their dimensions: only indices count
     FINAL = "final"  # strides, halos and pitches are chosen, and padded reads find their halo
@@ -185,11 +185,11 @@ class Steps:
     layouts: Layouts = Layouts.LOGICAL
 
     def known(self) -> tuple[Var, ...]:
-        """What has a value while a step runs: the model's symbols, those that an inference sets, named sizes."""
+        """Variables with a value while a step runs: the model's symbols, those that an inference sets, named sizes."""
         return (*self.symbols, *self.sizes.late, *self.sizes.meaning)
 
     def blocks(self) -> Iterator[Steps]:
-        """These steps, and those of all control flow in them."""
+        """Yield these steps, and those of all control flow in them."""
         yield self
         for step in self.steps:
             for block in step.blocks():

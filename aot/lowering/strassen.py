@@ -48,7 +48,7 @@ def use_strassen(steps: Steps, target: Target) -> None:
 
 
 def _forms(steps: Steps, target: Target) -> dict[int, Form]:
-    """Of steps, where all that read the weights are such, and f16 does not hold these in half of the memory."""
+    """Strassen forms of steps whose weights have only such consumers, and do not fit f16 in half the memory."""
     constants = steps.constants()
     forms: dict[int, Form] = {}
     for step in steps.steps:

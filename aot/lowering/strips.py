@@ -50,7 +50,7 @@ class _Strips:
                 self.readers.setdefault(name, []).append(step)
 
     def consider(self, step: Step) -> None:
-        """Is it one of windows, between others that it may be put together with?"""
+        """True if it is a windowed step between steps that it may be fused with."""
         b = _main(step) if id(step) not in self.joined else None
         if b is None or b.reduction is None:
             return
@@ -89,7 +89,7 @@ class _Strips:
 
 
 def _main(step: Step) -> Definition | None:
-    """What it computes, if that is one reduction of known sizes; before it there may be borders."""
+    """Definition of the step, if it is one reduction of static sizes; halo fills may come before it."""
     if not step.works or step.schedule is not None or step.repeat is not None or step.control is not None:
         return None
     *borders, d = step.works
@@ -147,7 +147,7 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
 def _between(
     b: Definition, walks: tuple[Var, ...], shared: tuple[Var, ...], c: Definition
 ) -> tuple[_Place, tuple[Var, ...]] | None:
-    """Where the result of `b` lies until `c` has read it, and the axes by which `c` walks it."""
+    """Temporary for the result of `b` until `c` has read it, and the axes by which `c` indexes it."""
     lead = tuple(b.target.index(v) for v in walks if v in b.target)
     y = _load(c, b.out)
     axes = _axes(c, y.index, lead) if y is not None and len(lead) == len(walks) else None
@@ -174,7 +174,7 @@ def _load(d: Definition, b: Buffer) -> Load | None:
 
 
 def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[Var, ...] | None:
-    """What walks these dimensions, if it is an axis of the definition for each, and walks no other one."""
+    """Axes that index these dimensions and no others; None unless there is one axis for each."""
     found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     others = variables(*(i for k, i in enumerate(index) if k not in dims))
     return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
@@ -195,7 +195,7 @@ def _down(d: Definition, x: Load, k: int) -> Window | None:
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
-    """How far the reads of dimension `k` reach out of it, on either side."""
+    """Distances by which reads reach out of dimension `k` on either side."""
     low, high = map(int, bounds(normal(x.index[k], {})))
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 
@@ -219,13 +219,13 @@ def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
 
 
 def _row(temp: Buffer, n: int, row: Var, of: Buffer) -> Group:
-    """What lies in a row outside of the picture; `n` is its dimension."""
+    """Fill of a row outside of the picture; `n` is its dimension."""
     axes = (*_leading(temp, n), row, *(Var(f"d{k}{OWN}", size) for k, size in enumerate(temp.shape[n + 1 :], n + 1)))
     return Group("rows", (row,), (), (Definition(temp, axes, _fill(of), axes),))
 
 
 def _columns(place: _Place, n: int, of: Buffer) -> Iterator[Definition]:
-    """What lies beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
+    """Fill beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
     temp = place.temp
     for k in range(n, len(temp.shape)):
         whole, before, size = temp.shape[k], place.before[k], _size(of, place.dims[k])
@@ -243,7 +243,7 @@ def _leading(temp: Buffer, n: int) -> tuple[Var, ...]:
 
 
 def _fill(b: Buffer) -> Const:
-    """What the halo of the value holds."""
+    """Value that the halo holds."""
     return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
 
 

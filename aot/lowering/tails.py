@@ -29,7 +29,7 @@ class _Members:
         self.of = {d.out.name: d for d in members}
 
     def shortened(self, d: Definition) -> Definition:
-        """With `exp_normal` where that does."""
+        """Use `exp_normal` where flushed denormals do not change a result."""
         r = d.reduction
         if r is not None and r.fn == "add" and self._is_share(r.body, r.axes):
             return replace(d, value=rewrite(d.value, {r: replace(r, body=_normal(r.body))}))
@@ -39,7 +39,7 @@ class _Members:
         return d
 
     def _is_share(self, e: Expr, along: tuple[Var, ...]) -> bool:
-        """Is it the exponential of a difference to the greatest of a row?"""
+        """True for the exponential of a difference to the maximum of a row."""
         if not isinstance(e, Prim) or e.fn != "exp":
             return False
         gap = e.args[0]
@@ -53,7 +53,7 @@ class _Members:
                 return False
 
     def _only_shares(self, name: str) -> bool:
-        """Is it summed, and else read beside the sum only?"""
+        """True if it is summed, and otherwise read beside the sum only."""
         readers = [d for d in self.members if any(x.buffer.name == name for x in loads(d.value))]
         sums = {d.out.name for d in readers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
         beside = (d for d in readers if d.out.name not in sums)
@@ -66,7 +66,7 @@ def _normal(e: Expr) -> Expr:
 
 
 def _is_most(most: Expr, x: Expr, along: tuple[Var, ...]) -> bool:
-    """Is `most` the maximum of `x`?"""
+    """True if `most` is the maximum of `x`."""
     if not isinstance(most, Reduce) or most.fn != "max" or [a.extent for a in along] != [a.extent for a in most.axes]:
         return False
     return simplified(rewrite(most.body, dict(zip(most.axes, along, strict=True)))) == simplified(x)

@@ -1,4 +1,4 @@
-"""What legal steps are.
+"""Rules that legal steps keep.
 
     values    a work touches values by the buffers that they have: same type, shape, strides and origin
     ranks     an index has as many parts as its buffer has dimensions
@@ -148,7 +148,7 @@ def _read(load: Load, steps: Steps, written: set[str], where: str) -> None:
 
 
 def _memory(value: Value) -> str:
-    """What is written when a value is: the two halves that a loop carries take turns."""
+    """Name of the memory that a write to the value fills: the two halves that a loop carries take turns."""
     return value.name if value.half is None else value.half.pair
 
 

@@ -1,4 +1,4 @@
-"""Where constants lie in the weights of a library; its programs, versions and levels of one model, share them.
+"""Places of constants in the weights of a library, which its programs (versions and levels of one model) share.
 
     program 0    fc1 packed for 16 lanes | bias | fc2 packed       ->   blocks 0, 1, 2
     program 1    fc1 packed for 8 lanes  | bias                    ->   blocks 3, 1

@@ -23,7 +23,7 @@ Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
 
 
 def is_chain(g: Group) -> bool:
-    """Is it made of products, and of groups over just its own axes?"""
+    """True if it consists of products, and of groups over its own axes alone."""
     inner = [m for m in g.members if isinstance(m, Group)]
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 

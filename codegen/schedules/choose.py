@@ -73,13 +73,13 @@ def _group(g: Group, target: Target, constants: frozenset[str], shared: frozense
 
 
 def _carries(g: Group) -> bool:
-    """Does a point of the shared axes read what another one has written?"""
+    """True if a point of the shared axes reads a value that another point has written."""
     outside = {b.name for b in writes(g)}
     targets = {d.out.name: d.target for d in members(g)}
     return any(not _own(x.index, targets[x.buffer.name], g.axes) for x in reads(g) if x.buffer.name in outside)
 
 
 def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
-    """Does `index` lie in what the same point writes to `target`: is all that moves with the shared axes equal?"""
+    """True if `index` lies in what the same point writes to `target`: all that moves with the shared axes is equal."""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

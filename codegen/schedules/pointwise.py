@@ -168,7 +168,7 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
 
 
 def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> bool:
-    """Does `outer` go on in every access where the fused `inner` axes end?"""
+    """True if `outer` continues in every access where the fused `inner` axes end."""
     first = inner[0]
     if varies((first, outer)):
         return runs_on(accesses, outer, first)
@@ -181,7 +181,7 @@ def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> b
 
 
 def packable(x: Access, a: Var) -> bool:
-    """Is `a` one plain dimension of the load, and in no other?"""
+    """True if `a` is one plain dimension of the load, and part of no other."""
     return x.load is not None and a in x.load.index and sum(a in variables(i) for i in x.load.index) == 1
 
 

@@ -122,7 +122,7 @@ def _matrix(
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
-    """Are there so few loops around the tile that some cores have one more than others?"""
+    """True if so few iterations surround the tile that some cores get one more than others."""
     count = extent(loops[0])
     return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 
@@ -144,7 +144,7 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
 
 
 def _near(form: Form, target: Target) -> bool:
-    """Are lines fetched into the nearest cache? Where few rows use them, more are on their way than have room there."""
+    """True if lines are fetched into the nearest cache. Where few rows use them, more are in flight than fit there."""
     return target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > SINGLE)
 
 
@@ -156,7 +156,7 @@ def _terms_together(d: Definition, target: Target) -> int:
 
 
 def _early(form: Form, target: Target) -> bool:
-    """Is there time to fetch while a tile is summed?
+    """True if there is time to fetch while a tile is summed.
 
     On aarch64 not: it would read the steps of a row into one register, and there are not enough of them.
     """
@@ -322,12 +322,12 @@ def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Targ
 
 
 def _waits(d: Definition) -> bool:
-    """Can what was summed so far wait in the output?"""
+    """True if partial sums can wait in the output."""
     return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
 
 
 def _panel_bytes(d: Definition, form: Form) -> int:
-    """Of an element of the lanes' operand."""
+    """Bytes of an element of the lanes' operand."""
     return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 

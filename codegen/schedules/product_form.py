@@ -1,4 +1,4 @@
-"""What a reduction's axes are for a product: lanes, rows, loops outside of the tile, and sums in memory order."""
+"""Roles of a reduction's axes in a product: lanes, rows, loops outside of the tile, and sums in memory order."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], la
 
 
 def is_thin(d: Definition, form: Form) -> bool:
-    """Are lanes along the sum better, for there are so few others?"""
+    """True if lanes along the sum are better, because other axes are short."""
     along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
     return extent(form.lane) < FEW and any(extent(a) >= 2 * FEW for a in along)
 
@@ -67,7 +67,7 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 
 
 def _close(x: Access, a: Var) -> bool:
-    """Do the lanes lie so near each other that they are shuffled out of a few vectors?"""
+    """True if the lanes lie so near each other that they are shuffled out of a few vectors."""
     step = x.steps[a]
     return step is not None and 0 < step < MOST
 

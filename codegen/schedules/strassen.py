@@ -118,7 +118,7 @@ def _lanes(lane: Var, target: Target) -> int:
 
 
 def _sum(row: Iterable[int], terms: Sequence[Expr]) -> Expr:
-    """Of the terms with 1 or -1, beginning with one that is added."""
+    """Sum of the terms with 1 or -1, beginning with one that is added."""
     signed = sorted(((c, e) for c, e in zip(row, terms, strict=True) if c), key=lambda pair: -pair[0])
     (_, total), *others = signed
     for c, e in others:

@@ -1,4 +1,4 @@
-"""Which products of matrices are Strassen's, and their weights in the basis that he needs."""
+"""Products of matrices that suit Strassen's algorithm, and their weights in its basis."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Form:
 
     @property
     def count(self) -> int:
-        """Of all rows."""
+        """Number of all rows."""
         return prod(map(extent, self.rows))
 
     @property
@@ -92,7 +92,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
 
 
 def pays(form: Form, target: Target) -> bool:
-    """Is it faster than plain products? By what was measured where an L3 is near: with one far away it is slower."""
+    """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
     if not target.near_l3 or form.count < LEAST:
         return False
     halves = form.count * extent(form.sum) * 7  # bytes: 7 of a quarter each

@@ -52,7 +52,7 @@ def rows_of(g: Group, target: Target) -> int:
 
 
 def _bytes(g: Group, rows: int) -> int:
-    """Of the temporaries of so many rows."""
+    """Bytes of the temporaries of so many rows."""
     spans = dict.fromkeys(g.axes, 1) | {g.axes[-1]: rows}
     spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.windows}
 

@@ -79,7 +79,7 @@ def _skipped(d: Definition, form: Form, tile: list[Tile]) -> tuple[str, ...]:
 
 
 def _channels(d: Definition, form: Form, width: int, target: Target, constants: frozenset[str]) -> int:
-    """How many channels' rows stay in the nearest cache until the last window has read them; 0 for all."""
+    """Number of channels whose rows stay in the nearest cache until the last window has read them; 0 for all."""
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
     held = _bytes(d, {a: extent(a) for a in (*form.rows[-1:], *form.sums)}, constants)

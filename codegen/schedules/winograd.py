@@ -200,12 +200,12 @@ def _places(form: Form, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, E
 
 
 def _ragged(a: Var, span: int) -> bool:
-    """Can the last tile reach over the edge?"""
+    """True if the last tile can reach over the edge."""
     return not isinstance(a.extent, int) or a.extent % span != 0
 
 
 def _inside(form: Form, spans: tuple[int, ...]) -> Expr:
-    """What is read, and 0 where a ragged tile reaches over the edge: what lies there would not cancel out exactly."""
+    """The load, or 0 where a ragged tile reaches over the edge: values there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded
     while isinstance(e, Prim):

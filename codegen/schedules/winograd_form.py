@@ -1,4 +1,4 @@
-"""Which convolutions are Winograd's, with how many products, and their weights transformed."""
+"""Convolutions that suit Winograd's algorithm, their numbers of products, and their transformed weights."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
 
 
 def _strided(stride: int, step: int, inside: bool) -> bool:
-    """Is there a transform for it? Axes outside of the window move by one."""
+    """True if there is a transform for it. Axes outside of the window move by one."""
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 

@@ -33,7 +33,7 @@ class Transform:
 
 
 def sums(points: int, taps: int, stride: int) -> int:
-    """How many sums so many products make, 0 if there is no such transform."""
+    """Number of outputs that so many products make; 0 if there is no transform."""
     m, rest = divmod(points - taps + stride, stride)
     known = all(r == 1 or m + r - 1 in TABLES for r in _phases(taps, stride))
     return m if m > 0 and not rest and known else 0
