@@ -169,7 +169,7 @@ class Request(ctypes.Structure):
 
 
 class Table(ctypes.Structure):
-    """What `aot_query_<tag>` returns; constant, and valid as long as the library is loaded.
+    """Table that `aot_query_<tag>` returns; constant, and valid as long as the library is loaded.
 
     i32  infer(const Request *)                           0 or an error code; may run in many threads at once
     i32  shapes(const i64 *input_dims, i64 *symbols, i64 *output_dims)

@@ -49,6 +49,6 @@ def temporary(suffix: str) -> Generator[Path]:
 
 
 def copy(source: BinaryIO, target: BinaryIO) -> None:
-    """What is left of `source`, to `target`."""
+    """Copy the rest of `source` to `target`."""
     while data := source.read(_PIECE):
         target.write(data)

@@ -28,7 +28,7 @@ from runtime.weights import beside
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong, then its notes, a line each."""
+    """Message of an error, then its notes, a line each."""
     match error:
         case OSError(strerror=str(reason)):
             where = "" if error.filename is None else f"{error.filename}: "
@@ -43,7 +43,7 @@ def error_text(error: Exception) -> str:
 
 
 def hint(error: Exception) -> str:
-    """What the user can do about an error."""
+    """Next step that the user can take after an error."""
     match error:
         case AotError(advice=str(advice)) if advice:
             return advice
@@ -108,7 +108,7 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
 
 
 def notes(manifest: Mapping[str, object]) -> list[str]:
-    """What the compiler did to numbers of the model."""
+    """Notes about changes that the compiler made to numbers of the model."""
     count = manifest.get("denormals", 0)
     return [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
 

@@ -85,7 +85,7 @@ class ElfFile:
         return digest.digest()
 
     def dynamic_symbols(self) -> tuple[DynamicSymbol, ...]:
-        """What it exports and what it needs."""
+        """Symbols that it exports and needs."""
         table, strings = self.section(".dynsym"), self.section(".dynstr")
         if len(table) % _SYMBOL.size:
             raise self._corrupt("a damaged symbol table")

@@ -63,7 +63,7 @@ def _start(work: Callable[[], object], name: str) -> None:
 
 
 class _Tasks:
-    """What the threads share; they do not keep the executor alive. Every change is one call of C: see `waiting`."""
+    """State that threads share, without keeping the executor alive. Every change is one call of C: see `waiting`."""
 
     def __init__(self, threads: int) -> None:
         self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None, its last entry, ends all threads

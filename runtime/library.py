@@ -86,7 +86,7 @@ class Library:
         return Pool(self, threads)
 
     def error_text(self, code: int) -> str:
-        """What an error code of `infer` or `shapes` means."""
+        """Text of an error code of `infer` or `shapes`."""
         return self._error_text(code).decode()
 
     def create_pool(self, threads: int) -> tuple[int, Callable[[int], None], Callable[[int, int], None]]:
@@ -147,7 +147,7 @@ def open_library(path: Path, weights: Path | None = None, strict: bool = False, 
 
 
 def open_bytes(data: BinaryIO) -> Library:
-    """As `open_library`, from a stream; UsageError for a library whose weights are external."""
+    """Open a library, as `open_library`, from a stream; UsageError for a library whose weights are external."""
     with _anonymous() as stream:
         copy(data, stream)
         stream.flush()

@@ -1,4 +1,4 @@
-"""What this machine has: its name, the features of its processor, the processors this process may use."""
+"""Facts about this machine: its name, the features of its processor, the processors this process may use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def machine_name() -> str:
 
 
 def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Those of `features`, in LLVM's names, that the processor lacks; none where the system does not tell."""
+    """Features, in LLVM's names, that the processor lacks; none where the system does not tell."""
     flags = _cpu_flags(cpuinfo)
     if not flags:
         return []
@@ -55,7 +55,7 @@ def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinf
 
 
 def unreported(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Those of `features`, in LLVM's names, that a loader could not find on this processor.
+    """Features, in LLVM's names, that a loader could not find on this processor.
 
     Where the system does not tell what there is, as without /proc, those that no system reports.
     """
@@ -65,7 +65,7 @@ def unreported(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -
 
 
 def needed(features: Iterable[str]) -> list[str]:
-    """Those of `features`, in LLVM's names, that code may use."""
+    """Features, in LLVM's names, that code may use."""
     plain = (feature.removeprefix("+") for feature in features)
     return [feature for feature in plain if not feature.startswith("-") and feature not in _UNUSED]
 

@@ -42,7 +42,7 @@ class TensorInfo(NamedTuple):
 
     @property
     def late(self) -> bool:
-        """Is its shape known only after an inference?"""
+        """True if its shape is known only after an inference."""
         return any(isinstance(d, Dim) and d.late for d in self.shape)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ def parse(data: bytes, where: str) -> Manifest:
 
 
 def from_json(tree: object, where: str) -> Manifest:
-    """As `parse`, from the parsed JSON."""
+    """Manifest, as `parse` gives it, from the parsed JSON."""
     root = _Reader(where).object(tree)
     for key, known in (("manifest", MANIFEST_VERSION), ("abi", ABI_VERSION)):
         version = root.integer(key)

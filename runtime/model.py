@@ -162,7 +162,7 @@ def load(
 
 
 def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | None = None) -> CompiledModel:
-    """As `load`, from a stream or bytes that `export_model` wrote, or from a file."""
+    """Load a model, as `load` does, from a stream or bytes that `export_model` wrote, or from a file."""
     if isinstance(source, str | PathLike):
         return load(source, threads)
     stream = io.BytesIO(source) if isinstance(source, bytes) else source

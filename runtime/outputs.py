@@ -1,4 +1,4 @@
-"""What an inference gives: results by index or name, and how long each kernel took."""
+"""Results of an inference by index or name, and times of its kernels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Outputs(Mapping[str, Array]):
 
 
 class CallTime(NamedTuple):
-    """What a kernel computed and how long it took, in seconds."""
+    """Layers that a kernel computed, and its time in seconds."""
 
     kernel: str
     layers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Where the time of an inference goes: each call's time, arithmetic and memory traffic against the machine's limits.
+"""Profile of an inference: each call's time, arithmetic and memory traffic against the machine's limits.
 
          %    sum   n    median     least  GFLOP/s      MB   GB/s  roof  kernel             layers
       12.3   12.3   2     511.0     510.2     98.1    0.31    0.6   91c  k4_convolution     Conv_12, Relu_13

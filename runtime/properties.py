@@ -1,4 +1,4 @@
-"""What a compiled model tells about itself and lets one set, in OpenVINO's names."""
+"""Properties of a compiled model that can be read and set, in OpenVINO's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THREADS = "INFERENCE_NUM_THREADS"
 
 
 class Described(Protocol):
-    """What properties are made of: a CompiledModel."""
+    """Source of properties: a CompiledModel."""
 
     @property
     def threads(self) -> int: ...

@@ -94,7 +94,7 @@ class AsyncInferQueue:
 
     @property
     def userdata(self) -> list[object]:
-        """What each request was started with."""
+        """Userdata that each request was started with."""
         return list(self._userdata)
 
     def __len__(self) -> int:

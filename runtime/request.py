@@ -105,7 +105,7 @@ class InferRequest:
                 del claims[_RUN]
 
     def start_async(self, inputs: Inputs = None, share_inputs: bool = False) -> None:
-        """As `infer`, but on the executor: `wait` says when it is done, then `results` are there.
+        """Start `infer` on the executor: `wait` says when it is done, then `results` are there.
 
         `inputs` are copied unless `share_inputs`: then they must stay as they are until it is done.
         """
@@ -142,12 +142,12 @@ class InferRequest:
         return True
 
     def wait_for(self, milliseconds: float) -> bool:
-        """As `wait`, in OpenVINO's unit."""
+        """Wait, as `wait` does, for milliseconds, OpenVINO's unit."""
         return self.wait(milliseconds / 1e3)
 
     @property
     def error(self) -> BaseException | None:
-        """Of what was started last, once it ran; None if it succeeded. For callbacks, which run after failures too."""
+        """Error of the inference started last, once it ran; None if it succeeded. For callbacks."""
         return None if self._started is None else self._started.error
 
     def cancel(self) -> None:
@@ -224,7 +224,7 @@ class InferRequest:
 
     @property
     def results(self) -> Outputs:
-        """Of the last inference."""
+        """Results of the last inference."""
         if self._results is None:
             raise UsageError("results: must be asked for after an inference, got none yet")
         return Outputs(self._outputs_info, self._results)

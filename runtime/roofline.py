@@ -17,7 +17,7 @@ class Roofline:
         return f"limits: {self.flops / 1e9:.0f} GFLOP/s; reading from L2, L3, memory: {levels} GB/s"
 
     def bytes_per_second(self, size: int) -> float:
-        """Of the nearest level that holds `size` bytes."""
+        """Bandwidth of the nearest level that holds `size` bytes."""
         return next((speed for level, speed in self.bandwidth if size <= level), self.bandwidth[-1][1])
 
     def seconds(self, work: int, traffic: int, footprint: int) -> tuple[float, bool]:

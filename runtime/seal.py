@@ -15,7 +15,7 @@ def digest_of(file: ElfFile) -> bytes:
 
 
 def is_whole(file: ElfFile) -> bool:
-    """Whether the file is as it was sealed."""
+    """True if the file is as it was sealed."""
     return file.section(SEAL_SECTION) == digest_of(file)
 
 

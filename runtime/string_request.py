@@ -13,7 +13,7 @@ from runtime.tensors import Array
 
 
 class StringRequest(InferRequest):
-    """As InferRequest; indices and names are those of the tensors that the user sees."""
+    """InferRequest of a model with strings; indices and names are those of the tensors that the user sees."""
 
     def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
         super().__init__(library, pool, executor)
@@ -22,18 +22,18 @@ class StringRequest(InferRequest):
         self._output_at, self._seen_outputs = tuple(at for at, _ in outputs), tuple(info for _, info in outputs)
 
     def get_input_tensor(self, index: int = 0) -> Array:
-        """What was set for input `index`; strings are a new array of them."""
+        """Tensor that was set for input `index`; strings are a new array of them."""
         find("input", self._seen_inputs, index)
         return self._input(index)
 
     def get_output_tensor(self, index: int = 0) -> Array:
-        """As `InferRequest.get_output_tensor`."""
+        """Tensor of an output, as `InferRequest.get_output_tensor` gives it."""
         find("output", self._seen_outputs, index)
         given = self._given[self._output_at[index]]
         return given if given is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
-        """As `InferRequest.set_output_tensor`, but for strings: they are always new arrays."""
+        """Set an output, as `InferRequest.set_output_tensor` does, but for strings: they are always new arrays."""
         find("output", self._seen_outputs, index)
         info = self._seen_outputs[index]
         if info.dtype is DType.STRING:
@@ -42,7 +42,7 @@ class StringRequest(InferRequest):
 
     @property
     def results(self) -> Outputs:
-        """Of the last inference."""
+        """Results of the last inference."""
         return self._joined(super().results)
 
     def _input(self, index: int) -> Array:

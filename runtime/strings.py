@@ -60,7 +60,7 @@ def joined(infos: Sequence[TensorInfo]) -> tuple[TensorInfo, ...]:
 
 
 def numbered(infos: Sequence[TensorInfo]) -> Iterator[tuple[int, TensorInfo]]:
-    """As `joined`, each with the number of its first, or only, tensor."""
+    """Tensors, as `joined` gives them, each with the number of its first, or only, part."""
     at = 0
     while at < len(infos):
         info = infos[at]

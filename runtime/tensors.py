@@ -73,7 +73,7 @@ def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:
 
 
 def fits(info: TensorInfo, shape: Shape) -> bool:
-    """Whether rank, fixed dimensions and ranges allow `shape`; how dimensions depend on each other is not looked at."""
+    """True if rank, fixed dimensions and ranges allow `shape`; dependences between dimensions are not checked."""
     return len(shape) == len(info.shape) and all(_dim_fits(d, n) for d, n in zip(info.shape, shape, strict=True))
 
 
@@ -104,7 +104,7 @@ def default_of(info: TensorInfo, weights: int) -> Array:
 
 
 def address(array: Array) -> int:
-    """Of the first element."""
+    """Address of the first element."""
     try:
         return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]  # four times as fast as `array.ctypes`
     except (TypeError, ValueError, BufferError):  # read-only, empty, not dense

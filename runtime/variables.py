@@ -42,7 +42,7 @@ class Variables:
         self.memory[:] = 0
 
     def forget(self, info: VariableInfo) -> None:
-        """As if nothing had set the variable."""
+        """Forget what was set: the variable is as if nothing had set it."""
         if info.flag < self.memory.nbytes:
             self._entries(info)[:] = 0
         if info.data is not None:

@@ -31,7 +31,7 @@ _CHUNK = 1 << 20
 
 
 class WeightsInfo(NamedTuple):
-    """Of the weights alone, without header and padding; both hashes are hexadecimal SHA-256."""
+    """Facts about the weights alone, without header and padding; both hashes are hexadecimal SHA-256."""
 
     bytes: int
     layout: str
@@ -39,12 +39,12 @@ class WeightsInfo(NamedTuple):
 
 
 def beside(library: Path) -> Path:
-    """Where the weights of a shared library are looked for: `m.weights` beside `m.so`."""
+    """Path at which the weights of a shared library are looked for: `m.weights` beside `m.so`."""
     return library.with_suffix(".weights")
 
 
 def content_hash(info: WeightsInfo) -> str:
-    """Of a model with external weights."""
+    """Content hash of a model with external weights."""
     text = f"{info.layout}:{info.sha256}".encode()
     digest = sha256(len(text))
     digest.update(text)
@@ -52,7 +52,7 @@ def content_hash(info: WeightsInfo) -> str:
 
 
 def padded(size: int) -> int:
-    """What `size` bytes of weights take in memory and in the file."""
+    """Bytes that `size` bytes of weights take in memory and in the file."""
     return max(1, -(-size // WEIGHTS_PAGE)) * WEIGHTS_PAGE
 
 
@@ -67,7 +67,7 @@ def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) ->
 
 
 def info_in(manifest: dict[str, object], where: str, key: str = "external") -> WeightsInfo | None:
-    """What the manifest says of external, or embedded, weights; None if they are not there."""
+    """Entry of the manifest about external, or embedded, weights; None if there are none."""
     entry = manifest.get(key)
     return None if entry is None else _info(entry, f"{where}: {key} of the manifest")
 

@@ -17,7 +17,7 @@ from runtime.tensors import Array, Shape, aligned_bytes, static_shape
 
 
 class Workspace:
-    """Of one request. `output_shapes` has one dimension for an output whose shape is late: its elements at most."""
+    """Working memory of one request. `output_shapes` has one dimension for a late output: its elements at most."""
 
     def __init__(self, library: Library) -> None:
         manifest = library.manifest

@@ -43,7 +43,7 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:
-    """What turns the dialects of all front ends into operations of the opset; each leaves other dialects alone.
+    """Passes that turn the dialects of all front ends into operations of the opset; each leaves other dialects alone.
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """
@@ -51,5 +51,5 @@ def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]
 
 
 def _is_onnx(head: bytes) -> bool:
-    """Does it begin as a ModelProto does: field 1 (ir_version, a small number), then a field of ModelProto?"""
+    """True if it begins as a ModelProto does: field 1 (ir_version, a small number), then a field of ModelProto."""
     return len(head) > 2 and head[0] == 0x08 and head[1] < 0x40 and head[2] in b"\x12\x1a\x22\x2a\x32\x3a\x42"

@@ -1,4 +1,4 @@
-"""What a front end cannot read in a model: all of it in one error."""
+"""Errors about all that a front end cannot read in a model, in one."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from runtime.errors import InternalError
 
 
 class Output(Protocol):
-    """What a connection needs of the port where it begins."""
+    """Port at which a connection begins, as far as it needs it."""
 
     names: tuple[str, ...]
 
@@ -18,7 +18,7 @@ class Output(Protocol):
 
 
 class Input(Protocol):
-    """What a connection needs of a port where it ends."""
+    """Port at which a connection ends, as far as it needs it."""
 
     def connect(self, source: Any) -> None: ...
 

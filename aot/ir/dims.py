@@ -14,7 +14,7 @@ from runtime.abi import DType
 
 
 def may_be_negative(dim: int | Expr) -> bool:
-    """Is it made of numbers that data gives, whose sign nobody knows?"""
+    """True if a dimension is made of data-dependent numbers of unknown sign."""
     return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and bounds(normal(dim, {}))[0] < 0
 
 

@@ -1,4 +1,4 @@
-"""What computing a value while compiling would take, before it is tried: bytes of a table, seconds of a reference."""
+"""Cost of computing a value while compiling, before it is tried: bytes of a table, seconds of a reference."""
 
 from __future__ import annotations
 

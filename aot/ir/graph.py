@@ -57,7 +57,7 @@ class InPort:
 
     @property
     def data(self) -> OutPort:
-        """What is read: `port.data.get_shape()`."""
+        """Data of the port: `port.data.get_shape()`."""
         if self.source is None:
             raise ModelError(f"{self.node.name}: input {self.idx} is not connected")
         return self.source
@@ -120,7 +120,7 @@ class OutPort:
 
     @property
     def label(self) -> str:
-        """What begins the names of symbols that stand for something of this output."""
+        """Prefix of the names of symbols that stand for parts of this output."""
         return f"{self.node.graph.scope}{self.node.id}{f'o{self.idx}' if self.idx else ''}"
 
     @property
@@ -235,7 +235,7 @@ class Node:
         return self.in_port(idx).data
 
     def input(self, idx: int = 0) -> Operand:
-        """What is known of an input."""
+        """Operand of an input."""
         port = self.source(idx)
         return port.node.operands()[port.idx]
 
@@ -256,11 +256,11 @@ class Node:
 
     @property
     def inferred(self) -> bool:
-        """Whether its types are known without asking."""
+        """True if its types have been inferred."""
         return self._operands is not None
 
     def operands(self) -> tuple[Operand, ...]:
-        """What is known of the outputs; infers it if need be, producers first."""
+        """Operands of the outputs; inferred if need be, producers first."""
         if self._operands is None:
             for node in self.graph.above(self):
                 if node._operands is None:
@@ -297,7 +297,7 @@ class Node:
         return self._symbols
 
     def asked(self, idx: int) -> Named:
-        """The symbols of an output that were asked for; are they names of its own?"""
+        """Symbols of an output that were asked for, and True if they are its own names."""
         return (None, False) if self._symbols is None else self._symbols[idx]
 
     def _computed_from(self) -> list[Node]:

@@ -1,4 +1,4 @@
-"""What is known of a node's outputs, from what is known of its inputs.
+"""Inference of a node's outputs from its inputs: types, shapes, values.
 
 Types, and small values too, because shapes depend on them.
 """
@@ -56,7 +56,7 @@ def infer_outputs(
 
 
 def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) -> AotError:
-    """What went wrong, as far as the inputs say so."""
+    """Error with an explanation, as far as the inputs give one."""
     match error:
         case TypeError() if "argument" in str(error):
             return ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})")
@@ -158,7 +158,7 @@ def _constant_dtype(op: Op, data: Array) -> DType:
 
 
 def few_integers(type: TensorType) -> bool:
-    """May symbols stand for the elements of a tensor?"""
+    """True if symbols may stand for the elements of a tensor."""
     whole = not type.dtype.is_float and type.dtype is not DType.STRING
     return whole and type.is_static and prod(type.static_shape) <= SYMBOLS_LIMIT
 
@@ -173,7 +173,7 @@ def named(name: str, type: TensorType) -> Array:
 
 
 def _range(dtype: DType) -> tuple[int, int | None]:
-    """What integers of a type can be; those of wide types have no end that says anything about a size."""
+    """Range of integers of a type; wide types have no end that says anything about a size."""
     if dtype is DType.BOOL:
         return 0, 2
     bits = dtype.bits - (1 if dtype.is_signed else 0)

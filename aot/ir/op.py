@@ -1,4 +1,4 @@
-"""What an operation is: attributes, inference, a NumPy reference, and exactly one form that says how it runs.
+"""Operations: attributes, inference, a NumPy reference, and exactly one form that says how it runs.
 
     ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce
     ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: indices for each box of an output
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Source(Protocol):
-    """Where an operand comes from: it names the numbers that only run time knows."""
+    """Origin of an operand: it names data-dependent numbers."""
 
     @property
     def label(self) -> str: ...
@@ -43,7 +43,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What inference knows of an input: its type, and its value where that is known at compile time.
+    """Inferred facts about an input: its type, and its value where that is known at compile time.
 
     A value of integers that holds symbolic dimensions is an array of objects. Where an operation cannot do without a
     value that is not known, `source` gives symbols for its elements.
@@ -82,7 +82,7 @@ class Operand:
         return tuple(v if isinstance(v, Expr) else int(v) for v in found.reshape(-1).tolist())
 
     def same(self, other: Operand) -> bool:
-        """Is as much known of the other one, and the same?"""
+        """True if the same is known of the other one."""
         a, b = self.value, other.value
         equal = a is b or (a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b))
         return self.type == other.type and equal
@@ -162,7 +162,7 @@ def attr(default: Any = MISSING, *, xml: str | None = None) -> Any:
 
 
 class Elements(StrEnum):
-    """Which element types an operation has, in its first input: the data."""
+    """Element types that an operation accepts in its first input, the data."""
 
     ANY = "any"
     NUMBER = "number"
@@ -172,7 +172,7 @@ class Elements(StrEnum):
     BITS = "integer, boolean"
 
     def hold(self, dtype: DType) -> bool:
-        """Is it one of these?"""
+        """True if the type is one of these."""
         match self:
             case Elements.ANY:
                 return True
@@ -225,7 +225,7 @@ class Op:
         return self.evaluate(*values)
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
-        """What must hold for the inputs to fit: checked by inference where sizes are known, else at run time."""
+        """Conditions on the inputs, checked by inference where sizes are known, else at run time."""
         return ()
 
     @property
@@ -350,7 +350,7 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
 
 
 def _number(opset: str) -> int:
-    """Of a set: 0 of extensions, so that every set has them."""
+    """Number of a set: 0 of extensions, so that every set has them."""
     return 0 if opset == EXTENSION else int(opset.removeprefix("opset"))
 
 

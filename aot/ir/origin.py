@@ -1,4 +1,4 @@
-"""Where a node comes from."""
+"""Origin of a node."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _symbols(graph: Graph) -> list[Var]:
-    """Those of parameters and attributes, in their order, regions included."""
+    """Symbols of parameters and attributes, in their order, regions included."""
     found: dict[Var, None] = {}
     for node in graph.nodes.values():
         if not isinstance(node.op, Foreign):

@@ -1,4 +1,4 @@
-"""What a user's extensions add to the tables of operations and conversions, while one compilation runs.
+"""A user's extensions: their additions to the tables of operations and conversions, while one compilation runs.
 
 The built-in tables never change: a definition outside of this project goes into the scope of the compilation that
 loads it, and is found in that compilation alone.

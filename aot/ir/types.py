@@ -79,7 +79,7 @@ def simplify(dim: Dim) -> Dim:
 
 
 def differs(dim: Dim, wanted: int) -> bool:
-    """Is a dimension known to be another one?"""
+    """True if a dimension is known to differ."""
     return isinstance(dim, int) and dim != wanted
 
 

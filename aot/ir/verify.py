@@ -1,4 +1,4 @@
-"""What a legal graph is.
+"""Rules that a legal graph keeps.
 
     links      an input's source lists it as a destination, once, and the other way round; both are in this graph
     ports      are numbered in their order and belong to their node

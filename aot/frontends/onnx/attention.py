@@ -67,7 +67,7 @@ def attention(
 
 
 def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
-    """Of the scores, to a power: 1 / sqrt(size of a head) where the node does not say."""
+    """Factor of the scores, to a power: 1 / sqrt(size of a head) where the node does not say."""
     given, size, build = node.number("scale", 0.0), q.shape[3], node.build
     if given or isinstance(size, int):
         return node.like((given or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
@@ -98,7 +98,7 @@ def _attended(
 
 
 def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
-    """Of queries, as a column, and of keys."""
+    """Positions of queries, as a column, and of keys."""
     build = node.build
     rows, columns = (indices(node, node.size(x, 2)) for x in (q, k))
     return build.Add(build.Unsqueeze(rows, node.list([1])), offset), columns
@@ -107,7 +107,7 @@ def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[Out
 def _bias(
     node: Call, q: OutPort, k: OutPort, mask: OutPort | None, offset: OutPort, lengths: OutPort | None
 ) -> OutPort | None:
-    """What is added to the scores: -inf where a query must not see a key."""
+    """Bias added to the scores: -inf where a query must not see a key."""
     build = node.build
     parts: list[OutPort] = []
     left, right = node.integer("left_window_size", -1), node.integer("right_window_size", -1)
@@ -135,7 +135,7 @@ def _hidden(node: Call, hidden: OutPort) -> OutPort:
 
 
 def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
-    """As something to add; keys behind its end are hidden."""
+    """The mask as a bias; keys behind its end are hidden."""
     build, boolean = node.build, mask.type.dtype is DType.BOOL
     found = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
     have, need = mask.shape[-1], k.shape[2]

@@ -17,7 +17,7 @@ ENDLESS = 2**63 - 1  # a bound behind any size
 
 
 def count_of(node: Call, axes: OutPort) -> int:
-    """How many axes there are."""
+    """Number of axes."""
     count = 1 if axes.type.rank == 0 else axes.shape[0]
     node.refuse(not isinstance(count, int), "the number of axes must be known at compile time")
     return count if isinstance(count, int) else 0

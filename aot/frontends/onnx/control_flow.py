@@ -202,7 +202,7 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
 
 
 def _directions(node: Call, count: int) -> list[tuple[int, int]]:
-    """Of each collected output its axis, and whether it is filled from its end."""
+    """Axis of each collected output, and True if it is filled from its end."""
     axes = node.integers("scan_output_axes", (0,) * count)
     return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
 

@@ -118,7 +118,7 @@ def _transposed_size(node: Call, made: Windowing, x: OutPort, extra: tuple[int, 
 def _transposed_pads(
     made: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """What gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin.
+    """Padding that gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin.
 
     None if that depends on sizes that only an inference knows; for SAME_* the input's size cancels out.
     """

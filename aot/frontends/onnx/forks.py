@@ -35,7 +35,7 @@ FAILED = Failed()
 
 
 class Work(Protocol):
-    """What converts nodes into a graph."""
+    """Converter of nodes into a graph."""
 
     graph: Graph
     made: dict[OutPort, Made]
@@ -55,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Where a value comes from: an output of a call, or a pair that became an output of its If."""
+    """Origin of a value: an output of a call, or a pair that became an output of its If."""
 
     forks: frozenset[Fork]  # those it depends on
     call: Call | None = None
@@ -209,7 +209,7 @@ class Fork:
         return found
 
     def _inside(self, k: int, value: Value) -> Value:
-        """As `inside`; _MISSING if the call that makes the value is to be converted in the branch first."""
+        """Value in the branch, as `inside`; _MISSING if the call that makes it must be converted there first."""
         match value:
             case tuple():
                 parts = tuple(self._inside(k, v) for v in value)

@@ -74,7 +74,7 @@ Schema = Any  # an OpSchema; the stubs of onnx leave its functions out
 
 
 def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
-    """What defines the node by a function; None if the node needs none."""
+    """Function that defines the node; None if the node needs none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     if conversion_of(domain, node.op_type) is not None or not defs.has(node.op_type, domain):
         return None

@@ -53,7 +53,7 @@ def _grams(node: Call) -> list[_Grams]:
 
 @onnx("TfIdfVectorizer")
 def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
-    """How often each n-gram of the pool occurs, where up to `max_skip_count` elements lie between two of its own."""
+    """Count the n-grams of the pool, where up to `max_skip_count` elements lie between two of its own."""
     build, rank = node.build, x.type.rank
     node.refuse(node.has("pool_strings") or x.type.dtype is DType.STRING, "strings are not supported: use integers")
     mode, length = node.text("mode"), x.type.static_shape[-1]

@@ -54,7 +54,7 @@ onnx("SimplifiedLayerNormalization", domain=MS)(rms_normalization)
 def skip_layer_normalization(
     node: Call, x: OutPort, skip: OutPort, gamma: OutPort, beta: OutPort | None = None, bias: OutPort | None = None
 ) -> tuple[OutPort | None, ...]:
-    """Of the sum of both inputs, which is output 3."""
+    """Normalise the sum of both inputs, which is output 3."""
     total = _summed(node, x, skip, bias)
     y, *more = layer_normalized(node, total, gamma, beta, total.type.rank - 1, node.number("epsilon", 1e-12))
     return y, *(more or (None, None)), total

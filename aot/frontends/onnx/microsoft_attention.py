@@ -23,7 +23,7 @@ def attention(
 def attended_with_past(
     node: Call, total: OutPort, mask: OutPort | None, past: OutPort | None, score_bias: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Of [batch, length, q + k + v]; `past` and the second result are [2, batch, heads, length, size]: keys, values."""
+    """Attention of [batch, length, q + k + v]; `past` and result 1 are [2, batch, heads, length, size]: keys, values."""
     node.refuse(node.flag("past_present_share_buffer"), "one buffer for past and present is not supported")
     node.refuse(node.flag("do_rotary"), "do_rotary is not supported")
     build, first = node.build, node.list([0])
@@ -66,7 +66,7 @@ def _causal(node: Call, q: OutPort, k: OutPort) -> OutPort:
 
 
 def _valid(node: Call, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
-    """Which keys count, as scores are [batch, heads, queries, keys].
+    """Mask of the keys that count, shaped for scores [batch, heads, queries, keys].
 
     `mask` is [batch, keys]; [batch, queries, keys]; [batch, 1, places, places], of which the last queries and the first
     keys are meant; [batch], the ends of sequences; or [2 * batch], these and then their starts.

@@ -23,7 +23,7 @@ def concat(node: Call, *xs: OutPort) -> OutPort:
 
 @onnx("Split")
 def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPort, ...]:
-    """As long as given, or equally long; from opset 18 on the last part may be shorter."""
+    """Parts as long as given, or equally long; from opset 18 on the last part may be shorter."""
     build, axis, count = node.build, node.axis(node.integer("axis", 0), x.type.rank), len(node.outputs)
     if node.has("num_outputs") and node.integer("num_outputs") != count:
         raise ModelError(f"Split: num_outputs must be {count}, as outputs are, got {node.integer('num_outputs')}")

@@ -318,7 +318,7 @@ class _Reader:
 
 
 def _constant_value(attrs: dict[str, Any]) -> Array:
-    """What a Constant node holds."""
+    """Value of a Constant node."""
     if "unsupported" in attrs:
         raise UnsupportedError(attrs["unsupported"])
     for name, dtype in CONSTANTS.items():

@@ -20,7 +20,7 @@ MOST_CELLS = 64  # in a row: beyond, there is too much code
 
 
 class _Layer:
-    """What the three kinds share."""
+    """Base of the three kinds."""
 
     def __init__(self, node: Call, x: OutPort, w: OutPort, r: OutPort, gates: int) -> None:
         self.node, self.build, self.gates = node, node.build, gates
@@ -58,7 +58,7 @@ class _Layer:
         return build.Broadcast(build.Squeeze(node.dims(self.x, [1]), node.list([0])), node.dims(self.x, [0]))
 
     def biases(self, b: OutPort | None) -> tuple[OutPort, OutPort]:
-        """Of the input's and of the state's products, [directions, gates * hidden] each."""
+        """Biases of the input's and of the state's products, [directions, gates * hidden] each."""
         n = self.gates * self.hidden
         if b is None:
             zero = self.build.Broadcast(self.node.like(0, self.x), self.node.list([self.directions, n]))
@@ -186,7 +186,7 @@ def _with_peepholes(
 def _while(
     node: Call, alive: OutPort | None, after: tuple[OutPort, OutPort], before: tuple[OutPort, OutPort]
 ) -> tuple[OutPort, OutPort, OutPort]:
-    """What a step shows, and its states: those `before` it, and zeros, where a sequence is not alive any more."""
+    """Output of a step, and its states: those `before` it, and zeros, where a sequence is not alive any more."""
     if alive is None:
         return after[0], *after
     select, zero = node.build.Select, node.like(0, after[0])

@@ -143,7 +143,7 @@ class Call:
             raise UnsupportedError(f"{self.kind}: {name}: {error}") from None
 
     def float_type(self, name: str, default: DType) -> DType:
-        """As `dtype`; UnsupportedError where it is no type of floats."""
+        """Element type, as `dtype`; UnsupportedError where it is no type of floats."""
         found = self.dtype(name, default)
         self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
         return found
@@ -152,7 +152,7 @@ class Call:
         return self._get(name, np.ndarray, None)
 
     def choice(self, name: str, table: Mapping[str, T], default: str) -> T:
-        """What `table` has for a text; UnsupportedError if it has nothing."""
+        """Entry of `table` for a text; UnsupportedError if there is none."""
         text = self.text(name, default)
         if text not in table:
             raise UnsupportedError(f"{self.kind}: {name} must be one of {', '.join(table)}, got {text!r}")

@@ -21,7 +21,7 @@ ROUNDINGS = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
 
 @onnx("Upsample")
 def upsample(node: Call, x: OutPort, scales: OutPort | None = None) -> OutPort:
-    """As Resize of opset 10; scales are an attribute before opset 9."""
+    """Same as Resize of opset 10; scales are an attribute before opset 9."""
     if scales is None:
         scales = node.build.const(np.array(node.numbers("scales"), np.float32), DType.F32)
     return _old(node, x, scales)

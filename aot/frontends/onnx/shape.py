@@ -72,7 +72,7 @@ def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
 
 
 def _without_ones(node: Call, x: OutPort) -> Value:
-    """Without all dimensions of size 1: a fork for each that may be 1. `kept` are those that are not 1 in a branch."""
+    """Drop all dimensions of size 1: a fork for each that may be 1. `kept` are those that are not 1 in a branch."""
     known = node.integers("kept", ())
     may_be = [k for k, n in enumerate(x.shape) if k not in known and may_be_one(n)]
     if not may_be:

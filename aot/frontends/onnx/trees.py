@@ -224,7 +224,7 @@ def _leaves(
 
 
 def _found(node: Call, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
-    """Where nodes are listed."""
+    """Places of nodes in the list."""
     pairs = list(zip(trees.tolist(), names.tolist(), strict=True))
     found = [places.get(pair, -1) for pair in pairs]
     if -1 in found:

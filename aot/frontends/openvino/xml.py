@@ -160,7 +160,7 @@ def _layer(element: Element) -> Layer:
 
 
 def _attributes(*elements: Element) -> dict[str, dict[str, str]]:
-    """Of a layer and its output ports; the layer's own win."""
+    """Attributes of a layer and its output ports; the layer's own win."""
     found: dict[str, dict[str, str]] = {}
     for element in elements:
         for e in _below(element, "rt_info", "attribute"):
