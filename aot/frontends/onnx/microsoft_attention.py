@@ -23,7 +23,7 @@ def attention(
 def attended_with_past(
     node: Call, total: OutPort, mask: OutPort | None, past: OutPort | None, score_bias: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Attention of [batch, length, q + k + v]; `past` and result 1 are [2, batch, heads, length, size]: keys, values."""
+    """Attention of [batch, length, q + k + v]; `past` and result 1: [2 (keys, values), batch, heads, length, size]."""
     node.refuse(node.flag("past_present_share_buffer"), "one buffer for past and present is not supported")
     node.refuse(node.flag("do_rotary"), "do_rotary is not supported")
     build, first = node.build, node.list([0])
