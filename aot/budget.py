@@ -76,7 +76,7 @@ class Budget:
             self._arm()
 
     def run(self, work: Callable[[], T]) -> T:
-        """What `work` gives; BudgetError beyond the limits, and for MemoryError and RecursionError.
+        """Result of `work`; BudgetError beyond the limits, and for MemoryError and RecursionError.
 
         `work` may call it again; the time between two calls does not count.
         """
@@ -190,7 +190,7 @@ def _where(at: TracebackType | None) -> str:
 
 
 class Budgeted(Protocol):
-    """Has a budget."""
+    """Object with a budget."""
 
     budget: Budget
 

@@ -213,7 +213,7 @@ def files_of(model: Path) -> list[Path]:
 
 @lru_cache(maxsize=1)
 def _source_digest() -> str:
-    """Of the compiler itself: a version may change while it is worked on."""
+    """Digest of the compiler itself: a version may change while it is worked on."""
     digest = hashlib.sha256()
     for root in (Path(__file__).parent, Path(str(codegen.__file__)).parent):
         for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll")):

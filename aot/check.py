@@ -46,7 +46,7 @@ def _advice(reason: str) -> str:
 
 
 def check(model: str | Path | Graph, options: CompileOptions | None = None) -> tuple[Finding, ...]:
-    """What is unsupported; empty if the model can be compiled. ModelError where the model itself is wrong.
+    """Findings about what is unsupported; none if the model compiles. ModelError where the model itself is wrong.
 
     Every node without a conversion is found at once. What lowering cannot do is found one by one.
     """

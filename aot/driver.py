@@ -150,7 +150,7 @@ class Compilation:
         return pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
 
     def _names(self, passes: tuple[Pass | str, ...]) -> list[str]:
-        """Of passes and extensions in their order; UsageError for extensions without one, and for `print_after`."""
+        """Names of passes and extensions in run order; UsageError for extensions without one, and for `print_after`."""
         try:
             extra = self.extensions.passes if self.extensions is not None else ()
             names = [item.name for item in sort_passes(passes, extra) if item.target is not None]

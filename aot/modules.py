@@ -80,7 +80,7 @@ class Modules:
         return sys.modules[f"{self.name}.{home}.{top}"]
 
     def _home(self, top: str) -> str | None:
-        """Where a top-level module lies: `inside` the folder or `beside` it; None: elsewhere, or it is shared."""
+        """Place of a top-level module: `inside` the folder or `beside` it; None: elsewhere, or it is shared."""
         if top not in self._homes:
             self._homes[top] = self._found(top)
         return self._homes[top]

@@ -1,4 +1,4 @@
-"""What a compilation is asked for."""
+"""Options of a compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, neste
 
 
 class Stage(StrEnum):
-    """What a compilation can show on its way."""
+    """Stages that a compilation can show."""
 
     IMPORTED, OPTIMIZED, STEPS, GROUPS = "imported", "optimized", "steps", "groups"
     LOOPS, LLVM, ASM = "loops", "llvm", "asm"

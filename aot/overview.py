@@ -1,4 +1,4 @@
-"""What a model file holds, in words and as JSON: tensors, operations, control flow, variables; nothing is compiled.
+"""Overview of a model file, in words and as JSON: tensors, operations, control flow, variables; nothing is compiled.
 
     m: 9 nodes
       input   x: f32[n,4]
@@ -41,7 +41,7 @@ def read(file: Path) -> tuple[Graph, Counter[str]]:
 
 
 def text(graph: Graph, operations: Counter[str]) -> str:
-    """As `facts`, for people."""
+    """The facts as text."""
     lines = [f"{graph.name}: {operations.total()} nodes"]
     lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]
     lines += [f"  output  {result_name(node)}: {node.source().type}" for node in graph.results]

@@ -19,7 +19,7 @@ _CONTEXT = b"aot compiled model 1\0"  # a signature of something else is none of
 
 
 def signature_of(library: Path) -> Path:
-    """Where the signature of a library is: `m.so.sig`."""
+    """Path of the signature of a library: `m.so.sig`."""
     return library.with_name(library.name + ".sig")
 
 

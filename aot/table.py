@@ -74,7 +74,7 @@ def text(rows: Sequence[Row]) -> str:
 
 
 def count(rows: Sequence[Row]) -> str:
-    """How many there are."""
+    """Number of entries."""
     own = [r for r in rows if r.versions == EXTENSION]
     rest = [r for r in rows if r not in own]
     count = f"{len({r.type for r in rest})} operations, {sum(len(r.opsets) for r in rest)} versioned definitions"

@@ -66,7 +66,7 @@ class Tuning:
         self.used: set[str] = set()
 
     def pick(self, work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-        """What was measured to be the fastest, else the cost model's choice."""
+        """Fastest schedule that was measured, else the cost model's choice."""
         key = form_key(work, constants)
         wanted = self.choices.get(key, {}).get("schedule")
         for found in candidates(work, target, constants) if wanted is not None else ():
@@ -113,7 +113,7 @@ class Tuning:
         return self.pick(work, self._target, constants)
 
     def _tried(self, work: Definition, constants: frozenset[str]) -> tuple[Schedule, ...]:
-        """Of the candidates those that leave threads as much to share as the first one does."""
+        """Candidates that leave threads as much to share as the first one does."""
         found = candidates(work, self._target, constants)
         if len(found) == 1:
             return found

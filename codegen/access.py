@@ -1,4 +1,4 @@
-"""How a definition walks memory: the step of each access along each axis. What schedules and layouts are chosen by."""
+"""Access patterns of a definition, by which schedules and layouts are chosen: each access's step along each axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runtime.abi import DType
 
 
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
-    """Where `buffer[index]` lies, in elements."""
+    """Offset of `buffer[index]`, in elements."""
     total = Affine({})
     for i, stride in zip(index, buffer.strides, strict=True):
         step = normal(i, {})
@@ -23,7 +23,7 @@ def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
 
 
 def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
-    """With its dimensions dense in this order, the outermost first; those left out have one element."""
+    """Buffer with its dimensions dense in this order, the outermost first; those left out have one element."""
     strides: list[Size] = [0] * len(buffer.shape)
     step: Size = 1
     for k in reversed(order):
@@ -61,7 +61,7 @@ class Access:
         return 0 if step is None else abs(known(step.expr()))
 
     def goes_on(self, outer: Var, inner: Var) -> bool:
-        """Does `outer` go on where `inner` ends, at any size? Then the two are one axis here."""
+        """True if `outer` goes on where `inner` ends, at any size. Then the two are one axis here."""
         one, other = coefficient(self.at, outer), coefficient(self.at, inner)
         if one is None or other is None or inner.extent is None:
             return False
@@ -88,12 +88,12 @@ def coefficient(at: Affine, axis: Var) -> Affine | None:
 
 
 def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
-    """Is memory walked by `outer` and `inner` as by one axis in every access?"""
+    """True if `outer` and `inner` walk memory as one axis in every access."""
     return all(x.goes_on(outer, inner) for x in accesses)
 
 
 def varies(axes: Iterable[Var]) -> bool:
-    """Is some extent known at run time only?"""
+    """True if some extent is dynamic."""
     return any(not isinstance(a.extent, int) for a in axes)
 
 
@@ -118,12 +118,12 @@ def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
 
 
 def points(d: Definition) -> Size:
-    """How often the innermost value is computed."""
+    """Number of times that the innermost value is computed."""
     return volume(_extents(all_axes(d)))
 
 
 def _extents(axes: tuple[Var, ...]) -> list[Size]:
-    """Of the axes; where another one decides how far an axis goes, the most that it can be."""
+    """Extents of the axes; where another one decides how far an axis goes, the most that it can be."""
     found: list[Size] = []
     for a in axes:
         assert a.extent is not None

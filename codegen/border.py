@@ -34,7 +34,7 @@ class Border:
 
     @property
     def share(self) -> float:
-        """Of the terms, those that do not count; 0 where they are too many to be counted."""
+        """Share of the terms that do not count; 0 where they are too many to be counted."""
         terms = dict(normal(self.index, {}).terms)
         sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
         if len(sizes) < len(terms) or prod(sizes.values()) > MOST:
@@ -46,7 +46,7 @@ class Border:
 
 
 def borders(d: Definition) -> tuple[Border, ...]:
-    """Where the terms of the reduction reach outside; none where a term there counts."""
+    """Borders: terms of the reduction that reach outside; none where a term there counts."""
     r = d.reduction
     found = () if r is None else (*_asked(r), *_halos(r))
     return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
@@ -87,7 +87,7 @@ def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Red
 
 
 def _neutral(r: Reduce, x: Load) -> bool:
-    """Does a term change nothing where `x` is what its halo holds?"""
+    """True if a term changes nothing where `x` is what its halo holds."""
     match r.fn:
         case "add":
             return x.buffer.halo == 0 and _vanishes(r.body, x)
@@ -100,7 +100,7 @@ def _neutral(r: Reduce, x: Load) -> bool:
 
 
 def _vanishes(e: Expr, x: Expr) -> bool:
-    """Is it 0 where `x` is?"""
+    """True if it is 0 where `x` is."""
     if e == x:
         return True
     if isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or e.args[3] == Const(0.0, e.dtype)):

@@ -1,4 +1,4 @@
-"""What is computed: definitions and groups of definitions. No order, no memory, no vector.
+"""The computation: definitions and groups of definitions. No order, no memory, no vector.
 
     Definition   out[index(axes)] = value          value holds at most one Reduce
     Group        shared axes { temps; members }    members run one after another for each point (or tile) of the axes
@@ -48,7 +48,7 @@ class Definition(_Hashed):
 
     @property
     def target(self) -> tuple[Expr, ...]:
-        """Where the value of a point goes."""
+        """Index at which the value of a point is stored."""
         return self.index or self.axes
 
     @property
@@ -94,7 +94,7 @@ Work = Definition | Group
 
 
 def identity(fn: str, dtype: DType) -> Const:
-    """What a reduction of numbers of type `dtype` starts from: for min and max of integers the limits of the type."""
+    """Start value of a reduction of numbers of type `dtype`: for min and max of integers the limits of the type."""
     if dtype.is_float:
         return Const(float(IDENTITY[fn]), dtype)
     if dtype is DType.BOOL:

@@ -1,4 +1,4 @@
-"""Which kernels may take denormal numbers for zero, which x86-64 computes 30 to 390 times as fast.
+"""Kernels that may take denormal numbers for zero, which x86-64 computes 30 to 390 times as fast.
 
 A denormal f32 is below 1.2e-38. To take it for zero is an error of that size in a kernel that only adds, multiplies,
 takes maxima and applies bounded functions. In a logarithm, a quotient or a root the error may be large: kernels with
@@ -50,7 +50,7 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
 
 
 def denormals(data: NDArray[np.generic]) -> int:
-    """How many elements of an f32 array are denormal."""
+    """Number of denormal elements of an f32 array."""
     if data.dtype != np.float32:
         return 0
     bits = np.ascontiguousarray(data).view(np.uint32).reshape(-1)

@@ -50,7 +50,7 @@ def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
 
 
 def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
-    """Is `lane` the axis along which the weights are packed?"""
+    """True if `lane` is the axis along which the weights are packed."""
     factors = small_factors(d.reduction) if d.reduction is not None else None
     at = factors[1].index[plan.axis] if factors is not None else None
     return isinstance(at, Var) and at.name == lane

@@ -38,7 +38,7 @@ class Edge:
 
 
 def can_take(stmts: Stmts) -> bool:
-    """Has it a parallel loop first that always takes a turn? Of nothing at all the edges still are to be written."""
+    """True if the first parallel loop runs at least once. If it may run zero times, no unit would write the halo."""
     for s in stmts:
         match s:
             case For(var, _, LoopKind.PARALLEL):
@@ -51,7 +51,7 @@ def can_take(stmts: Stmts) -> bool:
 
 
 def is_edge(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
-    """Is it a constant that threads do not share by itself?"""
+    """True if it is a constant that threads do not share by itself."""
     return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
 
 

@@ -340,12 +340,12 @@ def _compound_bounds(atom: Expr) -> tuple[float, float]:
 
 
 def depends_on(a: Affine, var: Var) -> bool:
-    """Does some atom, not just a plain term, move with `var`?"""
+    """True if some atom, not just a plain term, moves with `var`."""
     return any(not isinstance(atom, Var) and var in variables(atom) for atom in a.terms)
 
 
 def is_index(expr: Expr) -> bool:
-    """Is it arithmetic of variables and numbers alone?"""
+    """True if it is arithmetic of variables and numbers alone."""
     match expr:
         case Var():
             return True
@@ -358,7 +358,7 @@ def is_index(expr: Expr) -> bool:
 
 
 def decide(condition: Expr, env: Env) -> bool | None:
-    """What a condition on variables is, where their ranges say so."""
+    """Truth of a condition on variables, where their ranges decide it."""
     match condition:
         case Const(value):
             return bool(value)

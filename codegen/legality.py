@@ -1,4 +1,4 @@
-"""What a schedule may say about a definition; everything else is a ScheduleError that names both."""
+"""Rules for a schedule of a definition; everything else is a ScheduleError that names both."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
 
 
 def _dots(d: Definition, s: Schedule) -> bool:
-    """Are words never cut, no panel either, and no vector longer than the instruction's?"""
+    """True if no word and no panel is cut, and no vector is longer than the instruction's."""
     assert s.dots is not None
     names = dict(s.fuse).get(s.dots, (s.dots,))
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)

@@ -17,7 +17,7 @@ from runtime.abi import DType
 
 
 class Space(StrEnum):
-    """Where a buffer lives."""
+    """Memory that a buffer lives in."""
 
     ARG = "arg"  # pointer parameter of the kernel
     ARENA = "arena"  # scratch memory of the thread that runs the kernel

@@ -92,7 +92,7 @@ def _kernel(
 
 
 def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str, Pack | None]]:
-    """How each parameter that a work reads is packed."""
+    """Packing of each parameter that a work reads."""
     if isinstance(work, Group):
         for member, plan in zip(work.members, schedule.members, strict=True):
             yield from packings(member, plan)

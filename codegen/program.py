@@ -1,4 +1,4 @@
-"""What is emitted: kernels, the calls in order with where their buffers lie, constants, the arena.
+"""The program that is emitted: kernels, the calls in order with where their buffers lie, constants, the arena.
 
     program mlp: arena 4096 B, scratch 0 B
       call fc1        k0(%input0, %const+0, %arena+0)   units 16
@@ -26,7 +26,7 @@ from runtime.abi import DType
 
 
 class Region(StrEnum):
-    """Which memory a place lies in."""
+    """Memory that a place lies in."""
 
     INPUT = "input"  # caller's tensor; `index` says which
     OUTPUT = "output"
@@ -223,7 +223,7 @@ class Program:
 
     @property
     def places(self) -> dict[str, int]:
-        """Where each symbol of `stored` lies, by its name."""
+        """Place of each symbol of `stored`, by its name."""
         try:
             return self._places
         except AttributeError:
@@ -232,7 +232,7 @@ class Program:
 
     @property
     def stored(self) -> tuple[Var, ...]:
-        """What `Request.symbols` holds, in order: symbols, late ones, capacities, computed sizes."""
+        """Entries of `Request.symbols`, in order: symbols, late ones, capacities, computed sizes."""
         capacities = (x.capacity for x in self.late if x.capacity is not None)
         return (*self.symbols, *(x.symbol for x in self.late), *capacities, *(size for size, _ in self.computed))
 

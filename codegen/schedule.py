@@ -1,4 +1,4 @@
-"""How it is computed, as data: printed, compared, hashed, searched. A schedule changes a result by rounding at most."""
+"""Schedules, as data: printed, compared, hashed, searched. A schedule changes a result by rounding at most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Pack", "Schedule", "ScheduleError", "Segment", "Tail", "Tile", "bala
 
 
 class Tail(StrEnum):
-    """What happens to the rest when a tile does not divide its axis."""
+    """Treatment of the rest when a tile does not divide its axis."""
 
     BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
     CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1

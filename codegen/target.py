@@ -62,22 +62,22 @@ class Target:
 
     @property
     def isa_features(self) -> tuple[str, ...]:
-        """What a machine must have to run the code; never how it was tuned."""
+        """Features that a machine must have to run the code; never tuning flags."""
         return tuple(f for f in self.features if not f.startswith(_TUNING))
 
     @property
     def near_l3(self) -> bool:
-        """Is the L3 of a few cores, at their clock and nearly as fast to read from as L2? So it is in AMD's Zen."""
+        """True if a few cores share the L3, at their clock and nearly as fast to read from as L2, as in AMD's Zen."""
         return self.cpu.startswith("znver")
 
     @property
     def fetches_from_l3(self) -> bool:
-        """Are lines of a sequence from L3 there sooner if they are asked for? On Zen 5 so; on Zen 4 a quarter later."""
+        """True if a sequence from L3 arrives sooner when it is prefetched: on Zen 5; on Zen 4 a quarter later."""
         return self.cpu == "znver5"
 
     @property
     def fetches_near(self) -> bool:
-        """Are lines that many rows use fetched into the nearest cache, not the second one? On Zen: 1 to 3 % faster.
+        """True if lines that many rows use are prefetched into L1, not L2: on Zen 1 to 3 % faster.
 
         Where an L3 is far, so many lines are on their way that the nearest cache has no room to wait for them.
         """
@@ -85,22 +85,22 @@ class Target:
 
     @property
     def converts_half_aside(self) -> bool:
-        """Is f16 converted by units that multiply-adds leave free? So it is in AMD's Zen; Intel's share them."""
+        """True if f16 is converted by units that multiply-adds leave free, as in AMD's Zen; Intel's share them."""
         return self.converts_half and self.cpu.startswith("znver")
 
     @property
     def llvm_cpu(self) -> str:
-        """Whose schedule LLVM makes: by its models of Intel's processors some register tiles spill (of LLVM 22)."""
+        """CPU whose model LLVM schedules by: with its models of Intel's processors some register tiles spill (LLVM 22)."""
         return self.cpu if self.machine != "x86_64" or self.cpu.startswith("znver") else "x86-64"
 
     @property
     def llvm_features(self) -> tuple[str, ...]:
-        """As LLVM takes them."""
+        """Features as LLVM takes them."""
         return (*(f"+{f}" for f in self.features), *(f"-{f}" for f in self.without))
 
     @property
     def converts_half(self) -> bool:
-        """Are there instructions between f16 and f32?"""
+        """True if there are conversions between f16 and f32."""
         return "f16c" in self.features or self.machine == "aarch64"
 
     @property
@@ -112,12 +112,12 @@ class Target:
 
     @property
     def fuses(self) -> bool:
-        """Are there multiply-adds that round once?"""
+        """True if there are multiply-adds that round once."""
         return "fma" in self.features or self.machine == "aarch64"
 
     @property
     def masks(self) -> bool:
-        """Are there loads of chosen lanes of 32 or 64 bits?"""
+        """True if there are masked loads of 32 or 64 bits."""
         return "avx2" in self.features
 
 

@@ -182,7 +182,7 @@ def move_loads(names: dict[str, Buffer]) -> Change:
 
 
 def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
-    """Is there a parallel loop in them? It is in no loop of another kind, or it would not be legal."""
+    """True if there is a parallel loop in them. It is in no loop of another kind, or it would not be legal."""
     return any(
         isinstance(s, For | Let | Alloc)
         and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or has_parallel(s.body))

@@ -116,7 +116,7 @@ class _Version:
 
 
 class _Joined:
-    """What has been put together; the general program's part is added last."""
+    """Program put together so far; the general program's part is added last."""
 
     def __init__(self, general: Program) -> None:
         self.general = general
@@ -177,7 +177,7 @@ class _Joined:
         return replace(tensor, shape=tuple(shape), most=most)
 
     def _equal(self, general: Size, special: Size, sizes: SizesByName) -> bool:
-        """Does one say the same as the other where symbols have these sizes?"""
+        """True if both are the same where symbols have these sizes."""
         values = dict(sizes)
         fixed = rewrite(_expr(general), lambda e: _known(e, values))
         return normal(fixed, {}).key == normal(_expr(special), {}).key
@@ -191,7 +191,7 @@ def _most(tensor: Tensor) -> Size:
 
 
 def _condition(general: Program, sizes: SizesByName) -> Expr:
-    """Has a request these sizes?"""
+    """True for a request with these sizes."""
     symbols = {s.name: s for s in general.symbols}
     return reduce(lambda a, b: Prim("and", (a, b), DType.BOOL), [prim("eq", symbols[name], n) for name, n in sizes])
 

@@ -1,4 +1,4 @@
-"""Components of steps that grow: may two of them become one without a circle?
+"""Components of steps that grow, and the test that joining two of them makes no cycle.
 
 Each step belongs to one component. Components have ranks, and each needs only components of lower rank. Two components
 are joined by a look at those between their ranks alone, and a merge moves only these.

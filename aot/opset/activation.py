@@ -259,7 +259,7 @@ class PRelu(Elementwise):
 
     @staticmethod
     def _by_channel(data: Shape, count: Dim) -> bool:
-        """May `count` be the number of channels?"""
+        """True if `count` may be the number of channels."""
         return len(data) > 1 and (count == data[1] or isinstance(count, Expr) or isinstance(data[1], Expr))
 
     def compute(self, out: TensorType, x: Input, slope: Input) -> Element:

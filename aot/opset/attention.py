@@ -83,7 +83,7 @@ class ScaledDotProductAttention(DecomposedOp):
 
     @staticmethod
     def _visible(build: Builder, q: OutPort, k: OutPort) -> OutPort:
-        """[L, S]: is the key not later than the query?"""
+        """[L, S]: true where the key is not later than the query."""
         rows, columns = (_count(build, x) for x in (q, k))
         return build.GreaterEqual(reshaped(build, rows, (-1, 1)), columns)
 

@@ -17,7 +17,7 @@ from runtime.errors import ShapeError
 
 
 class DepthMode(StrEnum):
-    """Is the place within a block or the channel the slower part of the deep axis?"""
+    """Slower part of the deep axis: the place within a block, or the channel."""
 
     BLOCKS_FIRST = "blocks_first"
     DEPTH_FIRST = "depth_first"
@@ -210,7 +210,7 @@ def _given(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) 
 
 
 def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> list[Condition]:
-    """Of sizes that only run time knows: blocks hold something, nothing negative is added or cut off."""
+    """Conditions on dynamic sizes: blocks hold something, nothing negative is added or cut off."""
     found: list[Condition] = []
     for name, values in zip(("block_shape", "begin", "end"), _given(x, block, begin, end, what), strict=True):
         least = int(name == "block_shape")

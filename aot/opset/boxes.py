@@ -1,4 +1,4 @@
-"""What detection operations share: indices sorted by score, and how much boxes overlap."""
+"""Parts that detection operations share: indices sorted by score, and how much boxes overlap."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Ranking:
         return LOW - prim("and", item, LOW) if self.packed else item
 
     def worse(self, a: Expr, b: Expr) -> Expr:
-        """Does item `a` come behind item `b`?"""
+        """True if item `a` comes behind item `b`."""
         if self.packed:
             return prim("lt", a, b)
         mine, other = (self.scores[(*self.key, i)] for i in (a, b))

@@ -17,7 +17,7 @@ from runtime.errors import ShapeError
 
 @op("opset3")
 class Bucketize(ComputeOp):
-    """How many boundaries are below x; with `with_right_bound` false, below or equal."""
+    """Number of boundaries below x; with `with_right_bound` false, below or equal."""
 
     elements = Elements.NUMBER
 
@@ -60,7 +60,7 @@ def _common(a: DType, b: DType) -> DType:
 
 @op("opset15")
 class SearchSorted(LoopOp):
-    """Where each value goes into its sorted row: before equal ones, or behind them in `right_mode`."""
+    """Place of each value in its sorted row: before equal ones, or behind them in `right_mode`."""
 
     elements = Elements.NUMBER
 
@@ -92,7 +92,7 @@ class SearchSorted(LoopOp):
 
 
 def volume(shape: Shape) -> Scripted:
-    """How many elements there are."""
+    """Number of elements."""
     total: Size = 1
     for n in shape:
         total = n * total

@@ -22,7 +22,7 @@ NEAR_ZERO = 1e-10  # a divisor is at least this
 
 
 class Decay(StrEnum):
-    """How a score falls with the overlap."""
+    """Decay of a score with the overlap."""
 
     GAUSSIAN = "gaussian"
     LINEAR = "linear"
@@ -73,7 +73,7 @@ class MatrixNms(_Decaying, Selecting):
 
 @op()
 class MatrixNmsWithin(_Decaying, SelectionWithin):
-    """As MatrixNms, with room for all rows that there may be; the last output is how many there are."""
+    """MatrixNms with room for all rows that there may be; the last output is how many there are."""
 
     strict = True
 
@@ -111,7 +111,7 @@ def _decay(
 
 @loops
 def _decayed(held: Scripted, row: Scripted, i: Scripted, op: Scripted) -> Scripted:
-    """Of box i: the most that it overlaps a better one, and the least factor."""
+    """Greatest overlap of box i with a better one, and the least factor."""
     own = array(4, dtype=held.dtype)
     common = array(LANES, dtype=held.dtype)
     most = array(LANES, dtype=held.dtype)
@@ -163,7 +163,7 @@ class MulticlassNms(_Adaptive, Selecting):
 
 @op()
 class MulticlassNmsWithin(_Adaptive, SelectionWithin):
-    """As MulticlassNms, with room for all rows that there may be; the last output is how many there are."""
+    """MulticlassNms with room for all rows that there may be; the last output is how many there are."""
 
     def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
         held = room_for(4, room, x.images, x.classes, dtype=x.boxes.dtype.compute)

@@ -84,7 +84,7 @@ class If(RegionOp):
         return tuple(regions[name].results[m.result].out_port(0).type for m in in_order(outputs))
 
     def maps(self, name: str) -> tuple[tuple[InputMap, ...], tuple[OutputMap, ...]]:
-        """Of region `then` or `else`."""
+        """Port maps of region `then` or `else`."""
         return (self.then_inputs, self.then_outputs) if name == "then" else (self.else_inputs, self.else_outputs)
 
     def reference(self, arrays: Arrays, regions: Regions, run: Run) -> tuple[Array, ...]:
@@ -151,7 +151,7 @@ class Iterating(RegionOp):
         return TensorType(type.dtype, tuple(dims))
 
     def iterations(self, operands: Sequence[Operand], body: Graph) -> Dim | None:
-        """How often the body runs, if that is known before it runs; None if a condition in it decides."""
+        """Number of iterations, if that is known before it runs; None if a condition in it decides."""
         return self.limit(operands, body)
 
     def limit(self, operands: Sequence[Operand], body: Graph) -> Dim:
@@ -187,7 +187,7 @@ class Iterating(RegionOp):
         return tuple(self._output(m, body, values, history) for m in in_order(self.output_maps))
 
     def goes_on(self, done: int, arrays: Arrays, sliced: Sliced, history: list[list[Array]]) -> bool:
-        """Whether another iteration follows `done` ones."""
+        """True if another iteration follows `done` ones."""
         del arrays, history
         return all(done < whole_parts(m, whole) for m, whole in sliced)
 
@@ -356,14 +356,14 @@ def last_size(body: Graph, result: int, axis: int) -> Var:
 
 
 def _symbols(operands: Sequence[Operand]) -> frozenset[Var]:
-    """What sizes outside of the body are made of."""
+    """Symbols of sizes outside of the body."""
     dims = [d for o in operands for d in o.shape]
     values = [v for o in operands if o.value is not None and o.value.dtype == object for v in o.value.reshape(-1)]
     return variables(*(d for d in (*dims, *values) if isinstance(d, Expr)))
 
 
 def _lasts(dim: Dim, outside: frozenset[Var]) -> bool:
-    """Is a size the same in every iteration?"""
+    """True if a size is the same in every iteration."""
     return isinstance(dim, int) or variables(dim) <= outside
 
 

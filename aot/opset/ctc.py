@@ -52,7 +52,7 @@ def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
 
 
 def _precedes(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> Expr:
-    """Is a score larger, or equal and the place lower?"""
+    """True if a score is larger, or equal and the place lower."""
     return prim("or", prim("gt", a[0], b[0]), prim("and", prim("eq", a[0], b[0]), prim("lt", a[1], b[1])))
 
 

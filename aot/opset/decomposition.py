@@ -1,4 +1,4 @@
-"""What decompositions share: short floats are computed in f32 and rounded once; shapes are read from ports."""
+"""Parts that decompositions share: short floats are computed in f32 and rounded once; shapes are read from ports."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Spread:
 
     @property
     def phases(self) -> Dim:
-        """How many kernel elements reach one output element, at most."""
+        """Greatest number of kernel elements that reach one output element."""
         step = self.stride // self.common
         return (self.kernel + step - 1) // step
 
@@ -67,13 +67,13 @@ class Spread:
         return value if inside or tiled else prim("within", place, as_expr(self.extent, DType.I64), value, 0)
 
     def reached(self, i: Expr) -> Expr | None:
-        """Is there any? None: always."""
+        """Condition that there is any; None: always."""
         return prim("eq", (i + self.before) % self.common, 0) if self.common > 1 else None
 
 
 @dataclass(frozen=True)
 class Transposed(Windowed):
-    """What both transposed convolutions share."""
+    """Base of both transposed convolutions."""
 
     output_padding: tuple[int, ...] = ()
 

@@ -38,7 +38,7 @@ class Deformable(LoopOp):
 
     @property
     def zero_outside(self) -> bool:
-        """Do points within one pixel of the data blend with zeros? Otherwise they are zero themselves."""
+        """True if points within one pixel of the data blend with zeros. Otherwise they are zero themselves."""
         return bool(getattr(self, "bilinear_interpolation_pad", False))
 
     def windows(self, extents: Shape, kernel: Shape) -> Windows:
@@ -155,7 +155,7 @@ class Deformable(LoopOp):
 
 @op("opset8", type="DeformableConvolution")
 class DeformableConvolution(Deformable):
-    """With an optional mask [N, D * KH * KW, OH, OW] that weighs each sample."""
+    """Deformable convolution with an optional mask [N, D * KH * KW, OH, OW] that weighs each sample."""
 
     bilinear_interpolation_pad: bool = False
 
@@ -173,7 +173,7 @@ class DeformableConvolution(Deformable):
 
 @op("opset1", type="DeformableConvolution")
 class DeformableConvolution_1(Deformable):
-    """Without a mask; points outside of the data are zero."""
+    """Deformable convolution without a mask; points outside of the data are zero."""
 
     def infer(self, x: Operand, offsets: Operand, w: Operand) -> TensorType:
         return self.result(x, offsets, w, None)

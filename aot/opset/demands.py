@@ -66,5 +66,5 @@ class Within(ViewOp):
 
 
 def _times(value: Dim, others: Sequence[Dim]) -> Dim:
-    """How many of the others are `value`."""
+    """Number of the others that are `value`."""
     return simplify(sum((select(prim("eq", as_expr(value, DType.I64), o), 1, 0) for o in others), start=Const(0)))

@@ -18,7 +18,7 @@ from runtime.errors import ModelError, ShapeError
 
 
 class Code(StrEnum):
-    """What the location input says: corners relative to the prior's, or its middle and the logarithm of its size."""
+    """Meaning of the location input: corners relative to the prior's, or its middle and the logarithm of its size."""
 
     CORNER = "caffe.PriorBoxParameter.CORNER"
     CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
@@ -345,7 +345,7 @@ def _write(
 
 @op("opset1", type="DetectionOutput")
 class DetectionOutput_1(Detection):
-    """With the number of classes as an attribute."""
+    """DetectionOutput with the number of classes as an attribute."""
 
     num_classes: int = 0
 

@@ -20,7 +20,7 @@ START_AXIS = "auto_broadcast.auto_broadcast_axis"  # in files: where the second 
 
 
 class AutoBroadcast(StrEnum):
-    """Which shapes fit each other."""
+    """Rule by which shapes fit each other."""
 
     NONE = "none"  # equal ones
     EXPLICIT = "explicit"  # old spelling of `none`

@@ -23,7 +23,7 @@ ROW = 128  # numbers of a row that are summed at once
 
 
 class Bag(StrEnum):
-    """How the rows of a bag are combined."""
+    """Combination of the rows of a bag."""
 
     SUM = "sum"
     MEAN = "mean"

@@ -59,7 +59,7 @@ def _either(a: Expr, b: Expr) -> Dim:
 
 
 def may_stretch(n: Dim, m: Dim) -> bool:
-    """Can a dimension `n` be 1 at run time, so that it stretches to `m`? One computed from another counts as equal."""
+    """True if dimension `n` can be 1 at run time and stretch to `m`. One computed from another counts as equal."""
     if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
         return False
     return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_common(m))
@@ -191,7 +191,7 @@ class Reduction(ComputeOp):
         return element
 
     def each(self, x: Expr) -> Expr:
-        """What is reduced, for one element."""
+        """Term of the reduction for one element."""
         return x
 
     def finish(self, total: Expr, count: Dim) -> Expr:

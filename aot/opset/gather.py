@@ -46,7 +46,7 @@ def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
 
 
 def all_inside(indices: Input, extent: Dim) -> bool:
-    """Are the indices constants that lie inside, none of them negative?"""
+    """True if the indices are constants that lie inside, none of them negative."""
     known = indices.value
     if known is None or known.dtype == object or not isinstance(extent, int):
         return False
@@ -81,7 +81,7 @@ class Gathering(ComputeOp):
 
     @property
     def shared(self) -> int:
-        """How many leading dimensions data and indices have in common."""
+        """Number of leading dimensions that data and indices have in common."""
         return int(getattr(self, "batch_dims", 0))
 
     def infer(self, data: Operand, indices: Operand, axis: Operand) -> TensorType:
@@ -138,7 +138,7 @@ class Gather(Gathering):
 
 @op("opset7", type="Gather")
 class Gather_7(Gathering):
-    """As Gather, for indices that are not negative."""
+    """Gather for indices that are not negative."""
 
     batch_dims: int = 0
 
@@ -190,7 +190,7 @@ class GatheringND(ComputeOp):
     batch_dims: int = 0
 
     def shape(self, data: Operand, indices: Operand) -> Shape:
-        """Of the output, with all batch dimensions."""
+        """Shape of the output, with all batch dimensions."""
         shared, depth = self.batch_dims, self._depth(indices.shape)
         if shared >= min(data.rank, indices.rank):
             raise ShapeError(f"GatherND: batch_dims must be below ranks {data.rank} and {indices.rank}, got {shared}")
@@ -336,7 +336,7 @@ def _trace(
 
 
 class NegativeIndices(StrEnum):
-    """What an index below 0 means: nothing, or one counted from the end."""
+    """Meaning of an index below 0: none, or one counted from the end."""
 
     IGNORE_NEGATIVE = "ignore_negative"
     NORMALIZE = "normalize"
@@ -387,4 +387,4 @@ class OneHot(Marking):
 
 @op("opset1", type="OneHot")
 class OneHot_1(Marking):
-    """As OneHot; negative indices name no place."""
+    """OneHot whose negative indices name no place."""

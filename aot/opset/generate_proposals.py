@@ -60,7 +60,7 @@ class GenerateProposals(DecomposedOp):
 
 @op()
 class GenerateProposalsWithin(LoopOp):
-    """As GenerateProposals, with room for all boxes that there may be; the last output is how many there are."""
+    """GenerateProposals with room for all boxes that there may be; the last output is how many there are."""
 
     elements = Elements.FLOAT
     single = True
@@ -79,7 +79,7 @@ class GenerateProposalsWithin(LoopOp):
         return 0.0 if self.normalized else 1.0
 
     def most(self, boxes: Dim) -> Dim:
-        """How many boxes one image has at most."""
+        """Greatest number of boxes of one image."""
         return at_most(at_most(boxes, max(self.pre_nms_count, 0)), max(self.post_nms_count, 0))
 
     def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
@@ -183,7 +183,7 @@ def _keep(
 
 
 def _is_large(boxes: Buffer, n: Expr, least: Sequence[Expr], offset: float, i: Expr) -> Expr:
-    """Is box i at least so wide and high?"""
+    """True if box i is at least so wide and high."""
     sizes = [boxes[n, i, k + 2] - boxes[n, i, k] + offset for k in (0, 1)]
     return prim("and", *(prim("ge", size, limit) for size, limit in zip(sizes, least, strict=True)))
 

@@ -20,7 +20,7 @@ class Sequence(ComputeOp):
     """out[i] = start + i step, as long as that is before `stop`."""
 
     def length(self, dtype: DType, *numbers: Operand) -> Dim:
-        """How many elements there are; the numbers are converted to `dtype` first."""
+        """Number of elements; the numbers are converted to `dtype` first."""
         if any(o.rank > 1 or any(isinstance(d, int) and d != 1 for d in o.shape) for o in numbers):
             given = ", ".join(str(o.type) for o in numbers)
             raise ShapeError(f"Range: start, stop and step must be single numbers, got {given}")

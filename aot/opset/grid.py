@@ -29,7 +29,7 @@ class SampleMode(StrEnum):
 
 
 class Outside(StrEnum):
-    """What lies outside of the image."""
+    """Values outside of the image."""
 
     ZEROS = "zeros"
     BORDER = "border"
@@ -81,7 +81,7 @@ class GridSample(LoopOp):
         return (*works, Definition(outs[0], axes, value))
 
     def _gathers_rows(self, image: Shape, grid: Shape) -> bool:
-        """Are there channels for vectors, and so many places that a copy with channels last pays?"""
+        """True if channels fill vectors, and there are so many places that a copy with channels last pays."""
         _, channels, height, width = image
         taps = {SampleMode.NEAREST: 1, SampleMode.BILINEAR: 4, SampleMode.BICUBIC: 16}[self.mode]
         size, places = height * width, grid[1] * grid[2] * taps

@@ -42,7 +42,7 @@ class Access:
 
 
 class Addresses:
-    """What is known about variables at this point of the code: `env` for constants and lets, `scopes` for loops."""
+    """Facts about variables at this point of the code: `env` for constants and lets, `scopes` for loops."""
 
     def __init__(self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value]) -> None:
         self.f = function
@@ -110,7 +110,7 @@ class Addresses:
         return Access(buffer, Affine(rest, offset.const), step, offset)
 
     def is_strided(self, a: Access) -> bool:
-        """Does it move with the lane by a size that run time tells?"""
+        """True if it moves with the lane by a dynamic size."""
         assert self.lane is not None
         return a.step is None and coefficient(a.whole, self.lane) is not None
 
@@ -263,7 +263,7 @@ class Addresses:
 
 
 def reads_memory(expr: Expr) -> bool:
-    """Does an index read memory?"""
+    """True if an index reads memory."""
     if not loads(expr):
         return False
     match expr:

@@ -55,7 +55,7 @@ def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryv
 
 
 def _place(end: int, address: int, size: int, align: int) -> tuple[int, int]:
-    """Where the contents come in the file, and the alignment of their segment.
+    """Offset of the contents in the file, and the alignment of their segment.
 
     With that of a large page, at an offset like the address, the system may map a file that it holds in large pages so.
     """

@@ -29,7 +29,7 @@ LEAST = 4  # rows or lanes: with fewer, single loads cost no more
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """What lies around a store: the names bound outside and inside of the vector loop."""
+    """Context of a store: the names bound outside and inside of the vector loop."""
 
     outside: tuple[Let, ...]
     loop: For
@@ -65,7 +65,7 @@ class Blocks(Dots):
         return self._tiles[id(loop)]
 
     def keeps_stores(self, loop: For) -> bool:
-        """Are the stores of an unrolled loop over vectors kept until its end?"""
+        """True if the stores of an unrolled loop over vectors are kept until its end."""
         tile = self.tile(loop)
         return tile is not None and tile.store.accumulate is None and not _rereads(tile.store)
 
@@ -194,7 +194,7 @@ def vectors(loop: For) -> Iterator[tuple[int, int]]:
 
 
 def _rereads(store: Store) -> bool:
-    """Is something read that is stored to?"""
+    """True if something is read that is stored to."""
     return any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
 
 

@@ -110,7 +110,7 @@ class Built:
         return [code, data]
 
     def sections(self) -> tuple[Data, ...]:
-        """What the code lacks: manifest and weights."""
+        """Sections besides the code: manifest and weights."""
         name = abi.WEIGHTS_PREFIX + self.tag
         if self.external is not None:
             size = padded(self.constant_bytes)
@@ -176,7 +176,7 @@ def build(
 def emit_functions(
     program: Program, target: Target, place: Callable[[Function], T], progress: Progress = _silent
 ) -> dict[str, T]:
-    """What `place` makes of the function of each kernel, by name; equal kernels share one."""
+    """Results of `place` for the function of each kernel, by name; equal kernels share one."""
     made: dict[Kernel, T] = {}
     functions: dict[str, T] = {}
     for done, kernel in enumerate(program.kernels, 1):
@@ -253,7 +253,7 @@ def _symbol(symbol: Var) -> dict[str, object]:
 
 
 def _align(program: Program, region: Region, index: int) -> int:
-    """What the kernels take the address of a tensor to be a multiple of."""
+    """Alignment that the kernels assume of the address of a tensor."""
     kernels = {kernel.name: kernel for kernel in program.kernels}
     return max(
         (

@@ -1,4 +1,4 @@
-"""What runs between calls: sizes that calls have computed, checks of them, jumps.
+"""Code between calls: sizes that calls have computed, checks of them, jumps.
 
     @run_all   run_calls(0, 3)  ->  @set_0: v0 = load, sizes made of v0, plan, capacity  ->  run_calls(3, 5)
                                       | error code                  @when_1: whether a jump is taken

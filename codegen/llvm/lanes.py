@@ -50,7 +50,7 @@ class Lanes(ABC):
         return extent
 
     def places(self, a: Affine) -> list[int] | None:
-        """How far each lane is from the first one, where that is a number."""
+        """Distance of each lane from the first one, where that is a number."""
         lane = self.at.lane
         assert lane is not None
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
@@ -79,7 +79,7 @@ class Lanes(ABC):
     @property
     @abstractmethod
     def mixed(self) -> bool:
-        """Is memory read in some lanes only?"""
+        """True if memory is read in some lanes only."""
 
     def _term(self, atom: Expr, dtype: DType) -> Value:
         key = atom, f"{dtype.value} {self.at.guard}"
@@ -115,7 +115,7 @@ class Lanes(ABC):
         return cast(self.f, WIDE, NARROW, v)
 
     def base(self, a: Access) -> tuple[Access, Affine]:
-        """What is equal in all lanes, and what is added to it in each."""
+        """Part that is equal in all lanes, and the part added to it in each."""
         moving = {atom: c for atom, c in a.whole.terms.items() if self.moves(atom)}
         rest = Affine({x: c for x, c in a.whole.terms.items() if x not in moving}, a.whole.const)
         return Access(a.buffer, rest, 0, rest), Affine(moving)
@@ -137,7 +137,7 @@ def lane_of(start: int, lanes: int) -> tuple[Var | None, Affine]:
 
 
 def fits(a: Affine) -> bool:
-    """Is every value a signed number of 32 bits?"""
+    """True if every value is a signed number of 32 bits."""
     low, high = bounds(a)
     return low >= -_LIMIT and high < _LIMIT
 

@@ -66,7 +66,7 @@ class Levels:
         raise PlatformError(f"jit: needs processor features: {', '.join(missing_features(_features(self.built[0])))}")
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
-        """As of a single level."""
+        """Write the library, as for a single level."""
         chosen = linker if linker is not None else find_linker("x86_64")
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder, replacing(path) as made:
             name = abi.SEAL_PREFIX + self.tag
@@ -83,7 +83,7 @@ class Levels:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
 
     def _weights(self) -> Data:
-        """Of all levels; each has its own name for them."""
+        """Weights of all levels; each has its own name for them."""
         first, *others = (abi.WEIGHTS_PREFIX + made.tag for made in self.built)
         return weights_section(first, max(1, self.built[0].constant_bytes), _constants(self.built), tuple(others))
 

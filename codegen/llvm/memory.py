@@ -1,4 +1,4 @@
-"""Where the temps of a kernel lie: a block on the stack, and the scratch memory of the thread.
+"""Memory of a kernel's temporaries: a block on the stack, and the scratch memory of the thread.
 
     alloc a { alloc b {} alloc c {} }   ->   a at 0, b and c both after it
 
@@ -61,7 +61,7 @@ class Stacks:
 
 
 def reach(buffer: Buffer, sizes: frozenset[Var] = frozenset()) -> Size:
-    """How far a buffer reaches, over `sizes`; what else its dimensions are made of has bounds."""
+    """Reach of a buffer, over `sizes`; what else its dimensions are made of has bounds."""
     elements: Size = 1
     for n, stride in zip(buffer.shape, buffer.strides, strict=True):
         if n == 0:

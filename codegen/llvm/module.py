@@ -270,7 +270,7 @@ def _drivers(program: Program, tag: str) -> str:
 
 
 def _error_texts(program: Program) -> tuple[str, ...]:
-    """Those that `infer` and `shapes` can return."""
+    """Texts of the errors that `infer` and `shapes` can return."""
     return abi.ERROR_TEXTS if program.cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
 
 

@@ -1,4 +1,4 @@
-"""What this machine can do at most: multiply-adds and memory bandwidth, measured by two loops made for its target.
+"""Limits of this machine: multiply-adds and memory bandwidth, measured by two loops made for its target.
 
     multiply   as many independent fused multiply-adds as there are registers for
     stream     sums a block of memory; the block decides which cache it comes from
@@ -100,7 +100,7 @@ class PeakLoops:
 
 
 def roofline_here(threads: int) -> Roofline:
-    """Of the machine that this runs on."""
+    """Roofline of the machine that this runs on."""
     target = Target.parse("native")
     return PeakLoops(target).roofline(target, threads)
 

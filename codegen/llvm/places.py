@@ -30,5 +30,5 @@ def address(name: str, place: Place, code: SizeCode, tag: str) -> str:
 
 
 def field_index(name: str) -> int:
-    """Which field of a request."""
+    """Index of a field of a request."""
     return int(getattr(abi.Request, name).offset) // 8

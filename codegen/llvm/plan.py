@@ -27,7 +27,7 @@ def plan_rows(program: Program) -> Rows:
 
 
 def plan_bytes(program: Program) -> int:
-    """Of the plan of a request; 0 where one constant serves all."""
+    """Bytes of the plan of a request; 0 where one constant serves all."""
     return 0 if _constant(plan_rows(program)) else 16 * len(program.calls)
 
 

@@ -69,7 +69,7 @@ def stored(stmts: tuple[Stmt, ...]) -> set[str]:
 
 
 def fits_registers(alloc: Alloc, env: dict[Var, Affine]) -> bool:
-    """Is every index constant once unrolled and vector loops are written out?"""
+    """True if every index is constant once unrolled and vector loops are written out."""
     return _constant(alloc.body, alloc.buffer, dict(env), frozenset())
 
 

@@ -38,7 +38,7 @@ class Object:
     table: int
 
     def names(self) -> list[str]:
-        """Of the symbols, in order."""
+        """Names of the symbols, in order."""
         return self._texts(self.rows[self.table][6], [SYMBOL.unpack_from(self.data, at)[0] for at in self._places()])
 
     def section_names(self) -> list[str]:

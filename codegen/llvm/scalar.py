@@ -1,4 +1,4 @@
-"""How each scalar primitive is written; the same for scalars and vectors. `contract` is the only fast-math flag."""
+"""Emission of each scalar primitive; the same for scalars and vectors. `contract` is the only fast-math flag."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _div(f: Function, t: DType, a: Value, b: Value) -> Value:
 
 
 def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
-    """With the sign of the dividend; a rest after whole steps of `b`, so exact while the quotient is.
+    """Remainder with the sign of the dividend; a rest after whole steps of `b`, so exact while the quotient is.
 
     That is, for f32, below 2^53, or 2^29 without fused multiply-adds.
     """
@@ -153,7 +153,7 @@ def _floordiv(f: Function, t: DType, a: Value, b: Value) -> Value:
 
 
 def _mod(f: Function, t: DType, a: Value, b: Value) -> Value:
-    """With the sign of the divisor."""
+    """Remainder with the sign of the divisor."""
     rest = _rem(f, t, a, b)
     if t.is_float:
         zero = number(0.0, a.type)

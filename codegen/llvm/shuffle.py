@@ -36,7 +36,7 @@ def aligned(places: Sequence[int], first: Affine, room: int) -> tuple[int, int] 
 
 
 def near(places: Sequence[int]) -> bool:
-    """Do these elements lie in so few vectors that it costs less to read these than each lane?"""
+    """True if these elements lie in so few vectors that reading these costs less than reading each lane."""
     return len(pieces(places)) <= len(places) // 2
 
 

@@ -49,7 +49,7 @@ class SizeCode:
                 raise InternalError(f"size: made of symbols and integer operations, got {type(size).__name__}")
 
     def truth(self, size: Size) -> str:
-        """An i1 operand: is `size` true, or not 0?"""
+        """An i1 operand: true if `size` is true, or not 0."""
         value = self.operand(size)
         return value if _type(size) == "i1" else self.add(f"icmp ne i64 {value}, 0")
 
@@ -119,7 +119,7 @@ class SizeCode:
 
 
 class CheckedSizeCode(SizeCode):
-    """As `SizeCode`; `fits` is an i1: no number has been too large since `watch`."""
+    """SizeCode with checks; `fits` is an i1: no number has been too large since `watch`."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)

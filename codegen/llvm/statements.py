@@ -118,7 +118,7 @@ class Statements(Blocks):
     # ---- loops
 
     def certain(self, var: Var) -> bool:
-        """Does a loop over `var` run at least once?"""
+        """True if a loop over `var` runs at least once."""
         extent = _extent(var)
         low = extent if isinstance(extent, int) else bounds(self.at.normal(extent))[0]
         return low > var.low

@@ -201,7 +201,7 @@ class Function:
         self.block.end = f"  br {c}, label %{yes.label}, label %{no.label}"
 
     def all(self, truths: Value) -> Value:
-        """Is it true in every lane?"""
+        """True if it holds in every lane."""
         if truths.type[0] != "<":
             return truths
         return self.call(f"llvm.vector.reduce.and.{suffix(truths.type)}", "i1", truths)
@@ -230,6 +230,6 @@ class Function:
 
 @lru_cache(maxsize=1 << 12)
 def suffix(type_: str) -> str:
-    """How intrinsics spell a type."""
+    """Spelling of a type in names of intrinsics."""
     lanes, scalar = lanes_of(type_), scalar_of(type_)
     return (f"v{lanes}" if lanes > 1 else "") + {"float": "f32", "double": "f64", "half": "f16"}.get(scalar, scalar)

@@ -67,7 +67,7 @@ class Values(Lanes):
 
     @property
     def mixed(self) -> bool:
-        """Is memory read in some lanes only?"""
+        """True if memory is read in some lanes only."""
         return self.condition is not None and lanes_of(self.condition.type) > 1
 
     # ---- memory

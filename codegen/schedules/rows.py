@@ -59,7 +59,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
 
 
 def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) -> tuple[Tile, ...]:
-    """Of a product whose sums lie in rows of both operands: as many outputs as there are registers for.
+    """Register tile of a product whose sums lie in rows of both operands: as many outputs as there are registers for.
 
     With few outputs beside each other all these, else as many from either operand, that with fewer rows first.
     """

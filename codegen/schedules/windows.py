@@ -107,7 +107,7 @@ def _beside(d: Definition, form: Form, rows: list[str], target: Target, constant
 
 
 def _bytes(d: Definition, sizes: dict[Var, int], constants: frozenset[str]) -> int:
-    """Of what windows read while the axes in `sizes` pass by, of the input from which they read most."""
+    """Bytes that windows read while the axes in `sizes` pass by, of the input from which they read most."""
     found = 0
     for x in reads(d, body=True):
         if x.load is not None and x.buffer.name not in constants:
