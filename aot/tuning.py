@@ -147,7 +147,7 @@ class Tuning:
 
 
 def _ratios(base: Run, run: Run) -> dict[str, float]:
-    """Of each form's times, those of `run` over those of `base`: the median of the rounds."""
+    """Ratio of the time in `run` to that in `base` for each form: the median over the rounds."""
     rounds = [(base(), run()) for _ in range(ROUNDS)]
     keys = set(rounds[0][0]) & set(rounds[0][1])
     return {key: median(own[key] / max(old[key], 1e-9) for old, own in rounds) for key in keys}

@@ -33,7 +33,7 @@ def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
 
 
 def buffer_bytes(buffer: Buffer) -> int:
-    """What its elements take, about where run time tells how many there are."""
+    """Bytes of its elements; an estimate for dynamic sizes."""
     return prod(map(known, buffer.shape)) * buffer.dtype.stored_bytes
 
 
@@ -53,7 +53,7 @@ class Access:
         return self.steps[axis] != 0
 
     def reach(self, axis: Var) -> int:
-        """How far apart two points lie, for ordering loops: an estimate where run time tells, 0 where it varies."""
+        """Distance between two points, for ordering loops: an estimate for dynamic sizes, 0 where it varies."""
         step = self.steps.get(axis)
         if step is not None:
             return abs(step)
@@ -69,7 +69,7 @@ class Access:
 
 
 def coefficient(at: Affine, axis: Var) -> Affine | None:
-    """What `axis` is multiplied by, which sizes known at run time may be part of; None if it is inside a quotient."""
+    """Factor of `axis`, which may contain dynamic sizes; None if it is inside a quotient."""
     total = Affine({})
     for term, c in at.terms.items():
         if axis not in variables(term):

@@ -36,7 +36,7 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
 
 
 def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
-    """Do the terms along some axes, the outermost first, lie side by side: the data's now, the weights' packed so?"""
+    """True if the terms along some axes, outermost first, are contiguous: the data's now, the weights' if packed."""
     factors = small_factors(d.reduction) if d.reduction is not None else None
     if factors is None or not parts or factors[1].buffer.name != plan.operand:
         return False

@@ -79,7 +79,7 @@ def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
 
 
 def _part(edge: Edge, unit: Var, units: Size) -> Stmts:
-    """What the parallel loop's turn `unit` of `units` writes of an edge."""
+    """Part of an edge that unit `unit` of `units` of the parallel loop writes."""
     d = edge.definition
     row = _outermost(d)
     if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:

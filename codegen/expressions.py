@@ -81,7 +81,7 @@ def _variables(node: Expr) -> frozenset[Var]:
 
 
 def measure(node: Expr) -> tuple[int, int]:
-    """How deep an expression is, and how many parts it has if what is shared counts each time that it is read."""
+    """Depth of an expression, and its number of parts, with shared ones counted each time."""
     try:
         return node.known_measure
     except AttributeError:
@@ -106,7 +106,7 @@ def _loads(node: Expr) -> tuple[Load, ...]:
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
-    """What is cast to a small integer between two bounds that this type holds."""
+    """Value and bounds of a clamp that is cast to a small integer type holding them; None for other expressions."""
     match e:
         case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
             value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16

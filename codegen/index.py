@@ -252,7 +252,7 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
 
 
 def _lies_below(a: Affine, size: Expr) -> bool:
-    """Is 0 <= a < size? Its variables are taken to be as large as they may, but for those that the size is made of."""
+    """True if 0 <= a < size, for all values of the variables that the size is not made of."""
     if not a.terms:
         return a.const == 0
     fixed = set(factors(size))

@@ -64,7 +64,7 @@ class Points:
 
     @property
     def cell(self) -> tuple[Expr, ...]:
-        """Where a register buffer of `shape` keeps the point."""
+        """Index of the point in a register buffer of `shape`."""
         return tuple(map(self.point, self.axes)) or (Const(0),)
 
     def extent(self, axis: Var) -> int:
@@ -92,7 +92,7 @@ class Points:
         return bound(stmts, lets)
 
     def values(self, extra: Spans) -> Lets:
-        """What each original axis is, those that depend on others first."""
+        """Value of each original axis, those that depend on others first."""
         lets = list(self.lets)
         for axis, span in (self.spans | extra).items():
             if axis in extra:

@@ -107,7 +107,7 @@ def _unrolled(stmts: Stmts, reduction: Reduce, inner: Spans) -> Stmts:
 
 
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
-    """What is added for a tile of the sum, and over which part of it; with dots, for each word of terms."""
+    """Terms added for a tile of the sum, and the part they cover; with dots, for each word of terms."""
     factors = small_factors(reduction)
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
     if axis is None or factors is None:
@@ -161,7 +161,7 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
-    """Where the block after the one in use begins: of a piece's last one, the first, at the next piece of the sum.
+    """Start of the next packed block; after the last one of a piece of the sum, the first one at the next piece.
 
     `place` of the index counts blocks. After the last one of a loop around them comes the first of its next step.
     """

@@ -141,7 +141,7 @@ def _balanced(tile: Tile) -> tuple[Segment, ...]:
 
 
 def balance(extent: Size, tile: Tile) -> tuple[tuple[Var, Expr], ...]:
-    """What `segments` of a symbolic extent reads: `more` tiles of height `low + 1`, the others of `low`."""
+    """Sizes that `segments` of a symbolic extent reads: `more` tiles of height `low + 1`, the others of `low`."""
     if isinstance(extent, int) or tile.size == 1 or tile.tail is not Tail.BALANCE:
         return ()
     tiles, low, more = _names(tile)

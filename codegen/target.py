@@ -90,7 +90,7 @@ class Target:
 
     @property
     def llvm_cpu(self) -> str:
-        """CPU whose model LLVM schedules by: with its models of Intel's processors some register tiles spill (LLVM 22)."""
+        """CPU whose model LLVM schedules by: with those of Intel's processors some register tiles spill (LLVM 22)."""
         return self.cpu if self.machine != "x86_64" or self.cpu.startswith("znver") else "x86-64"
 
     @property

@@ -81,7 +81,7 @@ class Addresses:
             self.env[var] = known
 
     def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
-        """Of an element, where the code is now."""
+        """Access to an element at this point of the code."""
         key = id(buffer), id(index)
         if key not in self._accesses:
             sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
@@ -115,7 +115,7 @@ class Addresses:
         return a.step is None and coefficient(a.whole, self.lane) is not None
 
     def optional_step(self, a: Access) -> Affine | None:
-        """What it moves with the lane by, if that is a size of which nothing is known but that it is 0 or 1."""
+        """Step with the lane, if it is a size known only to be 0 or 1."""
         step = coefficient(a.whole, self.lane) if self.lane is not None else None
         return step if step is not None and bounds(step) == (0, 1) else None
 

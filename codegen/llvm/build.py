@@ -267,7 +267,7 @@ def _align(program: Program, region: Region, index: int) -> int:
 
 
 def _rules(program: Program) -> list[Rule]:
-    """Of the input shapes, then those that are checked while an inference runs."""
+    """Rules of the input shapes, then those that are checked while an inference runs."""
     return [*program.rules, *(c.rule for c in program.control if isinstance(c, Check))]
 
 

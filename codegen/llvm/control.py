@@ -123,7 +123,7 @@ def _condition(program: Program, jump: Jump, name: str) -> str:
 
 
 class _Dependents:
-    """What is made of each late symbol, found once for all settings. `rows`: sizes of the plan, in order."""
+    """Sizes made of each late symbol, found once for all settings. `rows`: sizes of the plan, in order."""
 
     def __init__(self, program: Program) -> None:
         made = depends(program)

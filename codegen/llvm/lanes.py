@@ -73,7 +73,7 @@ class Lanes(ABC):
         return self._narrowed(integer(0), dtype) if total is None else total
 
     def moves(self, atom: Expr) -> bool:
-        """May an atom differ from lane to lane? One that reads memory may where the guard around does."""
+        """True if an atom may differ from lane to lane; one that reads memory may where the guard around does."""
         return self.at.lane in variables(atom) or (self.mixed and reads_memory(atom))
 
     @property

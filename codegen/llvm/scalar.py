@@ -121,7 +121,7 @@ def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
 
 
 def _far_rest(f: Function, a: Value, b: Value) -> Value:
-    """Where numbers may be infinite, too."""
+    """Remainder where numbers may be infinite, too."""
     rest = _stepped(f, a, b, _rest(f, a, b, f.intrinsic("trunc", f.binary("fdiv", a, b))))
     infinite = f.compare("fcmp oeq", f.intrinsic("fabs", b), number(float("inf"), b.type))
     finite = f.compare("fcmp olt", f.intrinsic("fabs", a), number(float("inf"), b.type))

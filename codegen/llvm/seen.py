@@ -1,4 +1,4 @@
-"""What was made of expressions, for each state of the variables in them.
+"""Memo of values made of expressions, for each state of the variables in them.
 
 Statements of unrolled loops are visited again and again, mostly where what they read is as it was before. Sums come
 from here, so those that are equal are nearly always one object: states are compared by identity, which is cheap.
@@ -19,7 +19,7 @@ N = TypeVar("N", bound=Node)
 
 
 class Seen(Generic[T]):
-    """Of some expressions, which are kept alive like all that states are made of: so no identity is used twice."""
+    """Memo of some expressions, keyed by identities; it keeps them and their states alive so that no id is reused."""
 
     __slots__ = ("_known", "_read", "_roots")
 
@@ -29,7 +29,7 @@ class Seen(Generic[T]):
         self._known: dict[tuple[int, ...], tuple[T, list[object]]] = {}
 
     def of(self, env: Mapping[Var, Affine], lane: Var | None, make: Callable[[], T]) -> T:
-        """What was made where `env` and `lane` were the same, as far as the expressions read them."""
+        """Value made where `env` and `lane` were the same, as far as the expressions read them."""
         state: list[object] = [lane, *map(env.get, self._read)]
         key = tuple(map(id, state))
         found = self._known.get(key)

@@ -207,7 +207,7 @@ class Function:
         return self.call(f"llvm.vector.reduce.and.{suffix(truths.type)}", "i1", truths)
 
     def either(self, c: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
-        """What one of the two emits, and does: the other one takes no time."""
+        """Value of one of two branches; only the chosen one runs."""
         ways, after = [self.append("yes"), self.append("no")], self.append("after")
         self.branch_if(c, *ways)
         made: list[tuple[Value, Block]] = []

@@ -57,7 +57,7 @@ class Values(Lanes):
 
     @property
     def inside(self) -> Value | None:
-        """Where it does not hold no memory may be read, and what is read has no meaning."""
+        """Guard: where it does not hold, no memory may be read, and values have no meaning."""
         return self.condition
 
     @inside.setter
@@ -87,12 +87,12 @@ class Values(Lanes):
         return value
 
     def known(self, buffer: Buffer, key: object) -> Value | None:
-        """What was read of a buffer before, behind the same guards or fewer."""
+        """Value read of a buffer before, behind the same guards or fewer."""
         found = self.loaded.get(buffer.name)
         return self.behind(key, found) if found else None
 
     def behind(self, key: K, found: dict[tuple[K, str], Value]) -> Value | None:
-        """What was made of `key` behind the conditions of the `within` around, or some of them."""
+        """Value made of `key` behind the conditions of the `within` around, or some of them."""
         name = self.at.guard
         while name:
             if (key, name) in found:
@@ -188,7 +188,7 @@ class Values(Lanes):
         return value
 
     def elements(self, a: Access) -> Value:
-        """As they lie in memory, one for each lane."""
+        """Elements as they lie in memory, one for each lane."""
         scalar, lane, inside = MEMORY[a.buffer.dtype], self.at.lane, self.inside
         places = self.places(a.whole)
         if places is not None and not self.mixed and near(places):
@@ -393,7 +393,7 @@ class Values(Lanes):
 
 
 def cell(a: Access) -> int:
-    """Where a register buffer is accessed."""
+    """Place in a register buffer."""
     if not a.offset.is_const:
         raise InternalError(f"{a.buffer.name}: a register index is constant, got {a.offset}")
     return a.offset.const

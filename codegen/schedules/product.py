@@ -275,7 +275,7 @@ def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
 
 
 def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
-    """Where the rows' operand would not stay in the cache: a piece of the sum that does, for several panels in turn.
+    """Blocks of the sum where the rows' operand would not stay in the cache: each serves several panels in turn.
 
     With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
     rows from for each panel, and what blocks cost in accumulators is saved.
@@ -305,7 +305,7 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
 
 
 def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Target) -> tuple[tuple[str, int], ...]:
-    """Where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
+    """Slices where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()

@@ -58,7 +58,7 @@ def strassen(form: Form, left: str, weights: str, target: Target) -> Strassen:
     m = dense(f"m{OWN}", len(LEFT), p, n, space=Space.ARENA)
 
     def places(low: int, column: int) -> dict[Expr, Expr]:
-        """Of the axes, in the lower half of the rows or the columns."""
+        """Values of the axes in half `low` of the rows and half `column` of the columns."""
         row = rows[form.row] + low * form.shift
         return {**rows, form.row: row, form.column: n + column * extent(n)}
 

@@ -285,7 +285,7 @@ def _plan(
 
 
 def _written_out(lane: Var, n: int, sides: tuple[int, ...], edges: tuple[Tile, ...], target: Target) -> Schedule:
-    """Of a transform from n points in each direction to `sides`."""
+    """Schedule of a transform from n points in each direction to `sides`."""
     lanes = target.lanes(DType.F32)
     while lanes > known(lane.extent or 1):
         lanes //= 2

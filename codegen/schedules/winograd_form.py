@@ -58,7 +58,7 @@ class Form:
 
     @property
     def terms(self) -> int:
-        """Of one point of the window."""
+        """Terms of one point of the window."""
         return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
 
     @property

@@ -70,7 +70,7 @@ def _phases(taps: int, stride: int) -> list[int]:
 
 
 def _apart(parts: list[Transform], stride: int) -> Transform:
-    """Of every `stride`-th element, from each of the first ones on."""
+    """Transform of every `stride`-th element, from each of the first ones on."""
     count = sum(len(t.split) for t in parts)
     rows: list[tuple[float, ...]] = []
     for first, t in enumerate(parts):
