@@ -1,4 +1,4 @@
-"""Sizes that must agree at run time, where inference could not compare them: rules that the shape function checks."""
+"""Rules on sizes that inference could not compare: the shape function, or a Check step, checks them at run time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def rules(node: Node) -> list[Rule]:
 
 
 def _layer(node: Node) -> str:
-    """The user's name for it."""
+    """Return the name of the layer in the user's model."""
     return node.origin.layers[0] if node.origin.layers else node.name
 
 
 def _named(node: Node) -> str:
-    """The operation and the layer, as the user's model has them."""
+    """Return the names of the operation and the layer in the user's model."""
     return f"{node.op.user_type} {_layer(node)!r}"
 
 
@@ -63,7 +63,7 @@ def _not_negative(one: Dim, other: Dim) -> list[Dim]:
 
 
 def _outputs(node: Node) -> list[Rule]:
-    """Dimensions that data or small inputs might make negative, where no condition of the operation says so."""
+    """Rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
     known = {n for p in node.sources() if p is not None for n in p.shape}
     known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
     found: list[Rule] = []
@@ -95,7 +95,7 @@ def _inputs(node: Node) -> list[Rule]:
 
 
 def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[Rule]:
-    """The data are as large as the result; other inputs are, too, or with PDPD a run of its dimensions, or 1."""
+    """Rules that every input has the shape of the result; with PDPD, all but the data broadcast at `start_axis`."""
     out = node.out_port(0).shape
     data = 1 if isinstance(node.op, Select) else 0
     rest = [s for k, s in enumerate(shapes) if k != data]
@@ -134,7 +134,7 @@ def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
 
 
 def _compared(a: Dim, b: Dim) -> list[Dim]:
-    """Sizes that an error shows: of x = max(low, min(x, high)) it is x, of x = min(x, y) both of them."""
+    """Sizes that an error shows: x for the rule x = max(low, min(x, high)), x and y for x = min(x, y)."""
     for one, other in ((a, b), (b, a)):
         parts = _parts(other)
         if len(parts) > 1 and one in parts:

@@ -1,4 +1,4 @@
-"""The least and the most that a size can be, over what is known before an inference: memory is laid out for the most.
+"""Bounds of a size in terms of symbols known before an inference; memory is laid out for the upper bound.
 
     min(v, n) with any v    ->  at most n            2 * v with v at most c (its capacity)    ->  at most 2 * c
     v * (n // v)            ->  at most n                    v * w where v * w * z is n, not 0  ->  at most n
@@ -13,14 +13,14 @@ from codegen.index import bounds, factors, normal
 from codegen.loops import Const, Expr, Prim, Var, prim
 from runtime.abi import DType
 
-Range = tuple[Expr | None, Expr | None]  # None: no end
+Range = tuple[Expr | None, Expr | None]  # None: unbounded
 Ends = Callable[[Var], Range]
 
 
 class Intervals:
-    """Interval arithmetic; `late` says which symbols are not known beforehand, `ends` how far they reach.
+    """Interval arithmetic. `late`: True for symbols not known before an inference; `ends`: their ranges.
 
-    `facts`: what some expressions are equal to, by rules that are checked; it may be late too.
+    `facts`: expressions, and what they are equal to by rules that are checked; this may be late, too.
     """
 
     def __init__(self, late: Callable[[Var], bool], ends: Ends, facts: Mapping[Expr, Expr]) -> None:
@@ -29,7 +29,7 @@ class Intervals:
 
     def of(self, e: Expr) -> Range:
         if e not in self._known:
-            self._known[e] = None, None  # where facts lead back to it
+            self._known[e] = None, None  # ends the recursion if facts lead back to it
             least, most = self.of(self._facts[e]) if e in self._facts else (None, None)
             if _low(e) >= 0 > _low(least):
                 least = Const(0)
@@ -64,9 +64,9 @@ class Intervals:
         return total
 
     def _counted(self, parts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], Expr] | None:
-        """Factors of a product that are left without two or more sizes of one tensor, and the count of its elements.
+        """Factors left without two or more sizes of one tensor, and the upper bound of its number of elements.
 
-        None of its sizes is 0, so that some of them make no more than all.
+        That number is at least 1, so no size is 0, and the product of some sizes is at most that of all.
         """
         for product, count in self._facts.items():
             whole, rest = list(factors(product)), list(parts)
@@ -82,7 +82,7 @@ class Intervals:
 
 
 def _cancelled(e: Expr) -> tuple[Expr, ...]:
-    """Factors of a product; d * (m // d) is m at most, for numbers that are not negative."""
+    """Factors of a product, with d * (m // d) replaced by its upper bound m, for m and d that are not negative."""
     parts = list(factors(e))
     for part in parts:
         match part:
@@ -126,7 +126,7 @@ def _times(a: Range, b: Range) -> Range:
 
 
 def _quotient(a: Range, b: Range) -> Range:
-    """A divisor below 1 can turn the sign, but makes nothing larger."""
+    """Range of a floor division. A divisor below 1 may change the sign, but does not increase the magnitude."""
     if _low(a[0]) >= 0 and _low(b[0]) >= 0:
         return Const(0), _both("floordiv", a[1], b[0]) if _low(b[0]) >= 1 else a[1]
     size = _both("max", a[1], _both("sub", Const(0), a[0]))

@@ -1,9 +1,9 @@
-"""Two products with a group of rows between them, as attention is: made for a block of rows at a time.
+"""Fused attention: two products with a group of rows between them, computed for a block of rows at a time.
 
     s[b, i, j] = add[k](q[b, i, k] * k[b, j, k])     p = rows of s     y[b, i, d] = add[j](p[b, i, j] * v[b, j, d])
 
-become one group over b and i, of which s and p hold a block of rows that stays in the cache. Where all of s does so
-anyway, they stay apart.
+become one group over b and i, whose temporaries s and p hold a block of rows that stays in the cache. If all of s fits
+into the cache anyway, they stay separate steps.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from codegen.program import Region
 from codegen.target import Target
 from codegen.traverse import members
 
-LONG = 1024  # elements of an axis without a bound, by which its values are taken to be as large as they may become
+LONG = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
 
-Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # a temporary for a value, and the dimensions it has after the row
+Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and its dimensions after the rows
 
 
 def chain(steps: Steps, target: Target) -> None:
-    """Put such products and the rows between them into one step."""
+    """Fuse two products and the group of rows between them into one step, wherever it pays."""
     links = _Links(steps)
     for step in list(steps.steps):
         found = _neighbours(step, steps, links, target)
@@ -50,7 +50,7 @@ def chain(steps: Steps, target: Target) -> None:
 
 
 class _Links:
-    """The steps that make and that read each value, in order."""
+    """Producers and consumers of each value, in order."""
 
     def __init__(self, steps: Steps) -> None:
         self.makers: dict[str, list[Step]] = {}
@@ -80,7 +80,7 @@ def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tupl
 
 
 def _around(first: Step, last: Step) -> int:
-    """Bytes of the largest factor of the first product, and of the last one's result: what lies between is larger."""
+    """Bytes of the largest of the first product's factors and the last one's result: a limit for the value between."""
     reduction = first.definition.reduction if first.definition is not None else None
     factors = loads(reduction.body) if reduction is not None else first.reads()
     return max(map(_bytes, (*(x.buffer for x in factors), *last.writes())))
@@ -128,7 +128,7 @@ def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space
 
 
 def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
-    """The dimensions that the group's rows walk, the same wherever it reads or writes the buffer."""
+    """Dimensions of `b` that the group's row axis indexes; None unless they are the same at every access."""
     found = {tuple(k for k, i in enumerate(index) if rows.axes[0] in variables(i)) for index in _sites(b, rows)}
     return found.pop() if len(found) == 1 else None
 
@@ -145,7 +145,7 @@ def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) ->
 
 
 def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tuple[Var, ...]) -> bool:
-    """True if the rows of the group are those of `axes`, one after the other."""
+    """True if every access of the group to `b` indexes `dims` by `axes` once `flat` replaces the row axis."""
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
     return all(
         normal(rewrite(index[k], change), {}).key == normal(a, {}).key
@@ -154,7 +154,7 @@ def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tupl
 
 
 def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places) -> Group:
-    """The group of rows over the shared axes."""
+    """Rewrite the group of rows over the shared axes instead of its single row axis."""
     mine: Places = {}
     for t in rows.temps:
         inner = tuple(range(1, len(t.shape)))
@@ -165,7 +165,7 @@ def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places)
 
 
 def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:
-    """Rename axes that have the name of a shared axis and are another one."""
+    """Rename axes of `d` that have the name of a shared axis without being one."""
     reduction = d.reduction
     own = [a for a in (*d.axes, *(reduction.axes if reduction else ())) if a not in walked]
     taken = {a.name for a in (*own, *walked, *shared)}
@@ -188,7 +188,7 @@ def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...
 
 
 def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], places: Places) -> Definition:
-    """The definition on the shared axes, with what lies between in the temporaries."""
+    """Rewrite a definition over the shared axes, with temporaries for the values in `places`."""
 
     def local(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer.name not in places:

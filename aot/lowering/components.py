@@ -1,7 +1,7 @@
-"""Components of steps that grow, and the test that joining two of them makes no cycle.
+"""Growing components of steps, and the test that joining two of them makes no cycle.
 
-Each step belongs to one component. Components have ranks, and each needs only components of lower rank. Two components
-are joined by a look at those between their ranks alone, and a merge moves only these.
+Each step belongs to one component. Components have ranks, and each depends only on components of lower rank. The test
+visits only components with ranks between those of the two, and a merge moves only these.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from aot.lowering.order import Makers, ordered
 from aot.lowering.steps import Step
 
-GAP = 1 << 32  # between ranks at first; ranks in between are taken until none is left
+GAP = 1 << 32  # between ranks at first; moved components take ranks in between until none is left
 
 
 class Components:
@@ -26,17 +26,17 @@ class Components:
         self._needs = [{self._of[id(m)] for m in above[id(s)]} for s in found]
         self._rank = [n * GAP for n in range(len(found))]
         self._ranks = list(self._rank)  # of the components that are left, sorted
-        self._heir = list(range(len(found)))  # what a component was merged into, or itself
+        self._heir = list(range(len(found)))  # component that each one was merged into, or itself
 
     def renew(self, step: Step) -> None:
-        """Look again at what a step reads: its works have changed."""
+        """Recompute the dependencies of a step whose works have changed."""
         n = self._of[id(step)]
         self._needs[n] = {self._of[id(m)] for s in self._members[n] for m in self.makers.above(s)}
 
     def between(self, one: Step, other: Step) -> list[int] | None:
-        """The components between two steps that the later one needs, in order.
+        """Components between two steps that the later one depends on, in order.
 
-        None if one of them needs the earlier step: then the two cannot become one component.
+        None if one of them depends on the earlier step: joining the two would make a cycle.
         """
         low, high = self._by_rank(one, other)
         found: set[int] = set()
@@ -53,7 +53,7 @@ class Components:
         return sorted(found, key=lambda n: self._rank[n])
 
     def merge(self, one: Step, other: Step) -> None:
-        """Make one component of two for which `between` is not None."""
+        """Merge two components for which `between` is not None."""
         low, high = self._by_rank(one, other)
         self._move_below(self.between(one, other) or [], low)
         del self._ranks[bisect_left(self._ranks, self._rank[high])]
@@ -68,7 +68,7 @@ class Components:
         return (a, b) if self._rank[a] < self._rank[b] else (b, a)
 
     def _needed(self, n: int) -> set[int]:
-        """Other components that a component reads."""
+        """Other components that a component depends on."""
         self._needs[n] = {self._alive(m) for m in self._needs[n]} - {n}
         return self._needs[n]
 
@@ -95,7 +95,7 @@ class Components:
         return self._ranks[place - 1] if place else self._rank[n] - GAP
 
     def _spread(self) -> None:
-        """New ranks for all, in the same order."""
+        """Assign ranks anew, `GAP` apart and in the same order."""
         new = {rank: n * GAP for n, rank in enumerate(self._ranks)}
         self._rank = [new.get(rank, rank) for rank in self._rank]
         self._ranks = list(new.values())

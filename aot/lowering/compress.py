@@ -1,9 +1,9 @@
-"""Constants that are whole numbers times factors, as compressed weights are, lie in memory as bytes.
+"""Storage as bytes for constants that are integers times factors, as compressed weights are.
 
     w[k, j] = (n[k, j] - z[j]) t[j]      add[k](x[k] w[k, j])   ->   t[j] add[k](x[k] (f32(n[k, j]) - z[j]))
 
-Where an element is loaded a few times only, memory takes longer than conversions. Factors may be those of a part of the
-sum: t[k // 128, j].
+It pays where each element is loaded only a few times: then memory takes longer than conversions. A factor may belong to
+a part of the sum: t[k // 128, j].
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from codegen.program import Region
 from codegen.traverse import members, rewrite_work
 from runtime.abi import DType
 
-LEAST = 1 << 12  # elements
-SPAN = 255  # from the least number to the largest
-PARTS = (256, 128, 64, 32)  # of a sum that have a factor of their own
+LEAST = 1 << 12  # elements of a constant for which it pays
+SPAN = 255  # greatest difference between the largest and the least integer
+PARTS = (256, 128, 64, 32)  # elements of a sum that share a factor, in the order in which they are tried
 
 
 @dataclass(frozen=True, slots=True)
 class _Compressed:
-    """`bytes` in place of the constant; along `sums`, dimensions, each `part` elements have one factor (0: all)."""
+    """Bytes that replace a constant; along the dimensions `sums`, each `part` elements share one factor (0: all do)."""
 
     bytes: Buffer
     zero: Buffer | None
@@ -52,7 +52,7 @@ class _Compressed:
 
 
 def compress(steps: Steps, always: bool = False) -> None:
-    """Constants of f32; `always`: however often their elements are loaded."""
+    """Compress f32 constants whose elements are loaded `FEW` times at most; with `always`, however often."""
     uses, fixed, along = uses_of(steps, _least), moving(steps), _summed(steps)
     made: dict[str, _Compressed] = {}
     for name, value in list(steps.values.items()):
@@ -73,12 +73,12 @@ def compress(steps: Steps, always: bool = False) -> None:
 
 
 def _least(size: Size) -> int:
-    """Lower bound of a dynamic size: reading the weights dominates where rows are few, so plans are made for that."""
+    """Lower bound of a dynamic size: few rows are assumed, since reading the weights dominates then."""
     return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 
 def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
-    """Numbers are made of bytes where they are read, and factors taken out of sums."""
+    """Replace loads of compressed constants by conversions of their bytes, and move factors out of sums."""
     change = partial(_read, made)
     match e:
         case Reduce("add", axes, Prim("mul", (a, b)), init):
@@ -97,7 +97,7 @@ def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
 
 
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
-    """Dimensions of each constant along which reductions go, or rows that are gathered."""
+    """Dimensions of each constant along which reductions run, or along which gathered rows lie."""
     found: dict[str, set[tuple[int, ...]]] = {}
     for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
         axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()
@@ -131,7 +131,7 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
 def _made(
     steps: Steps, value: Value, found: tuple[Array, Array], inner: tuple[int, ...], sums: tuple[int, ...], part: int
 ) -> _Compressed | None:
-    """In place of `value`."""
+    """Replace the data of `value` by bytes, and add constants for its zero points and factors."""
     whole, factors = found
     low, high = whole.min(inner, keepdims=True), whole.max(inner, keepdims=True)
     if (high - low > SPAN).any():

@@ -1,4 +1,4 @@
-"""Graph -> steps: for each node its definitions over values that lie in memory, with no order, layout or memory yet.
+"""Graph -> steps: the definitions of each node over values in memory, with no loop order, layout or addresses yet.
 
     step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
 """
@@ -31,14 +31,14 @@ from codegen.traverse import Work, local, move_loads, reads, rewrite_work, write
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
 
-LASTING = (Region.OUTPUT, Region.STATE)  # what is there after an inference
+LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
 
 
 Regions = Callable[["Definer", Node], None]
 
 
 def define(graph: Graph, regions: Regions) -> Steps:
-    """Definitions of all that the results need. `regions` adds the steps of a node that holds sub-graphs."""
+    """Lower a graph to the definitions that its results need. `regions` adds the steps of a node with sub-graphs."""
     return Definer(graph, Steps(graph.name), regions).run()
 
 
@@ -48,7 +48,7 @@ class Definer:
     def __init__(self, graph: Graph, steps: Steps, regions: Regions) -> None:
         self.graph, self.steps, self.regions = graph, steps, regions
         self.state = State(Variables(), steps.sizes, self._part)
-        self.inner = False  # of a body
+        self.inner = False  # True for a body
         self.buffers: dict[OutPort, Value] = {}
 
     def run(self) -> Steps:
@@ -65,14 +65,14 @@ class Definer:
         return self.steps
 
     def inside(self, body: Graph) -> Definer:
-        """For a body: its block shares the values."""
+        """Return a definer for a body, whose block shares the values of this one."""
         block = replace(self.steps, steps=[], inputs=[], outputs=[])
         made = Definer(body, block, self.regions)
         made.inner = True
         return made
 
     def share(self, port: OutPort) -> Value:
-        """The value of a port, kept in memory for blocks of control flow to read."""
+        """Return the value of a port, kept in memory so that blocks of control flow can read it."""
         value = self.steps.values[self.buffers[port].name]
         if value.region is Region.ARENA:
             value = replace(value, region=Region.SHARED, elements=volume(value.buffer.shape))
@@ -80,7 +80,7 @@ class Definer:
         return value
 
     def nodes(self) -> None:
-        """All steps of the graph's nodes."""
+        """Add the steps of all nodes."""
         for node in self.graph.nodes.values():
             self.steps.sizes.late |= {s: None for p in node.out_ports().values() for s in _symbols(p)}
         for node in self.graph.parameters:
@@ -122,16 +122,16 @@ class Definer:
         works = tuple(w for w in works if not is_empty(w))
         if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
             self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
-        if isinstance(op, ViewOp):  # each piece on its own, so that it can merge into what makes it
+        if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
-        elif works:  # the last definition on its own, so that it can merge with what reads it
+        elif works:  # a step for the last definition, so that it can merge with its consumers
             last = len(works) - isinstance(works[-1], Definition)
             parts = (works[:last], works[last:])
             self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
         self._bind(node)
 
     def _check(self, node: Node) -> None:
-        """Add the rules of a node's types. A body need not run: its rules bind only sizes that it computes."""
+        """Add the rules on a node's types. A body may never run: its rules are facts only of sizes that it computes."""
         found = rules(node)
         for rule in found:
             late = self.steps.sizes.late_of(rule.one, rule.other)
@@ -140,18 +140,18 @@ class Definer:
         self._demand(node, found)
 
     def _demand(self, node: Node, wanted: list[Rule]) -> None:
-        """Rules of the shape function, and of what only an inference tells; a branch need not run."""
+        """Add rules to the shape function, or as Check steps: those on late sizes, and of bodies, which may not run."""
         found = {True: list[Rule](), False: list[Rule]()}
         for rule in wanted:
             found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
         self.steps.rules += found[False]
         for rule in found[False]:
             self.steps.sizes.equate(rule.one, rule.other)
-        layers = node.origin.layers or (node.name,)  # each on its own: what relies on a rule waits for no other one
+        layers = node.origin.layers or (node.name,)  # a step for each rule: its dependents need not wait for others
         self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in found[True]]
 
     def _bind(self, node: Node) -> None:
-        """Symbols that stand for what the node gives are read from memory."""
+        """Read the symbols that stand for elements of the node's outputs from memory."""
         for port in node.out_ports().values():
             if symbols := _symbols(port):
                 value = self.share(port)
@@ -197,7 +197,7 @@ class Definer:
 
     def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
         axes, index = indices(out.shape)
-        # The operation names its reduction axes as it likes, so its own are told apart by names that nothing else has.
+        # Operations choose the names of their reduction axes, so output axes have names here that no others have.
         own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
         element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
         value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
@@ -205,7 +205,7 @@ class Definer:
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
 
     def _unclamped(self, e: Expr) -> Expr | None:
-        """Drop bounds that an index keeps to at any size; None for other expressions."""
+        """Drop an upper bound that an index cannot exceed at any size; None for other expressions."""
         if not isinstance(e, Prim) or e.fn != "min" or e.dtype is not DType.I64:
             return None
         sizes, symbols = self.steps.sizes, self.steps.symbols
@@ -218,7 +218,7 @@ class Definer:
         return None
 
     def _size(self, e: Expr) -> Expr | None:
-        """A name for what is computed from sizes alone."""
+        """Name an expression that is computed from sizes alone; None for others."""
         if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
             return None
         read = variables(e)
@@ -226,7 +226,7 @@ class Definer:
         return self.steps.sizes.name(e) if read and known and not loads(e) else None
 
     def _part(self, node: Node, at: Size, shape: Shape, dtype: DType) -> Buffer:
-        """A part of the state, under a name of its own."""
+        """Add a buffer for the part of the state at `at`, under a unique name."""
         buffer = dense(self.unique(f"{self.name(node.out_port(0))}.state"), *shape, dtype=dtype)
         if isinstance(at, int):
             buffer = replace(buffer, align=gcd(buffer.align, at))
@@ -238,7 +238,7 @@ class Definer:
         return tidy(self.state.read(node, out, inputs[0] if inputs else None), self.steps.values)
 
     def _assign(self) -> None:
-        """Variables are set when all else is done, and there is room for them."""
+        """Add, after all other steps, those that make room for variables and set them."""
         sinks = self.graph.sinks
         for node in sinks:
             self.state.variables.of(node)
@@ -276,7 +276,7 @@ class Definer:
         return tuple(works)
 
     def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
-        """A hand-written nest; buffers that it keeps between its works get names of their own."""
+        """Return the hand-written nest of an operation; buffers shared by its works get unique names."""
         works = tuple(map(_apart, op.nest(tuple(outs), *self._inputs(node))))
         found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
@@ -289,7 +289,7 @@ class Definer:
         return tuple(rewrite_work(w, move_loads(fresh), lambda b: fresh.get(b.name, b)) for w in works)
 
     def _result(self, index: int, node: Node) -> str:
-        """A copy, which fusion merges into what makes the value wherever it can."""
+        """Add a copy to the output, which fusion merges into the producer if it can; return the output's name."""
         source = self.input(node.source(0))
         name = f"output{index}"
         out = foreign(dense(name, *source.shape, dtype=source.dtype))
@@ -308,8 +308,8 @@ def _symbols(port: OutPort) -> list[Var]:
 
 
 def drop_unread(steps: Steps) -> None:
-    """Steps nobody needs: shape arithmetic, and inputs that only inference read."""
-    for _ in range(2):  # what is gone needs no symbols
+    """Drop steps and values without consumers: shape arithmetic, and operands that only inference of types read."""
+    for _ in range(2):  # twice, since steps dropped first need no symbols any more
         _drop(steps, LASTING, _wanted(steps))
     used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
     used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
@@ -318,7 +318,7 @@ def drop_unread(steps: Steps) -> None:
 
 
 def _wanted(steps: Steps) -> frozenset[Var]:
-    """Late symbols that steps and outputs need, but those that a loop sets for itself."""
+    """Late symbols that steps and outputs need, except those that a loop sets itself."""
     every = [s for b in steps.blocks() for s in b.steps]
     inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
@@ -328,7 +328,7 @@ def _wanted(steps: Steps) -> frozenset[Var]:
 
 
 def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
-    """Steps of a block that write nothing `lasting`, nor what later steps read, nor set symbols that are `wanted`."""
+    """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
     needed: set[str] = set()
     kept: list[Step] = []
     for step in reversed(steps.steps):
@@ -343,7 +343,7 @@ def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> 
 
 
 def _apart(work: Work) -> Work:
-    """Buffers inside of statements get names that no value in memory has."""
+    """Give buffers that are local to statements names that no value in memory has."""
     if isinstance(work, Definition | Group):
         return work
     inner = {b.name: replace(b, name=f"{b.name}{OWN}") for b in local(work)}
@@ -362,12 +362,12 @@ def _known_array(port: OutPort) -> Array:
 
 
 def foreign(buffer: Buffer) -> Buffer:
-    """Memory of the caller: aligned as its elements are, no more."""
+    """Return the buffer as memory of the caller, which is aligned to its elements only."""
     return replace(buffer, align=buffer.dtype.stored_bytes)
 
 
 def tidy(d: Definition, values: dict[str, Value]) -> Definition:
-    """Reduction axes of one point vanish, others have names of their own; constants of one element become numbers."""
+    """Drop reduction axes of extent 1, rename those named like output axes, and inline constants of one element."""
     reduction, taken = d.reduction, {a.name.removesuffix(OWN) for a in d.axes}
     value = d.value
     if reduction is not None:

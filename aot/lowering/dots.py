@@ -1,10 +1,10 @@
-"""Products of quantised values become sums of integers, where the machine adds several such products at a time.
+"""Products of quantised values as integer sums, for machines with dot instructions, which add several products at once.
 
     x = (i32(q: u8) - z) s                  add[k](x[i, k] w[k, j])
     w[k, j] = v[k, j] t[j]      ->          s t[j] f32(add[k](i32(q[i, k]) i32(v[k, j])) - z add[k](v[k, j]))
 
-What is made of bytes lies in memory as bytes, or as i16 where those are what is multiplied, and all its readers compute
-what it is. The integers are exact.
+A value computed from bytes is stored as bytes, or as i16 if the instructions multiply i16, and its consumers convert
+it. Integer sums are exact.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from codegen.target import Target
 from codegen.traverse import rewrite_work
 from runtime.abi import DType
 
-LEAST, NARROW = 8, 4  # terms of a sum, and outputs beside each other: for fewer it does not pay
-MOST = (1 << 31) // (255 * 128)  # terms that cannot overflow
+LEAST, NARROW = 8, 4  # terms of a sum, and outputs side by side: with fewer it does not pay
+MOST = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 
 
 def use_dots(steps: Steps, target: Target) -> None:
-    """Products with constant weights, whose data a step makes of bytes, or that are bytes by now."""
+    """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes."""
     if target.dots:
         _Dots(steps, target.dots).run()
 
@@ -101,7 +101,7 @@ class _Dots:
         return None
 
     def _make_bytes(self, name: str) -> None:
-        """A value that one step makes of bytes is kept as bytes."""
+        """Store a value as bytes if a single step computes it from bytes."""
         made = self.makers.get(name, [])
         d = made[0].definition if len(made) == 1 else None
         found = quantised(d.value, self.kept) if d is not None else None
@@ -118,7 +118,7 @@ class _Dots:
         del self.steps.values[name]
 
     def _read_bytes(self, name: str, kept: Buffer, found: Quantised) -> None:
-        """Everybody reads them; bounds are asked for around the byte, so that a halo can take their place."""
+        """Make all consumers read the bytes; padding guards go around the byte, so that a halo can replace them."""
 
         def change(e: Expr) -> Expr | None:
             guards, x = _unguarded(e)
@@ -159,7 +159,7 @@ Guards = tuple[tuple[Expr, Expr], ...]
 
 
 def _unguarded(e: Expr) -> tuple[Guards, Expr]:
-    """The load inside of padding bounds, and these bounds; padding must be zero."""
+    """Return the padding guards around an expression, whose fill must be zero, and the expression inside."""
     guards: list[tuple[Expr, Expr]] = []
     while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or _is_zero(e.args[3])):
         guards.append((e.args[0], e.args[1]))
@@ -178,7 +178,7 @@ def _terms(r: Reduce) -> int:
 
 
 def _fits(x: Quantised, d: Definition) -> bool:
-    """True if no sum of (byte - zero) * weight can overflow. A zero that is no byte makes these differences larger."""
+    """True if no sum of (byte - zero) * weight can overflow. A zero point that is no byte makes differences larger."""
     assert d.reduction is not None
     if x.zero == NONE or x.fill is not None:
         return True
@@ -198,7 +198,7 @@ def _sums_all(w: Load, d: Definition) -> bool:
 
 
 def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights) -> Definition:
-    """`d` with its sum in integers."""
+    """Rewrite `d` with its sum in integers."""
     r = d.reduction
     assert r is not None
     outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)

@@ -1,8 +1,9 @@
-"""Rules for what works read by plain indices: sizes of several inputs that must fit each other.
+"""Rules on sizes of several inputs that must fit each other, derived from the indices at which works read them.
 
     y[i, j] = x[i, j] + z[j]    for i in n, j in m        z: f32[k]      ->      m <= k
 
-An index of which `within` guards a part is free, and so is one that data decide: operations guard those themselves.
+No rule is made for an index that `within` guards, even in part, or that depends on data: operations guard those
+themselves.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from runtime.errors import ShapeError
 
 
 def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:
-    """Rules that keep the definitions among works from reading behind the end of a dimension.
+    """Rules that keep the definitions among `works` from reading past the end of a dimension.
 
-    ShapeError where it does not, whatever the sizes at run time are.
+    ShapeError if one does so whatever the run-time sizes are.
     """
     found: dict[tuple[Size, Size], Rule] = {}
     for d in (d for w in works if isinstance(w, Definition | Group) for d in members(w)):
@@ -48,7 +49,7 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
 
 
 def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
-    """The extent of the axis in i * min(n - 1, 1), which is 0 wherever dimension n is 1; None for other indices."""
+    """Extent of axis i in the broadcast index i * min(n - 1, 1), which is 0 if dimension n is 1; None for others."""
     match [[*factors(atom)] for atom in normal(index, {}).terms]:
         case [[Var() as a, Var() as b]]:
             axis, other = (b, a) if a in sizes.meaning else (a, b)
@@ -64,7 +65,7 @@ def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
 
 
 def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
-    """Least size that `dim` must have; None if it has it, or if sizes do not decide it."""
+    """Least size that `dim` must have; None if it is known to have it, or if it does not follow from sizes."""
     if isinstance(index, Var) and isinstance(index.extent, int) and isinstance(dim, int):
         return index.extent if index.extent > dim else None
     if isinstance(dim, int) and isinstance(index, Const):
@@ -78,7 +79,7 @@ def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Si
 
 
 def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
-    """Last index, as `last`, of sums of products of axes and sizes that are not negative, as broadcasts have them."""
+    """Last index (see `last`) of sums of products of non-negative axes and sizes, as in broadcasts; None for others."""
     total: Expr = Const(0)
     found = normal(index, {})
     for atom, c in found.terms.items():
@@ -99,7 +100,7 @@ def _end(part: Expr, sizes: frozenset[Var]) -> Expr | None:
 
 
 def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
-    """Indices of all loads that no `within` guards, with the dimensions that they are into."""
+    """Yield the indices of loads that no `within` guards, each with the size of its dimension."""
     match e:
         case Prim("within", (index, extent, value, *other)):
             yield from _indices(value, guards | {index})

@@ -1,4 +1,4 @@
-"""Control between the calls of a program: sizes that are set, jumps over a branch and back to the head of a loop.
+"""Control flow between the calls of a program: sizes that are set, jumps over a branch and back to a loop's head.
 
     if v0             loop i in n while v1
       call 0            call 2
@@ -21,22 +21,22 @@ from codegen.program import Bind, Call, Check, Control, Jump, Label, Let, Place,
 from runtime.abi import DType
 
 Emit = Callable[[Steps], None]
-FEW_TURNS = 1 << 20  # iterations that need no way to cancel them
+FEW_TURNS = 1 << 20  # iterations of nested loops up to which no cancellation point is needed
 
 
 @dataclass(slots=True)
 class Flow:
-    """Control flow between `calls`, recorded as they are added; `text` is the dump, which shows it, too."""
+    """Control flow between `calls`, recorded as they are added, also as lines of the dump `text`."""
 
     calls: list[Call]
     text: list[object]
     sizes: Sizes
     control: list[Control] = field(default_factory=list[Control])
     labels: int = 0
-    turns: int = 1  # iterations of all loops around, as far as they are known
+    turns: int = 1  # product of the limits of enclosing loops, where static
 
     def bind(self, symbol: Var, place: Place, dtype: DType) -> None:
-        """A symbol is read from memory."""
+        """Read a symbol from memory."""
         self.control.append(Bind(len(self.calls), symbol, place, dtype))
         at = f"%{place.region}{place.index or ''}+{dim_text(place.offset)}"
         self.text.append(f"bind {symbol.name} = {dtype.value} at {at}")
@@ -47,7 +47,7 @@ class Flow:
             self.text.append(f"check {rule.text}")
 
     def choice(self, step: Step, choice: Choice, emit: Emit) -> None:
-        """One block or the other; `emit` adds the calls of a block."""
+        """Add a choice between two blocks; `emit` adds the calls of a block."""
         otherwise, end = self._label("else"), self._label("end")
         self.text.append(f"if {dim_text(choice.condition)}: {' + '.join(step.layers)}")
         self._jump(otherwise, prim("eq", as_expr(choice.condition, DType.I64), 0))
@@ -60,7 +60,7 @@ class Flow:
         self._mark(end)
 
     def cycle(self, step: Step, cycle: Cycle, emit: Emit) -> None:
-        """A block again and again."""
+        """Add a loop around a block; `emit` adds the calls of the block."""
         head, end = self._label("loop"), self._label("end")
         bound = "" if cycle.limit == UNLIMITED else f" in {dim_text(cycle.limit)}"
         going = "" if cycle.going == 1 else f" while {dim_text(cycle.going)}"
@@ -90,7 +90,7 @@ class Flow:
         self.control.append(Jump(len(self.calls), to, when, asks))
 
     def _let(self, values: dict[Var, Size]) -> None:
-        """All at once."""
+        """Set symbols, all at once."""
         for symbol, size in values.items():
             value = self.sizes.written_out(size)
             self.control.append(Let(len(self.calls), symbol, value))

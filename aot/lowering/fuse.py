@@ -1,9 +1,9 @@
-"""Fusion by the form of definitions: what is read in place merges into its reader, what follows a reduction into it.
+"""Fusion by the form of definitions: views and producers merge into consumers, epilogues into reductions.
 
-    views          v[i, j] = x[j, i]                         into every reader: indices compose
-    epilogues      y[p, q] = relu(s[p, q] + b[q])            into s, if s is a reduction and nobody else reads it
-    producers      e[i] = exp(x[i])                          into its one reader, or into all if it costs nothing
-    places         c[i, 8 + j] = s[i, j]                     s is made in place, and everybody reads it there
+    views          v[i, j] = x[j, i]                         into every consumer: indices compose
+    epilogues      y[p, q] = relu(s[p, q] + b[q])            into s, if s is a reduction without other consumers
+    producers      e[i] = exp(x[i])                          into its only consumer, or into all if it is cheap
+    places         c[i, 8 + j] = s[i, j]                     s is written in place, and consumers read it there
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from codegen.traverse import Change, Work, move_loads, rewrite_work
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
 MOST_ORDERED = 5  # dimensions whose orders are tried
-DEEPEST, LARGEST = 100, 1 << 12  # expressions that merging makes: their depth, and their parts counted at each reading
+DEEPEST, LARGEST = 100, 1 << 12  # limits of merged expressions: depth, and parts, with shared ones counted each time
 
 
 def fuse(steps: Steps) -> None:
-    """Merge steps until nothing changes; results stay equal up to rounding."""
+    """Merge steps; results stay equal up to rounding."""
     fuser = _Fuser(steps)
     for change in (fuser.views, fuser.merge, fuser.places, fuser.merge, fuser.results):
         change()
@@ -66,12 +66,12 @@ class _Fuser:
                 self.steps.values.pop(b.name, None)
 
     def sweep(self) -> None:
-        """Remove the steps that were dropped, all at once: a list is searched from its start."""
+        """Remove the dropped steps, all at once: removing each would search the list from its start."""
         self.steps.steps = [s for s in self.steps.steps if id(s) not in self.dropped]
         self.dropped.clear()
 
     def _maker(self, name: str) -> Step | None:
-        """The one step that makes all of an intermediate value as one definition."""
+        """Only producer of an intermediate value, if it is one definition that writes every element; else None."""
         value = self.steps.values.get(name)
         made = self.makers.get(name, {})
         if value is None or value.region is not Region.ARENA or len(made) != 1:
@@ -89,7 +89,7 @@ class _Fuser:
     # ---- views
 
     def views(self) -> None:
-        """A copy of a part or a permutation is read where it comes from."""
+        """Inline views, which copy a part or a permutation: consumers read the source."""
         for step in list(self.steps.steps):
             d = step.definition
             if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
@@ -105,7 +105,7 @@ class _Fuser:
         return any(_steps_unevenly(r, d) for r in again)
 
     def _is_gathered(self, d: Definition) -> bool:
-        """True if a consumer gathers most rows of this transpose: without the copy these would be strided."""
+        """True if a consumer gathers most rows of this transpose; without the copy these rows would be strided."""
         if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
             return False
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
@@ -134,7 +134,7 @@ class _Fuser:
                 pass
 
     def _producer(self, step: Step) -> bool:
-        """One definition without a reduction that `step` reads, put in its place."""
+        """Inline one producer without a reduction into `step`; True if there was one."""
         d = step.definition
         assert d is not None
         for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
@@ -153,7 +153,7 @@ class _Fuser:
         return False
 
     def _pays(self, made: Definition, d: Definition) -> bool:
-        """True if each element is read about once; a reduction that reads it many times needs it in memory."""
+        """True if `made` is cheap or its elements are read about once; a reduction that rereads them needs memory."""
         if self._is_gathered(made):
             return False
         if d.reduction is None and is_cheap(made, self.steps):
@@ -162,7 +162,7 @@ class _Fuser:
         return len(sites) == 1 and not _reuses(d, made.out.name)
 
     def _epilogue(self, step: Step) -> bool:
-        """`step` reads all of a reduction that nobody else reads: it becomes the end of that reduction."""
+        """Append `step` to a reduction that it reads all of as its only consumer; True if there was one."""
         d = step.definition
         if d is None or d.reduction is not None:
             return False
@@ -183,7 +183,7 @@ class _Fuser:
     # ---- places
 
     def places(self) -> None:
-        """A value that is copied whole into a part of another is made there."""
+        """Write a value that is copied whole into a part of another one directly to that part."""
         self.parts.clear()
         for step in list(self.steps.steps):
             d = step.definition
@@ -195,7 +195,7 @@ class _Fuser:
             if index is None or value.region is not Region.ARENA or not self._movable(source, d.out):
                 continue
             if not all(self._late(step) <= self._late(maker) for maker in self._makers_of(source.name)):
-                continue  # where it goes is not known when it is made
+                continue  # its place is not yet known when it is computed
             self._move(step, source, d, index)
 
     def results(self) -> None:
@@ -257,7 +257,7 @@ class _Fuser:
         reads = (x for s in self._readers_of(source.name) if s is not step for x in s.reads())
         found = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
         if self.makers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in found):
-            return  # who reads this part would seem to need others, which may need him
+            return  # a false dependency: consumers of this part would seem to need others, perhaps in a cycle
         self._drop(step)
         makers = self._makers_of(source.name)
         for maker in makers:
@@ -276,7 +276,7 @@ def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:
 
 
 def _substitution(made: Definition) -> Change:
-    """Loads of what `made` defines become its value at that index."""
+    """Return the rewrite of loads from the output of `made` to its value at that index."""
 
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer.name != made.out.name:
@@ -291,7 +291,7 @@ def _substitution(made: Definition) -> Change:
 
 
 def simplified(e: Expr) -> Expr:
-    """Indices of loads in normal form."""
+    """Bring the indices of loads into normal form."""
 
     def change(x: Expr) -> Expr | None:
         if hasattr(x, "has_plain_indices"):
@@ -317,20 +317,20 @@ def _gathers_rows(reader: Definition, b: Buffer) -> bool:
 
 
 def _steps_unevenly(reader: Definition, view: Definition) -> bool:
-    """Along its sums, or its lanes where those are common to all operands, in every order of the dimensions."""
+    """True if, through the view, no dimension order has even strides along the sums, or along lanes of all operands."""
     assert reader.reduction is not None and isinstance(view.value, Load)
     body = [x for x in loads(reader.reduction.body) if x.buffer.space is not Space.TABLE]
     moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(reader.axes)) for x in body]
     seen, others = (set[Var]().union(*(m for is_view, m in moving if is_view is wanted)) for wanted in (True, False))
     matter = {*reader.reduction.axes}
-    if others <= seen:  # a window: nothing but what moves along can be lanes
+    if others <= seen:  # a window: only axes that move all operands can be lanes
         matter |= set(reader.axes).intersection(*(m for _, m in moving))
     read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
     return any(not _even_somehow(x, matter) for x in read)
 
 
 def _through(body: list[Load], view: Definition) -> list[Load]:
-    """The expression that is read in place of the view."""
+    """Loads of the view's source that take the place of loads of the view in `body`."""
     change = _substitution(view)
     found = (change(x) for x in body if x.buffer.name == view.out.name)
     return [x for e in found if e is not None for x in loads(e)]
@@ -368,7 +368,7 @@ def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
 
 
 def _append(made: Definition, d: Definition) -> Definition | None:
-    """`d` computed at the end of `made`."""
+    """Append `d` to `made`; None unless it reads all of `made` at one place, in some order."""
     sites = [x for x in loads(d.value) if x.buffer.name == made.out.name]
     back = _inverse(d, sites[0]) if len(sites) == 1 else None
     if back is None:
@@ -380,7 +380,7 @@ def _append(made: Definition, d: Definition) -> Definition | None:
 
 
 def memory_loads(value: Expr) -> list[Load]:
-    """Loads of values, not of tables that the compiler knows."""
+    """Loads of values, without those of tables that are known to the compiler."""
     return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
 
 
@@ -391,7 +391,7 @@ def _is_unwieldy(work: Work) -> bool:
 
 
 def is_cheap(d: Definition, steps: Steps) -> bool:
-    """Costs no more than reading its result: one load that is no constant at most, and a few simple operations."""
+    """True if it costs no more than a load of its result: at most one non-constant load and two simple operations."""
     inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
     indices = {e for x in loads(d.value) for e in walk(*x.index)}
     prims = [e for e in walk(d.value) if isinstance(e, Prim) and e not in indices]

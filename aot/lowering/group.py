@@ -1,9 +1,9 @@
-"""Groups: definitions that share rows are made row by row, so that what lies between them stays in the cache.
+"""Groups: definitions that share rows are computed row by row, so that values between them stay in the cache.
 
     top[r] = max[j](x[r, j])     e[r, j] = exp(x[r, j] - top[r])     s[r] = add[j](e[r, j])     y[r, j] = e[r, j] / s[r]
 
-Softmax and the norms come out of this, however the model spelled them: a reduction without reuse starts a cluster, and
-whatever reads the cluster at the row's own index joins it. Several row axes are flattened into one.
+This finds softmax and the norms, however the model spells them: a reduction without reuse starts a cluster, and each
+definition that reads the cluster at its own row index joins it. Several row axes are flattened into one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from codegen.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, 
 from codegen.program import Region
 from runtime.abi import DType
 
-ROW_BYTES = 1 << 17  # of all temporaries of one row
-LANES = 8  # rows side by side that are worth it
-ALONE = 1 << 14  # points of the only row: more are shared by threads, each definition by itself
+ROW_BYTES = 1 << 17  # most bytes of all temporaries of one row
+LANES = 8  # iterations from which an axis is worth its lanes
+ALONE = 1 << 14  # points of a single row up to which it is grouped; threads share those of larger definitions
 
 
 @dataclass(slots=True)
 class _Cluster:
-    """`rows[id(step)]`: the axes of that step which are the shared rows. `dims[name]`: their dimensions in a value."""
+    """Steps that share rows. `rows[id(step)]`: the row axes of a step; `dims[name]`: their dimensions in a value."""
 
     extents: tuple[Size, ...]
     steps: list[Step] = field(default_factory=list[Step])
@@ -94,7 +94,7 @@ class _Clusters:
             cluster.dims[d.out.name] = tuple(d.target.index(r) for r in rows)
 
     def _joins_divided(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
-        """Rows may be parts of an axis: channels in groups."""
+        """Like `_joins`, with an axis divided of which rows are a part: channels in groups."""
         made = divided(d, loads(d.value)) if d.reduction is None else None
         if made is None or not self._joins(cluster, step, made):
             return False
@@ -103,7 +103,7 @@ class _Clusters:
         return True
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
-        """True if `d` reads the cluster at its own rows only, and through no step outside of it."""
+        """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
         if d.reduction is not None and not streams(d, self.constants):
             return False
         if not cluster.extents and known(points(d)) > ALONE:
@@ -125,7 +125,7 @@ class _Clusters:
         return True
 
     def _absorb(self, cluster: _Cluster, d: Definition) -> None:
-        """Producer of the first reduction's operand, if it works element by element and is read more than once."""
+        """Add elementwise producers of the first reduction's operands; those that fusion left are read repeatedly."""
         rows = cluster.rows[id(cluster.steps[0])]
         for x in loads(d.value):
             maker = self.makers.get(x.buffer.name)
@@ -151,9 +151,9 @@ class _Clusters:
 
 
 def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
-    """A reduction that reads each element once: sums, maxima; no products of matrices, no windows.
+    """True for a reduction that reads each element once: sums, maxima; not products of matrices, not windows.
 
-    What is no constant must move with every output axis, and one load with all axes.
+    Loads of non-constants must move with every output axis, and one of them with all axes.
     """
     reduction = d.reduction
     if reduction is None or not all(reads_once(x, (*d.axes, *reduction.axes)) for x in loads(reduction.body)):
@@ -163,7 +163,7 @@ def streams(d: Definition, constants: frozenset[str] = frozenset()) -> bool:
 
 
 def reads_once(x: Load, axes: Iterable[Var]) -> bool:
-    """True if no element belongs to two points: with plain indices, and where a dense buffer is read reshaped."""
+    """True if no element is read at two points: with plain indices, or where a dense buffer is read reshaped."""
     if all(isinstance(i, Var | Const) for i in x.index):
         return True
     at = offset(x.buffer, x.index)
@@ -193,10 +193,11 @@ def _runs_through(at: Affine, axes: Iterable[Var]) -> bool:
 
 
 def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> bool:
-    """True if equal elements of neighbouring rows lie next to each other, in a layout that is decided.
+    """True if elements at equal positions of neighbouring rows are adjacent, in a layout that is already decided.
 
-    Then lanes run over rows, which needs no group. Settled are inputs, what is read reshaped, products, whose lanes
-    lie innermost, and what is made of them element by element; anything else gets the layout that suits a group.
+    Then lanes run over rows, which needs no group. Decided are the layouts of inputs, of values read reshaped, of
+    products, whose lane axis is innermost, and of values computed from these element by element; any other value gets
+    the layout that suits a group.
     """
     for step in cluster.steps:
         d, rows = step.definition, cluster.rows[id(step)]
@@ -214,7 +215,7 @@ def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> b
 
 
 def _settled(steps: Steps) -> dict[str, int]:
-    """The innermost dimensions of products, and of what is made of them element by element."""
+    """Innermost dimensions of products, and of values computed from them element by element."""
     constants = steps.constants()
     found: dict[str, int] = {}
     for d in (step.definition for step in steps.steps):
@@ -232,9 +233,10 @@ def _settled(steps: Steps) -> dict[str, int]:
 
 
 def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
-    """The dimension that the lanes of a product run along.
+    """Dimension along which the lanes of a product run; None if it cannot be known yet.
 
-    Of two factors that vary either serves, and where those are read reshaped it is not known yet: rows are kept.
+    If neither factor is constant either axis would do, and behind a reshape none is known: then it is the last one,
+    if that can be.
     """
     found = lane_axes(d, constants)
     lanes = [(packed, a) for packed, count, _, a in found if count >= LANES]
@@ -254,7 +256,7 @@ def _counts(steps: Steps) -> dict[str, int]:
 
 
 class _Former:
-    """Put groups in place of clusters. `slots`: the steps in order; None for one that has become part of a group."""
+    """Replacement of clusters by groups. `slots`: the steps in order; None for one that has become part of a group."""
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
@@ -269,7 +271,7 @@ class _Former:
             self.readers.setdefault(x.buffer.name, set()).add(id(step))
 
     def form(self, cluster: _Cluster) -> None:
-        """One step with one group in place of the cluster's steps; nothing if its rows take too much memory."""
+        """Replace the cluster's steps by one step with a group, unless its rows take too much memory."""
         inside = {id(s) for s in cluster.steps}
         r = (Var("r", volume(cluster.extents)),) if cluster.extents else ()
         temps: dict[str, Buffer] = {}
@@ -293,7 +295,7 @@ class _Former:
             del self.steps.values[name]
 
     def _replace(self, cluster: _Cluster, step: Step) -> None:
-        """`step` at the place of the last of the cluster's."""
+        """Put `step` in the place of the cluster's last step."""
         for s in cluster.steps:
             for x in s.reads():
                 self.readers[x.buffer.name].discard(id(s))
@@ -314,7 +316,7 @@ def _kinds(cluster: _Cluster) -> str:
 
 
 def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
-    """A row whose length is known, or at least bounded, is on the stack."""
+    """Make the temporary for a row: a register for one element, the stack for a static or bounded size, else arena."""
     inner = [n for k, n in enumerate(b.shape) if k not in dims and n != 1]
     temp = dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
     short = all(isinstance(n, int) for n in inner) or _row_bytes([temp], len(r)) <= ROW_BYTES // 4
@@ -331,7 +333,7 @@ def _most(n: Size) -> float:
 
 
 def _on_row(step: Step, cluster: _Cluster, r: tuple[Var, ...], temps: dict[str, Buffer]) -> Definition:
-    """The definition with its row axes as parts of `r`."""
+    """Rewrite the definition of `step` with its row axes computed from `r`."""
     d = step.definition
     assert d is not None
     rows = cluster.rows[id(step)]

@@ -1,9 +1,9 @@
-"""Halos: memory around a value that holds what padded reads find there, so that no read has to ask where it is.
+"""Halos: memory around a value that holds the padding, so that padded reads need no bounds check.
 
     within(oh * s + kh - 1, 14, x[.., oh * s + kh - 1, ..], fill)   ->   x[.., oh * s + kh - 1, ..]
 
-Not so the rows above and below a low picture, which windows over channels read: they would be a large part of it, and
-so are the terms of the windows that change nothing there. Windows ask for a whole row at once, and pass over them.
+A picture of few rows that depthwise windows read has no halo above and below: it would be a large part of the memory,
+and its terms, which change nothing, a large part of the windows. They check a whole row at once, and skip it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from codegen.program import Region
 from codegen.traverse import Work, expressions, members, rewrite_work
 from runtime.abi import DType
 
-LIMIT = 64  # points on either side; what reaches farther keeps asking
-LANES = 8  # channels that fill vectors, so that all of a vector asks for the same row
-LOW = 0.1  # of the rows of a picture: if those around it are more, they are left out
+LIMIT = 64  # points on either side; reads that reach farther keep their bounds check
+LANES = 8  # channels that fill vectors, so that all of a vector checks the same row
+LOW = 0.1  # part of a picture's rows from which halo rows are left out
 
 
 @dataclass(slots=True)
 class Halo:
-    """Points before and after each dimension, and what they hold."""
+    """Points before and after each dimension, and the value that they hold."""
 
     fill: float
     sides: list[tuple[int, int]]
@@ -37,7 +37,7 @@ class Halo:
 
 @dataclass(frozen=True, slots=True)
 class _Padded:
-    """A load with the bounds that are asked for around it."""
+    """A load with the bounds that are checked around it."""
 
     load: Load
     asked: tuple[tuple[Expr, Expr], ...]
@@ -45,7 +45,7 @@ class _Padded:
 
 
 def halos(steps: Steps) -> dict[str, Halo]:
-    """The halo that each intermediate value needs; none where readers want different values there."""
+    """Return the halo of each intermediate value; none if its consumers pad with different values."""
     found: dict[str, Halo] = {}
     refused: set[str] = set()
     for padded, spared in (found for step in steps.steps for work in step.works for found in _asking(work)):
@@ -63,7 +63,7 @@ def halos(steps: Steps) -> dict[str, Halo]:
 
 
 def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
-    """Padded loads, each with the dimensions whose halo it can do without."""
+    """Yield padded loads, each with the dimensions in which it can do without a halo."""
     windows = {e: dims for d in members(work) for e, dims in _windows(d)}
     found = list(walk(*expressions(work)))
     parts = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
@@ -74,7 +74,7 @@ def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
 
 
 def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
-    """Padded factors of sums over windows, one for each channel, and the dimensions down which these go row by row."""
+    """Yield padded factors of depthwise window sums, with the dimensions that windows go down row by row."""
     r = d.reduction
     if r is None or r.fn != "add" or not (isinstance(r.body, Prim) and r.body.fn == "mul"):
         return
@@ -90,7 +90,7 @@ def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
 
 
 def _slides(index: Expr, r: Reduce) -> bool:
-    """True if a window goes forwards with one axis at most."""
+    """True if a window moves with one output axis at most, and all steps are forwards."""
     terms = normal(index, {}).terms
     return len(terms.keys() - {*r.axes}) <= 1 and all(isinstance(v, Var) and c > 0 for v, c in terms.items())
 
@@ -101,7 +101,7 @@ def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
 
 
 def _padded(e: Expr) -> _Padded | None:
-    """`e`, if it is a load inside nothing but `within`."""
+    """Match a load inside nothing but `within` with equal fills; None for others."""
     asked: list[tuple[Expr, Expr]] = []
     fill: float | None = None
     while isinstance(e, Prim) and e.fn == "within":
@@ -130,19 +130,19 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
 
 
 def _dimension(p: _Padded, index: Expr) -> int | None:
-    """The first one that is read at this index."""
+    """First dimension that is read at this index."""
     return next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
 
 
 def _equal(bound: Expr, n: Size, steps: Steps) -> bool:
-    """By the rules, where they are spelled in two ways."""
+    """True if both sizes have the same form, or are equal by rules that are checked."""
     if normal(bound, {}).key == normal(as_expr(n, DType.I64), {}).key:
         return True
     return variables(bound) <= set(steps.known()) and steps.sizes.written_out(bound) in steps.sizes.alike(n)
 
 
 def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
-    """Reads that a halo covers ask no longer."""
+    """Remove the bounds checks of reads that a halo covers."""
 
     def change(e: Expr) -> Expr | None:
         padded = _padded(e)
@@ -162,7 +162,7 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
 
 
 def borders(b: Buffer, halo: Halo) -> tuple[Definition, ...]:
-    """Definitions that fill the halo: for each dimension its two sides, over all of the dimensions before it."""
+    """Definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
     made: list[Definition] = []
     fill = Const(halo.fill if b.dtype.is_float else int(halo.fill), b.dtype.compute)
     for k, sides in enumerate(halo.sides):
@@ -177,7 +177,7 @@ def _side(b: Buffer, halo: Halo, k: int, start: Size, size: int, fill: Expr) -> 
     index: list[Expr] = []
     for m, n in enumerate(b.shape):
         low, extent = (start, size) if m == k else (0, n)
-        if m > k:  # corners belong to the first dimension
+        if m > k:  # corners belong to the earlier dimension
             low, extent = -halo.sides[m][0], n + sum(halo.sides[m])
         if extent == 1:
             index.append(Const(0) + low)

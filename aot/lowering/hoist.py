@@ -1,4 +1,4 @@
-"""Loop-invariant code motion: values equal along an axis are computed once, as sampling places for all channels.
+"""Loop-invariant code motion: values equal along an axis are computed once, like sampling positions for all channels.
 
     y[c, i, j] = x[c, f(g[i, j])] * h(g[i, j])      group over i { t0[j] = f(g[i, j])   t1[j] = h(g[i, j])
                                                                    y[c, i, j] = x[c, t0[j]] * t1[j] }
@@ -18,24 +18,24 @@ from codegen.index import Affine, bounds, closed, normal
 from codegen.loops import Expr, Load, Prim, Space, Var, cast, dense
 from runtime.abi import DType
 
-LEAST = 4  # points of an axis that share
-LANES = 8  # points of the innermost axis
-WORTH = 12  # operations that are saved at each point
+LEAST = 4  # iterations of the axis along which values are shared
+LANES = 8  # iterations of the innermost axis
+WORTH = 12  # operations saved at each point for which a group pays
 
 
 def hoist(steps: Steps) -> None:
-    """Groups in place of definitions where much is computed again and again."""
+    """Replace definitions that compute much repeatedly by groups that compute it once."""
     for step in steps.steps:
         step.works = tuple(_hoisted(w) or w if isinstance(w, Definition) else w for w in step.works)
 
 
 @dataclass(slots=True)
 class _Shared:
-    """Expressions of `value` that move with `lane` and not with `axis`."""
+    """Expressions that depend on `lane` and not on `axis`."""
 
     axis: Var
     lane: Var
-    free: set[Load] = field(default_factory=set[Load])  # read behind no guard
+    free: set[Load] = field(default_factory=set[Load])  # loads outside of all guards
     found: dict[Expr, None] = field(default_factory=dict[Expr, None])
     guarded: dict[Expr, None] = field(default_factory=dict[Expr, None])
 
@@ -65,7 +65,7 @@ class _Shared:
                     self.free |= set(_unguarded(x))
 
     def all(self) -> list[Expr]:
-        """Expressions that may be computed at any point."""
+        """Expressions that are safe to compute at any point."""
         inside = [x for x in self.guarded if x not in self.found and set(loads(x)) <= self.free]
         return [x for x in (*self.found, *inside) if not isinstance(x, Load)]
 
@@ -108,7 +108,7 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
 
 
 def _atoms(e: Expr) -> Iterator[Expr]:
-    """An expression, or what a sum of integers is made of: sums are cheap, and addresses are made of them."""
+    """Yield an expression, or the terms of an i64 sum: sums are cheap, and addresses consist of them."""
     if e.dtype is not DType.I64:
         yield e
         return

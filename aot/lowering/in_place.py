@@ -1,4 +1,4 @@
-"""In place: a definition without a reduction writes over the value it reads last, point by point.
+"""In-place writes: a definition without a reduction overwrites a value that it is the last to read, point by point.
 
     y[n, c] = relu(x[n, c])   ->   x[n, c] = relu(x[n, c])     if x is read here for the last time and laid out as y is
 
@@ -21,7 +21,7 @@ from codegen.traverse import members, move_loads, rewrite_work
 
 
 def reuse(steps: Steps) -> None:
-    """Rename outputs to the inputs they may lie on."""
+    """Rename outputs to the inputs that they may overwrite."""
     lives = lifetimes(steps)
     makers: dict[str, int] = {}
     touching: dict[str, dict[int, Step]] = {}  # steps that read or write a value, by its name
@@ -48,7 +48,7 @@ def reuse(steps: Steps) -> None:
 
 
 def _members(step: Step) -> tuple[Definition, ...]:
-    """Definitions that a group computes one after another for each row; or the one definition."""
+    """Definitions that a group computes one after another for each row, or the only definition of a step."""
     if step.definition is not None:
         return (step.definition,)
     work = step.works[0] if len(step.works) == 1 else None

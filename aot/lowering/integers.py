@@ -1,4 +1,4 @@
-"""Numbers that are whole multiples of a factor: weights as quantisation left them, recognised by their values.
+"""Weights that are integer multiples of a factor, as quantisation leaves them, recognised by their values.
 
     w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers, t: f32
 """
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from aot.ir.types import Array
 
-CLOSE = 2.0**-20  # of its size, what rounding has moved a number by
-SMALLEST = np.finfo(np.float32).tiny  # a factor that f32 holds with all its digits
+CLOSE = 2.0**-20  # relative error of a number that is due to rounding
+SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
 SAMPLE = 32  # numbers of a row, and rows, that are tried first
 
 
 def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[np.int16], NDArray[np.float32]] | None:
-    """`w` as whole numbers of `most` at most and a factor for all that lies along `sums`; None if it is nothing such.
+    """Split `w` into integers of magnitude `most` at most and factors shared along `sums`; None if there are none.
 
     Factors have the shape of `w`, but 1 along `sums`.
     """
@@ -36,7 +36,7 @@ def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[n
 
 
 def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None:
-    """The largest for each row of which all its numbers are whole multiples, `most` times it at most."""
+    """Largest factor of each row: its numbers are integer multiples, `most` times at most; None if a row has none."""
     if len(rows) > SAMPLE and _factors(rows[:SAMPLE], most) is None:
         return None
     largest = np.abs(rows).max(1, initial=0).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Choice of the output axis of a reduction that becomes lanes, by which layouts are chosen."""
+"""Choice of the output axis of a reduction that becomes lanes; layouts follow from it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from codegen.loops import Expr, Load, Space, Var
 
 
 def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
-    """The output axis along which all that is read is equal, or moves plainly, or can be packed.
+    """Best output axis for lanes: each operand is invariant along it, or moves by single elements, or can be packed.
 
-    One that only constants move with comes first, then the largest, then the last.
+    An axis that only constants move with comes first, then the largest (up to 16 iterations), then the last.
     """
     return next((a for *_, a in lane_axes(d, constants)), None)
 
 
 def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int, int, Var]]:
-    """All that would do, the best first, with what makes them so: packed or not, lanes, place."""
+    """All axes that can become lanes, the best first, each after its sort key: packed or not, lanes up to 16, place."""
     found: list[tuple[bool, int, int, Var]] = []
     for place, a in enumerate(d.axes):
         if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
@@ -28,7 +28,7 @@ def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int,
 
 
 def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
-    """The dimension along which `a` moves by one element, if it is in no other; alone there, or beside those given."""
+    """Dimension in which `a` moves by one element; None if it is in several, or with axes that are not in `beside`."""
     found = [k for k, i in enumerate(index) if a in variables(i)]
     terms = normal(index[found[0]], {}).terms if len(found) == 1 else {}
     return found[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
@@ -47,13 +47,13 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
 
 
 def _beside(d: Definition, x: Load) -> tuple[Var, ...]:
-    """Terms that lanes may be added to in an index: other axes, and those of a window that slides along them."""
+    """Axes that an index may have beside the lanes: output axes, and window axes that move by one element."""
     assert d.reduction is not None
     steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}
     return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
 
 
 def memory_of(d: Definition) -> list[Load]:
-    """Loads of the reduction, without tables of the compiler."""
+    """Loads in the reduction, without those of the compiler's tables."""
     assert d.reduction is not None
     return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]

@@ -4,7 +4,7 @@
     padded reads              x gets a halo of `fill` around it, and `within` vanishes from its readers
     pixel pitch               + 64 bytes where pixels lie a multiple of 4 KiB apart
 
-Each definition votes for the dimension it wants innermost, weighed by its points; votes travel through definitions
+Each definition votes for an innermost dimension, weighted by its points; votes travel through definitions
 without a reduction. Among the orders with that dimension innermost, one is taken in which every access moves evenly.
 """
 
@@ -30,13 +30,13 @@ from codegen.traverse import Work, members, move_loads, rewrite_work
 PAGE = 4096
 LINE = 64
 ROUNDS = 3
-APART = 5  # elements between neighbours from which on each is read by itself
-OFTEN = 16  # reads of an element from which on a copy in a better layout pays
-SCATTER = 4.0  # what storing an element by itself costs, against reading one by itself in a product
+APART = 5  # elements between neighbours from which on each is loaded separately
+OFTEN = 16  # reads of each element from which on a copy in a better layout pays
+SCATTER = 4.0  # cost of a strided store, relative to a strided load in a product
 
 
 def lay_out(steps: Steps) -> None:
-    """Give every value of a block its strides, and every step the buffers that have them."""
+    """Assign strides to every value of a block, and rewrite its steps to buffers with these strides."""
     copy_padded_inputs(steps)
     wanted = _votes(steps)
     if copy_keys(steps, wanted):
@@ -61,7 +61,7 @@ def lay_out(steps: Steps) -> None:
 
 
 def copy_padded_inputs(steps: Steps) -> None:
-    """An input that a window or a product reads again and again is first copied into a layout of our own."""
+    """Copy float inputs that a window or a product reads repeatedly, so that they can have a better layout."""
     constants = steps.constants()
     works = [(w, d) for s in steps.steps for w in s.works for d in members(w)]
     wanted = {n for w, d in works for n in (*_windows(d, constants, w), *_across(d, constants))}
@@ -73,9 +73,9 @@ def copy_padded_inputs(steps: Steps) -> None:
 
 
 def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
-    """Buffers that `d` reads through a window, or as rows of a product over a dimension that is not innermost.
+    """Buffers that a product or a window reads repeatedly, with an index that is more than an axis or a constant.
 
-    Inside of a group the rows are flattened: only what moves with the sum tells.
+    In a group the rows are flattened, so only indices that move with the sum count.
     """
     if d.reduction is None or streams(d, constants):
         return set()
@@ -86,7 +86,7 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
 
 
 def _across(d: Definition, constants: frozenset[str]) -> set[str]:
-    """Buffers that a product reads repeatedly, and not along its lanes."""
+    """Buffers that a product reads repeatedly, and strided along its lanes."""
     if d.reduction is None or streams(d, constants):
         return set()
     lane, count = lane_axis(d, constants), known(points(d))
@@ -116,9 +116,9 @@ Votes = dict[str, dict[int, float]]
 
 
 def copy_keys(steps: Steps, votes: Votes) -> bool:
-    """Copy operands of products of data that would be read strided, in the order of the lanes; True if any was.
+    """Copy matmul operands that would be read strided into contiguous buffers; True if any was copied.
 
-    Keys of attention are so, where they lie in one tensor with queries and values, for which another order is better.
+    Attention keys are strided if they share a tensor with queries and values, for which another order is better.
     """
     constants = steps.constants()
     copies: dict[Load, Load] = {}
@@ -144,11 +144,11 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
 
 
 def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) -> list[Load]:
-    """Operands of a product, none of whose axes lies innermost in all that moves with it."""
+    """Operands to copy: they are strided in a product in which every candidate for the lane axis would be strided."""
     if d.reduction is None or streams(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
         return []
     if any(isinstance(e, Prim) and e.fn in ("within", "select") for e in walk(d.reduction.body)):
-        return []  # not all of it may be read
+        return []  # a copy would read elements that are guarded here
     lanes = [a for *_, a in lane_axes(d, constants)]
     across = {a: [x for x in memory_of(d) if _is_across(x, a, d, steps, votes)] for a in lanes}
     if not lanes or not all(across.values()):
@@ -160,7 +160,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
 
 
 def _is_across(x: Load, lane: Var, d: Definition, steps: Steps, votes: Votes) -> bool:
-    """True for a value of the arena in which the lanes will not be contiguous."""
+    """True if `x` reads a value of the arena in which the lanes will not be contiguous."""
     value = steps.values.get(x.buffer.name)
     if value is None or value.region is not Region.ARENA or lane not in variables(*x.index):
         return False
@@ -189,7 +189,7 @@ def _votes(steps: Steps) -> Votes:
 
 
 def _free_lanes(d: Definition, constants: frozenset[str]) -> list[Var]:
-    """The axes that would do for lanes, where what lies around says which; none where only one does."""
+    """Candidates for the lane axis where votes choose among them; none if there is only one, or packing chooses."""
     lanes = lane_axes(d, constants)
     return [a for *_, a in lanes] if not streams(d, constants) and len(lanes) > 1 and not lanes[0][0] else []
 
@@ -200,7 +200,7 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
 
 
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes) -> None:
-    """A product or a window wants the axis of its lanes innermost, and what it sums plainly contiguous."""
+    """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis."""
     assert d.reduction is not None
     weight = float(known(points(d)))
     if streams(d, steps.constants()):
@@ -226,7 +226,7 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes) -> None:
 
 
 def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
-    """The data's side of a product with a vector: another layout would cost more than it gains."""
+    """True for the data of a product with a vector: each element is read once, so another layout would not pay."""
     assert d.reduction is not None
     value = steps.values.get(x.buffer.name)
     if value is None or value.region is Region.CONSTANT or len(loads(d.reduction.body)) < 2:
@@ -235,7 +235,7 @@ def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
 
 
 def _stays(d: Definition, steps: Steps) -> bool:
-    """A window between an input and an output that lie in rows: two changes of layout cost more than its lanes gain."""
+    """True for a window between input and output in rows: two changes of layout would cost more than lanes gain."""
     assert d.reduction is not None
     given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
     last = d.target[-1] if d.target else None
@@ -250,7 +250,7 @@ def _stays(d: Definition, steps: Steps) -> bool:
 
 
 def _wanted(d: Definition, lanes: list[Var], votes: Votes) -> Var:
-    """The one that most votes of what is read and written are for."""
+    """Lane axis with the most votes in the buffers read and written."""
     assert d.reduction is not None
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.reduction.body))]
 
@@ -302,7 +302,7 @@ def _place(
 
 
 def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
-    """The first order with the least cost; no further one is looked at when one costs nothing."""
+    """First order of least cost; the search ends at one that costs nothing."""
     least, best = inf, orders[0]
     for order in orders:
         if (now := cost(order)) < least:
@@ -313,7 +313,7 @@ def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], f
 
 
 def _innermost(dims: list[int], votes: dict[int, float]) -> int | None:
-    """The dimension with most votes, or else the last, of those that have more than one element."""
+    """Dimension with most votes if it is one of `dims`, else the last of these."""
     wanted = max(votes, key=lambda k: (votes[k], k), default=None)
     return wanted if wanted in dims else dims[-1] if dims else None
 
@@ -336,7 +336,7 @@ def _sites(steps: Steps) -> dict[str, list[Site]]:
 
 
 def _unevenness(b: Buffer, sites: list[Site]) -> float:
-    """Points of all accesses that do not move evenly, in the layout of `b`."""
+    """Points of all accesses in the layout of `b`, times the axes along which each moves unevenly."""
     total = 0.0
     for d, index in sites:
         at = offset(b, index)
@@ -346,7 +346,7 @@ def _unevenness(b: Buffer, sites: list[Site]) -> float:
 
 
 def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -> tuple[Buffer, Size]:
-    """Strides and elements in all. `order`: dimensions, outermost first; those of size 1 take no room."""
+    """Return `b` with strides, and its elements in all. `order`: dimensions, outermost first; others take no room."""
     strides: list[Size] = [0] * len(b.shape)
     step: Size = 1
     origin: Size = 0
@@ -361,7 +361,7 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
 
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:
-    """Rows of a product that lie a multiple of 4 KiB apart, every other one perhaps, would share lines of the cache."""
+    """Elements to add to a row: rows of a product a multiple of 2 KiB apart would share lines of the cache."""
     if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % (PAGE // 2):
         return 0
     products = (d for d, _ in sites if d.reduction is not None and d.out.name != b.name)
