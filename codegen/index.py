@@ -130,7 +130,7 @@ def _sum(expr: Expr, env: Env) -> Affine:
 
 
 def _closed(expr: Expr, env: Env) -> Expr:
-    """Replace what `env` defines in the arguments of a primitive or the indices of a load."""
+    """Replace variables that `env` defines in the arguments of a primitive or the indices of a load."""
     match expr:
         case Prim(fn, args, dtype):
             return Prim(fn, tuple(closed(a, env) for a in args), dtype)

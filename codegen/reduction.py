@@ -186,7 +186,7 @@ def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans)
 def _early(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, spans: Spans, inner: Spans
 ) -> Stmts:
-    """Prefetch what the epilogue of the tile reads and writes, line by line, spread over the sum and its `spans`."""
+    """Prefetch operands and results of the tile's epilogue, line by line, spread over the sum and its `spans`."""
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
     steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
     if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):

@@ -66,7 +66,7 @@ class Schedule:
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next is prefetched
     stream: int | None = None  # prefetch AHEAD in the same block instead, in calls of so many units or more
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
-    early: bool = False  # while a tile is summed, what its epilogue reads and writes is prefetched
+    early: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched
     near: bool = True  # prefetch into the first-level cache, else into the second
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp

@@ -91,7 +91,7 @@ def unrolled(*bounds: Size) -> Any:
 
 
 def lanes(*bounds: Size) -> Any:
-    """`for i in lanes(n)`: iterations side by side in vectors; what differs between them lies in arrays."""
+    """`for i in lanes(n)`: iterations side by side in vectors; values that differ between them are in arrays."""
     return _range(LoopKind.VECTOR, bounds)
 
 

@@ -22,7 +22,7 @@ STACK_BYTES = 32 << 10
 
 
 class Stacks:
-    """Two stacks that grow and shrink with the allocs; their greatest sizes are what the kernel needs."""
+    """Two stacks that grow and shrink with the allocs; the kernel needs their greatest sizes."""
 
     def __init__(self, function: Function, sizes: tuple[Var, ...], value: Callable[[Size], Value]) -> None:
         """`value` emits the value of a size over `sizes`, at the function's begin."""

@@ -1,4 +1,4 @@
-"""Expressions -> values, and what memory and registers hold.
+"""Expressions -> values, and the known contents of memory and registers.
 
 Rules, each in one place:
   * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else           `load`

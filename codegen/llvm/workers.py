@@ -67,7 +67,7 @@ class Workers:
             self._threads[-1].start()
 
     def finish(self, progress: Callable[[int, int], None] = _silent) -> list[bytes]:
-        """Return the object code of each module; InternalError if LLVM refuses one. `progress(done, total)` counts modules."""
+        """Return each module's object code; InternalError if LLVM refuses one. `progress(done, total)` counts them."""
         while True:
             try:
                 task = self._tasks.get_nowait()
