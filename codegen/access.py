@@ -33,13 +33,13 @@ def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
 
 
 def buffer_bytes(buffer: Buffer) -> int:
-    """Bytes of its elements; an estimate for dynamic sizes."""
+    """Return the bytes of all elements of `buffer`; an estimate for dynamic sizes."""
     return prod(map(known, buffer.shape)) * buffer.dtype.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`steps[axis]`: elements from one point to the next, None where they are not equal."""
+    """One load or store. `steps[axis]`: elements from one point of `axis` to the next, None if not constant."""
 
     load: Load | None  # None: the store
     buffer: Buffer
@@ -53,7 +53,7 @@ class Access:
         return self.steps[axis] != 0
 
     def reach(self, axis: Var) -> int:
-        """Distance between two points, for ordering loops: an estimate for dynamic sizes, 0 where it varies."""
+        """Return the elements between two points of `axis`, for ordering loops: an estimate, 0 if not linear."""
         step = self.steps.get(axis)
         if step is not None:
             return abs(step)
@@ -61,7 +61,7 @@ class Access:
         return 0 if step is None else abs(known(step.expr()))
 
     def goes_on(self, outer: Var, inner: Var) -> bool:
-        """True if `outer` goes on where `inner` ends, at any size. Then the two are one axis here."""
+        """True if `outer` continues where `inner` ends, at any size, so that this access walks them as one axis."""
         one, other = coefficient(self.at, outer), coefficient(self.at, inner)
         if one is None or other is None or inner.extent is None:
             return False
@@ -69,7 +69,7 @@ class Access:
 
 
 def coefficient(at: Affine, axis: Var) -> Affine | None:
-    """Factor of `axis`, which may contain dynamic sizes; None if it is inside a quotient."""
+    """Return the factor of `axis`, which may contain dynamic sizes; None if `at` is not linear in `axis`."""
     total = Affine({})
     for term, c in at.terms.items():
         if axis not in variables(term):
@@ -111,19 +111,19 @@ def store(d: Definition) -> Access:
 
 
 def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
-    """Every load of memory; with `body` those that the reduction reads alone."""
+    """Return an access for each load of memory; with `body`, only for those in the body of the reduction."""
     axes = all_axes(d)
     roots = (d.reduction.body,) if body and d.reduction is not None else (d.value, *d.index)
     return tuple(access(x.buffer, x.index, axes, x) for x in loads(*roots) if x.buffer.space is not Space.TABLE)
 
 
 def points(d: Definition) -> Size:
-    """Number of times that the innermost value is computed."""
+    """Return how many times the innermost value is computed."""
     return volume(_extents(all_axes(d)))
 
 
 def _extents(axes: tuple[Var, ...]) -> list[Size]:
-    """Extents of the axes; where another one decides how far an axis goes, the most that it can be."""
+    """Return the number of points of each axis; the upper bound if the extent depends on another one of `axes`."""
     found: list[Size] = []
     for a in axes:
         assert a.extent is not None
@@ -134,7 +134,7 @@ def _extents(axes: tuple[Var, ...]) -> list[Size]:
 
 
 def volume(extents: Iterable[Size]) -> Size:
-    """Their product. Numbers are multiplied first, so that quotients by them stay simple."""
+    """Return the product of `extents`. Static ones are multiplied first, so that quotients by them stay simple."""
     sizes = list(extents)
     total: Size = prod(n for n in sizes if isinstance(n, int))
     for n in sizes:
@@ -144,7 +144,7 @@ def volume(extents: Iterable[Size]) -> Size:
 
 
 def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
-    """Each axis as a part of the flat one."""
+    """Express each axis by quotients and remainders of `flat`, which counts points in row-major order."""
     found: dict[Expr, Expr] = {}
     rest: Expr = flat
     for a in reversed(axes[1:]):
@@ -154,7 +154,7 @@ def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
 
 
 def known(size: Size) -> int:
-    """A size for estimates: what is known only at run time counts as typical, within its range."""
+    """Return a size for estimates: a dynamic one counts as its typical value, within its range."""
     match size:
         case int():
             return size
@@ -185,7 +185,7 @@ COST = {
 
 
 def work(d: Definition) -> Size:
-    """Arithmetic operations: those of the reduction at each of its points, the others once for each output."""
+    """Count arithmetic operations: those of the reduction at each of its points, the others once for each output."""
     outputs = volume(_extents(d.axes))
     r = d.reduction
     if r is None:
@@ -194,14 +194,14 @@ def work(d: Definition) -> Size:
 
 
 def _operations(e: Expr, apart: Expr | None) -> int:
-    """Weighed operations on numbers in an expression, without those inside of `apart`; indices are i64."""
+    """Sum the weights (`COST`) of float operations and i32 products in `e`, outside of `apart`."""
     inside = set(walk(apart)) if apart is not None else set[Expr]()
     found = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
     return sum(COST.get(p.fn, 1) for p in found if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
 
 
 def traffic(d: Definition) -> Size:
-    """Bytes of all memory outside of the kernel that it reads and writes, each element once."""
+    """Return the bytes of all ARG buffers that `d` reads or writes, each element counted once."""
     size: Size = 0
     for b in dict.fromkeys(b for b in (d.out, *(x.buffer for x in loads(d.value))) if b.space is Space.ARG):
         count: Size = b.dtype.stored_bytes

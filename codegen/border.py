@@ -1,8 +1,9 @@
-"""Terms of a reduction that lie outside of what they read: they change nothing and can be passed over.
+"""Padding terms of a reduction: they read outside of an operand, do not change the result and can be skipped.
 
     y[h] = add[k](x[h + 6 k - 6] * w[k])      for k:  if 0 <= h + 6 k - 6 < n:  y[h] += x[h + 6 k - 6] * w[k]
 
-There is a halo there, or the terms ask by `within`; then a tile that lies inside as a whole asks no longer.
+These terms read a halo, or `within` guards them. Where all points of a tile have the same index, one check for the
+tile replaces `within`.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from codegen.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, pri
 from codegen.points import Points, Spans, Stmts, depending
 from runtime.abi import DType
 
-MOST = 1 << 16  # points that are counted
+MOST = 1 << 16  # points that `Border.share` enumerates at most
 
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """Terms count where 0 <= `index` < `extent`; `axis` is the only one of the reduction in `index`."""
+    """Padding of a dimension: terms count only where 0 <= `index` < `extent`; its one reduction axis is `axis`."""
 
     axis: Var
     index: Expr
     extent: int
-    asks: Prim | None = None  # the `within` that does
+    asks: Prim | None = None  # the `within` that guards the terms; None: a halo
 
     @property
     def share(self) -> float:
-        """Share of the terms that do not count; 0 where they are too many to be counted."""
+        """Fraction of the terms that are padding; 0 if it cannot be counted in `MOST` points."""
         terms = dict(normal(self.index, {}).terms)
         sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
         if len(sizes) < len(terms) or prod(sizes.values()) > MOST:
@@ -46,7 +47,7 @@ class Border:
 
 
 def borders(d: Definition) -> tuple[Border, ...]:
-    """Borders: terms of the reduction that reach outside; none where a term there counts."""
+    """Return the padding of the reduction whose terms can be skipped; none where they would change the result."""
     r = d.reduction
     found = () if r is None else (*_asked(r), *_halos(r))
     return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
@@ -73,7 +74,7 @@ def _asked(r: Reduce) -> Iterator[Border]:
 
 
 def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Reduce:
-    """The reduction for terms that are inside: what they asked by is equal at all points of the tile."""
+    """Drop each `within` of `passed` that is the same at all points of the tile: `passed_over` checks it."""
     moving = {*points.axes, *(a for v in points.axes for a, _ in depending(points.lets, v))}
     sure: dict[Expr, Expr] = {}
     for b in passed:
@@ -87,7 +88,7 @@ def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Red
 
 
 def _neutral(r: Reduce, x: Load) -> bool:
-    """True if a term changes nothing where `x` is what its halo holds."""
+    """True if a term does not change the result where `x` has the value of its halo."""
     match r.fn:
         case "add":
             return x.buffer.halo == 0 and _vanishes(r.body, x)
@@ -100,7 +101,7 @@ def _neutral(r: Reduce, x: Load) -> bool:
 
 
 def _vanishes(e: Expr, x: Expr) -> bool:
-    """True if it is 0 where `x` is."""
+    """True if `e` is 0 wherever `x` is 0."""
     if e == x:
         return True
     if isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or e.args[3] == Const(0.0, e.dtype)):
@@ -109,7 +110,7 @@ def _vanishes(e: Expr, x: Expr) -> bool:
 
 
 def passed_over(border: Border, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
-    """`stmts` where some point of the tile reads inside; `inner` are the tiles of the reduction axes around it."""
+    """Skip `stmts` if no point of the tile reads inside; `inner`: the current tiles of the reduction axes."""
     ends = _ends(border.index, points, inner)
     if ends is None:
         return stmts
@@ -122,7 +123,7 @@ def passed_over(border: Border, points: Points, inner: Spans, stmts: Stmts) -> S
 
 
 def _ends(index: Expr, points: Points, inner: Spans) -> tuple[Expr, Expr] | None:
-    """Its least and greatest value in the tile; None where they need not be at the tile's first and last point."""
+    """Return `index` at the first and last point of the tile; None if these may not be its least and greatest value."""
     lets, moving = dict(points.lets), set(points.axes)
     for a, c in normal(index, {}).terms.items():
         if c < 0 or not isinstance(a, Var):

@@ -15,11 +15,11 @@ from codegen.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
 from runtime.abi import DType
 
 
-OWN = "'"  # ends the names of buffers and axes that are a work's own: no value of a model has such a name
+OWN = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
 
 
 class _Hashed:
-    """Hashed once: works are the keys of what is remembered of them."""
+    """Base of works, which caches the hash: works are the keys of memo tables."""
 
     __slots__ = ("_hash",)
     _hash: int
@@ -57,16 +57,16 @@ class Definition(_Hashed):
         return _reduction(self.value)
 
 
-@lru_cache(maxsize=1 << 15)  # more than a large model has definitions: a shorter memory would forget all of them
+@lru_cache(maxsize=1 << 15)  # more than the definitions of a large model: a smaller cache would evict all of them
 def _reduction(value: Expr) -> Reduce | None:
     return next((e for e in walk(value) if isinstance(e, Reduce)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`axis` covers what a tile of the shared axis `of` reads: for each point `size` rows from of*scale - before on.
+    """Rows (`axis`) that a tile of the shared axis `of` reads: for each point, `size` rows from of*scale - before on.
 
-    `within`: of these, the rows `low <= row < high` only; there may be none.
+    `within`: only the rows `low <= row < high` of these, possibly none.
     """
 
     axis: Var
@@ -79,7 +79,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Group(_Hashed):
-    """`temps` live inside the shared axes: they are indexed by a shared axis only as such, and shrink to its tile."""
+    """Members that share `axes`. A shared axis indexes `temps` only as a whole index: they shrink to its tile."""
 
     name: str
     axes: tuple[Var, ...]
@@ -94,7 +94,7 @@ Work = Definition | Group
 
 
 def identity(fn: str, dtype: DType) -> Const:
-    """Start value of a reduction of numbers of type `dtype`: for min and max of integers the limits of the type."""
+    """Return the identity of reduction `fn` in type `dtype`: for min and max of integers the limits of the type."""
     if dtype.is_float:
         return Const(float(IDENTITY[fn]), dtype)
     if dtype is DType.BOOL:

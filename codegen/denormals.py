@@ -1,8 +1,8 @@
-"""Kernels that may take denormal numbers for zero, which x86-64 computes 30 to 390 times as fast.
+"""Kernels that may flush denormals to zero: x86-64 computes 30 to 390 times as fast without denormals.
 
-A denormal f32 is below 1.2e-38. To take it for zero is an error of that size in a kernel that only adds, multiplies,
+A denormal f32 is below 1.2e-38. Flushing it is an error of that size in a kernel that only adds, multiplies,
 takes maxima and applies bounded functions. In a logarithm, a quotient or a root the error may be large: kernels with
-these keep denormals, unless what they read is kept away from zero (`x / sqrt(v + 1e-5)`). Kernels that compare or round
+these keep denormals, unless the operand is bounded away from zero (`x / sqrt(v + 1e-5)`). Kernels that compare or round
 keep them, too, except as the epilogue of a product with weights. Kernels that only move data keep all bits.
 """
 
@@ -21,7 +21,7 @@ from codegen.traverse import Work, members
 from runtime.abi import DType
 
 TINY = 2.0**-126  # the least normal f32
-FAR = 1e-30  # a summand that keeps a sum away from zero, next to which denormals do not count
+FAR = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
 TAME = frozenset(
     "add sub mul neg abs min max exp exp_normal tanh erf sin cos atan asinh fma within select cast and or xor not "
     "exact_add exact_sub exact_mul exact_fma".split()
@@ -32,7 +32,7 @@ WIDE = (DType.F32, DType.F16, DType.BF16)
 
 
 def flushes(works: Iterable[Work], target: Target) -> bool:
-    """True if a kernel of these works may take denormal numbers for zero."""
+    """True if a kernel of these works may flush denormals to zero."""
     definitions = [d for w in works for d in members(w)]
     if not target.triple.startswith("x86_64") or not definitions:
         return False
@@ -50,7 +50,7 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
 
 
 def denormals(data: NDArray[np.generic]) -> int:
-    """Number of denormal elements of an f32 array."""
+    """Count the denormal elements of an f32 array; 0 for other types."""
     if data.dtype != np.float32:
         return 0
     bits = np.ascontiguousarray(data).view(np.uint32).reshape(-1)
@@ -62,7 +62,7 @@ def denormals(data: NDArray[np.generic]) -> int:
 
 
 def _is_plain(b: Buffer, target: Target) -> bool:
-    """True for elements that a load does not convert by arithmetic on denormals."""
+    """True if loads convert the elements of `b` without arithmetic on denormals."""
     if not b.dtype.is_float:
         return b.dtype.bits >= 8
     return b.dtype in WIDE and (b.dtype is not DType.F16 or target.converts_half)

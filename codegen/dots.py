@@ -1,8 +1,8 @@
-"""Sums of products of small integers, several terms at a time, as processors add them to numbers of 32 bits.
+"""Dot products of small integers: one instruction adds several products to each 32-bit accumulator.
 
     add[k](i32(x[i, k]) * i32(w[k, j]))   ->   acc[i, j] += dot(x[i, k], w[k, j], 4)     for every fourth k
 
-Four terms are bytes, u8 of the data and i8 of the weights; two are i16. A word is what fills 32 bits: so many of them.
+A word is the elements that fill 32 bits, and the terms of one dot: four bytes (u8 data, i8 weights) or two i16.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from codegen.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.schedule import Pack
 from runtime.abi import DType
 
-LONGEST = 16  # lanes of the instruction
+LONGEST = 16  # lanes of a dot instruction at most
 FACTORS = ((DType.U8, DType.I8), (DType.I16, DType.I16))
 
 
 def word(dtype: DType) -> int:
-    """Elements that fill 32 bits."""
+    """Return the number of elements that fill 32 bits."""
     return 4 // dtype.stored_bytes
 
 
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
-    """The data and the weights that a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), multiplies."""
+    """Return the data and the weights of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None."""
     body = reduction.body
     if reduction.fn != "add" or reduction.dtype is not DType.I32 or not isinstance(body, Prim) or body.fn != "mul":
         return None
@@ -36,7 +36,7 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
 
 
 def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
-    """True if the terms along some axes, outermost first, are contiguous: the data's now, the weights' if packed."""
+    """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
     factors = small_factors(d.reduction) if d.reduction is not None else None
     if factors is None or not parts or factors[1].buffer.name != plan.operand:
         return False
@@ -62,5 +62,5 @@ def _small(e: Expr) -> Load | None:
 
 
 def dot(x: Load, w: Load, n: int) -> Expr:
-    """`n` terms from these on."""
+    """Return the sum of `n` products of consecutive elements, from `x` and `w` on."""
     return Prim("dot", (x, w, Const(n)), DType.I32)

@@ -1,11 +1,11 @@
-"""The edges of a result: what lies around it in its memory is written by the unit that writes what lies beside it.
+"""Halo fills inside of a parallel loop: the unit that writes elements of a result writes the halo beside them, too.
 
-    parallel h in 14:                          the halo of a picture, on its left
-      y[h, -1, c] = 0                          of rows that the parallel loop cuts into as many parts as it has turns
-      if h = 0: y[-1, w, c] = 0                above all rows: with the first of them
+    parallel h in 14:
+      y[h, -1, c] = 0                          halo on the left: cut into one part for each iteration of the loop
+      if h = 0: y[-1, w, c] = 0                halo above all rows: written by the first iteration
       ...
 
-So the core that reads them next has them in its own cache, and they are no units for which others would have to wait.
+So the halo is in the cache of the core that reads it next, and needs no units for which other threads have to wait.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Build = Callable[[Spans], Stmts]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A definition that is a constant, where other work writes the same memory; `build` makes the part in its spans."""
+    """A definition of a constant, as for a halo; `build` returns the statements that store its part in given spans."""
 
     definition: Definition
     build: Build
@@ -51,12 +51,12 @@ def can_take(stmts: Stmts) -> bool:
 
 
 def is_edge(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
-    """True if it is a constant that threads do not share by itself."""
+    """True if `work` stores a constant and has no parallel loop of its own."""
     return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
 
 
 def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
-    """`stmts`, which `can_take` them: their first parallel loop writes the edges, too."""
+    """Add the edges to the first parallel loop of `stmts`, for which `can_take` holds."""
     if not edges:
         return stmts
     for n, s in enumerate(stmts):
@@ -79,7 +79,7 @@ def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
 
 
 def _part(edge: Edge, unit: Var, units: Size) -> Stmts:
-    """Part of an edge that unit `unit` of `units` of the parallel loop writes."""
+    """Build the part of an edge that unit `unit` of `units` of the parallel loop writes."""
     d = edge.definition
     row = _outermost(d)
     if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:
@@ -95,6 +95,6 @@ def _part(edge: Edge, unit: Var, units: Size) -> Stmts:
 
 
 def _outermost(d: Definition) -> Expr:
-    """Its index in the dimension, of more than one element, whose elements lie farthest from each other."""
+    """Return the output's index in the dimension of the largest stride, among those of more than one element."""
     moving = [(i, known(step)) for i, n, step in zip(d.target, d.out.shape, d.out.strides, strict=True) if known(n) > 1]
     return max(moving, key=lambda pair: pair[1], default=(Const(0), 0))[0]

@@ -20,7 +20,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
-    """Replace whole sub-expressions, outermost first; a function returns None where nothing changes."""
+    """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts."""
     look = change if callable(change) else change.get
     memo: dict[Expr, Expr] = {}
 
@@ -49,7 +49,7 @@ def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
 
 
 def walk(*roots: Expr) -> Iterable[Expr]:
-    """Every distinct sub-expression once, parents first."""
+    """Yield every distinct sub-expression once, parents first."""
     seen: set[int] = set()
     stack = list(reversed(roots))
     while stack:
@@ -61,8 +61,8 @@ def walk(*roots: Expr) -> Iterable[Expr]:
         stack.extend(reversed(children(node)))
 
 
-# Passes ask for these again and again. An expression never changes, so it keeps what was found in it; but not itself,
-# since what refers to itself is freed late.
+# Results are cached in the expression, which never changes. It must not cache a reference to itself: cycles are freed
+# late.
 
 
 def variables(*nodes: Expr) -> frozenset[Var]:
@@ -81,7 +81,7 @@ def _variables(node: Expr) -> frozenset[Var]:
 
 
 def measure(node: Expr) -> tuple[int, int]:
-    """Depth of an expression, and its number of parts, with shared ones counted each time."""
+    """Return the depth of an expression and its number of nodes; a shared node counts at each use."""
     try:
         return node.known_measure
     except AttributeError:
@@ -92,7 +92,7 @@ def measure(node: Expr) -> tuple[int, int]:
 
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:
-    """Distinct loads, in the order they appear."""
+    """Return the distinct loads, in the order they appear."""
     return _loads(nodes[0]) if len(nodes) == 1 else tuple(dict.fromkeys(chain.from_iterable(map(_loads, nodes))))
 
 
@@ -106,7 +106,7 @@ def _loads(node: Expr) -> tuple[Load, ...]:
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
-    """Value and bounds of a clamp that is cast to a small integer type holding them; None for other expressions."""
+    """Match a clamp that is cast to a small integer type holding its bounds: return value and bounds, else None."""
     match e:
         case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
             value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16

@@ -18,14 +18,14 @@ from codegen.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-_LONG = 16  # terms that are added one after the other
+_LONG = 16  # terms that are added left to right at most; longer sums are split in halves
 _EXPANDED = 64  # terms that a product of two sums may have; a larger one stays a product
 Key = tuple[frozenset[tuple[Expr, int]], int]
 
 
 @dataclass(slots=True)
 class Affine:
-    """Never changed once made: sums share their terms, and one object may stand for a sum in many places."""
+    """A sum of coefficient * atom + `const`. Never mutated: sums share `terms`, and equal sums may be one object."""
 
     terms: dict[Expr, int]
     const: int = 0
@@ -37,7 +37,7 @@ class Affine:
 
     @property
     def key(self) -> Key:
-        """Equal for equal sums."""
+        """Key for dicts and comparisons: equal for equal sums."""
         try:
             return self._key
         except AttributeError:
@@ -75,7 +75,7 @@ class Affine:
 
 
 def _added(terms: list[Expr]) -> Expr:
-    """Left to right; long sums in halves, so that no expression is as deep as a sum is long."""
+    """Add terms left to right, long sums in halves, so that the expression is not as deep as the sum is long."""
     if len(terms) > _LONG:
         half = len(terms) // 2
         return Prim("add", (_added(terms[:half]), _added(terms[half:])), DType.I64)
@@ -87,12 +87,12 @@ Env = Mapping[Var, Affine]
 
 @lru_cache(maxsize=1 << 10)
 def exactly(value: int) -> Affine:
-    """A constant; equal ones are one object."""
+    """Return a constant, from a cache."""
     return Affine({}, value)
 
 
 def weighted(parts: Iterable[tuple[Affine, int]], const: int = 0) -> Affine:
-    """`const` + the sum of part * weight; as one step, since addresses are most of what is computed here."""
+    """Return `const` + the sum of part * weight, in one pass: most sums here are addresses of this form."""
     terms: dict[Expr, int] = {}
     for part, weight in parts:
         const += weight * part.const
@@ -106,7 +106,7 @@ def weighted(parts: Iterable[tuple[Affine, int]], const: int = 0) -> Affine:
 
 
 def normal(expr: Expr, env: Env) -> Affine:
-    """`expr`, an integer of type i64, over the variables that `env` does not define."""
+    """Return the normal form of `expr`, of type i64, over the variables that `env` does not define."""
     return _sum(expr, env) if env else _plain(expr)
 
 
@@ -130,7 +130,7 @@ def _sum(expr: Expr, env: Env) -> Affine:
 
 
 def _closed(expr: Expr, env: Env) -> Expr:
-    """The same expression with everything that `env` defines put in its place."""
+    """Replace variables that `env` defines in the arguments of a primitive or the indices of a load."""
     match expr:
         case Prim(fn, args, dtype):
             return Prim(fn, tuple(closed(a, env) for a in args), dtype)
@@ -141,14 +141,14 @@ def _closed(expr: Expr, env: Env) -> Expr:
 
 
 def closed(expr: Expr, env: Env) -> Expr:
-    """`expr` of any type over the variables that `env` does not define."""
+    """Return `expr`, of any type, over the variables that `env` does not define."""
     if expr.dtype is DType.I64 and not isinstance(expr, Reduce | Const):
         return normal(expr, env).expr()
     return _closed(expr, env)
 
 
 def _extreme(fn: str, a: Affine, b: Affine) -> Affine:
-    """min or max; one of the two where the ranges decide."""
+    """Return the min or max of `a` and `b`: one of the two if the ranges decide."""
     low, high = bounds(a.plus(b, -1))
     if low >= 0:
         return a if fn == "max" else b
@@ -175,12 +175,12 @@ def _product(a: Affine, b: Affine) -> Affine:
 
 
 def _holds_sums(a: Affine) -> bool:
-    """Products that were too large to expand stay so, whatever order they are made in."""
+    """True if some factor is a sum, so of a product too large to expand: it stays one in any order of factors."""
     return any(isinstance(f, Prim) and f.fn == "add" for x in a.terms for f in factors(x))
 
 
 def factors(e: Expr) -> tuple[Expr, ...]:
-    """An atom as a product."""
+    """Return the factors of an atom."""
     match e:
         case Const(1):
             return ()
@@ -192,7 +192,7 @@ def factors(e: Expr) -> tuple[Expr, ...]:
 
 @lru_cache(maxsize=1 << 15)
 def _times(x: Expr, y: Expr) -> Expr:
-    """One spelling for all orders of the factors."""
+    """Return the product with its factors sorted, so that it is the same for all orders."""
     total: Expr = Const(1)
     for f in sorted((*factors(x), *factors(y)), key=_rank):
         total = prim("mul", total, f)
@@ -200,12 +200,12 @@ def _times(x: Expr, y: Expr) -> Expr:
 
 
 def product_of(e: Expr) -> Expr:
-    """A product in the one spelling that all orders of its factors have."""
+    """Return a product with its factors sorted, as `_times` does."""
     return _times(e, Const(1))
 
 
 def _rank(e: Expr) -> tuple[int, str, str]:
-    """The same for equal factors; an axis may be called as a size is."""
+    """Return a sort key that is equal for equal factors; an axis and a size may have the same name."""
     return (0, e.name, type(e.extent).__name__) if isinstance(e, Var) else (1, repr(e), "")
 
 
@@ -252,7 +252,7 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
 
 
 def _lies_below(a: Affine, size: Expr) -> bool:
-    """True if 0 <= a < size, for all values of the variables that the size is not made of."""
+    """True if 0 <= a < size for all values of the variables that are no factors of `size`."""
     if not a.terms:
         return a.const == 0
     fixed = set(factors(size))
@@ -294,7 +294,7 @@ def _coarse(a: Affine, n: int) -> tuple[Affine, int]:
 
 
 def bounds(a: Affine) -> tuple[float, float]:
-    """Least and greatest value."""
+    """Return the least and the greatest value of `a`."""
     low: float = a.const
     high: float = a.const
     for atom, c in a.terms.items():
@@ -305,7 +305,7 @@ def bounds(a: Affine) -> tuple[float, float]:
 
 
 def atom_bounds(atom: Expr) -> tuple[float, float]:
-    """Least and greatest value of one atom."""
+    """Return the least and the greatest value of one atom."""
     if not isinstance(atom, Var):
         return _compound_bounds(atom)
     extent = atom.extent
@@ -340,12 +340,12 @@ def _compound_bounds(atom: Expr) -> tuple[float, float]:
 
 
 def depends_on(a: Affine, var: Var) -> bool:
-    """True if some atom, not just a plain term, moves with `var`."""
+    """True if `var` occurs inside of an atom (a quotient, a load), not only as a plain term."""
     return any(not isinstance(atom, Var) and var in variables(atom) for atom in a.terms)
 
 
 def is_index(expr: Expr) -> bool:
-    """True if it is arithmetic of variables and numbers alone."""
+    """True if `expr` is arithmetic on variables and i64 constants alone."""
     match expr:
         case Var():
             return True
@@ -358,7 +358,7 @@ def is_index(expr: Expr) -> bool:
 
 
 def decide(condition: Expr, env: Env) -> bool | None:
-    """Truth of a condition on variables, where their ranges decide it."""
+    """Return the truth of a condition if the ranges of its variables decide it, else None."""
     match condition:
         case Const(value):
             return bool(value)

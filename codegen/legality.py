@@ -1,4 +1,4 @@
-"""Rules for a schedule of a definition; everything else is a ScheduleError that names both."""
+"""Rules that the schedule of a definition or group must keep; ScheduleError names the work and the field at fault."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(work: Definition | Group, schedule: Schedule, inside: bool = False) ->
 
 
 def _fused(name: str, axes: tuple[Var, ...], schedule: Schedule, work: Definition | Group) -> tuple[str, ...]:
-    """Names of the axes after `fuse`."""
+    """Return the names of the axes after `fuse`."""
     names = [a.name for a in axes]
     for new, parts in schedule.fuse:
         known = _all_axes(work)
@@ -134,7 +134,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
 
 
 def _dots(d: Definition, s: Schedule) -> bool:
-    """True if no word and no panel is cut, and no vector is longer than the instruction's."""
+    """True if operands are packed in words, no word or panel is cut, and no vector is longer than the instruction's."""
     assert s.dots is not None
     names = dict(s.fuse).get(s.dots, (s.dots,))
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
@@ -150,7 +150,7 @@ def _dots(d: Definition, s: Schedule) -> bool:
 
 
 def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:
-    """Between two blocks of reduction axes the output keeps what has been summed so far."""
+    """Check blocks of reduction axes: from one block to the next, the output holds the partial sums."""
     name, axes = d.out.name, {a.name for a in reduction.axes}
     if all(axes.isdisjoint(dict(s.fuse).get(n, (n,))) for n, _ in s.blocks):
         return

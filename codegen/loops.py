@@ -41,7 +41,7 @@ class Node:
     _fields: ClassVar[operator.attrgetter[tuple[Any, ...]]]
 
     def __init_subclass__(cls) -> None:
-        if "__dataclass_fields__" in vars(cls):  # the class with slots, made of the one that was written
+        if "__dataclass_fields__" in vars(cls):  # only of the copy that dataclass(slots=True) makes of each class
             cls._fields = operator.attrgetter(*cls.__dataclass_fields__)
 
     def parts(self) -> tuple[Any, ...]:
@@ -74,7 +74,7 @@ class Arith(Node):
 
     __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_variables")
     has_plain_indices: bool  # the indices of all loads inside are in normal form
-    known_loads: tuple[Load, ...]  # what `codegen.expressions` has found inside
+    known_loads: tuple[Load, ...]  # this and the next two are caches of `codegen.expressions`
     known_measure: tuple[int, int]
     known_variables: frozenset[Var]
 
@@ -126,15 +126,15 @@ class Const(Arith):
     dtype: DType = DType.I64
 
     def _key(self) -> tuple[Any, ...]:
-        # 0.0 and -0.0 differ, and NaN is itself: both are told by their spelling.
+        # repr, so that 0.0 and -0.0 differ and NaN equals itself.
         return (self.value if isinstance(self.value, int) else repr(self.value), self.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var(Arith):
-    """An integer, `low <= var < extent`. A size known only at run time has no extent, or the bound of its range.
+    """An integer, `low <= var < extent`. The extent of a dynamic size is None, or the bound of its range.
 
-    `typical`: a size to choose schedules by, where it is known at run time only; it decides nothing else.
+    `typical`: value of a dynamic size by which schedules are chosen; it affects nothing else.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Var(Arith):
     typical: int = 64
 
     def __eq__(self, other: object) -> bool:
-        # Compared more than all other nodes together: variables are the keys of every environment.
+        # A fast path: variables are the keys of every environment, and compared more often than all other nodes.
         if self is other or type(other) is not Var:
             return self is other
         a, b = self.extent, other.extent
@@ -170,7 +170,7 @@ class Load(Arith):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prim(Arith):
-    """A scalar primitive; `PRIMS` says which exist."""
+    """A scalar primitive, one of `PRIMS`."""
 
     fn: str
     args: tuple[Expr, ...]
@@ -227,8 +227,8 @@ IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "
 class Buffer(Node):
     """Memory with strides, in elements.
 
-    `origin` is where element [0, 0, ...] lies: a halo, all of it `halo`, is addressed by negative indices. `start` is
-    the first index a window holds: a temp keeps its indices when it shrinks to the tile being made.
+    `origin` is the offset of element [0, 0, ...]: negative indices address a halo, whose elements are all `halo`.
+    `start` is the first index that is stored: a temp that shrinks to the current tile keeps its indices.
     """
 
     name: str
@@ -261,18 +261,18 @@ class Store(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefetch(Node):
-    """Brings the line of `buffer[index]` closer; changes no result, and the index may lie outside of the buffer."""
+    """Prefetch of the cache line of `buffer[index]`; changes no result, and the index may be out of bounds."""
 
     buffer: Buffer
     index: tuple[Expr, ...]
-    ahead: int = 0  # it is the line so many elements behind that one
-    least: int = 0  # but only in calls that run so many iterations of the parallel loops or more
-    near: bool = True  # into the nearest cache, else into the second one
+    ahead: int = 0  # prefetch distance: elements added to that address
+    least: int = 0  # units of a call from which on `ahead` applies; with fewer, the distance is 0
+    near: bool = True  # into the first-level cache, else into the second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For(Node):
-    """A vector loop runs in steps of `lanes`, and in ever shorter vectors at its end: 36 by 8 is 4 of 8 and 1 of 4."""
+    """A loop. A vector loop has steps of `lanes` and ever shorter vectors for the rest: 36 by 8 is 4 of 8, 1 of 4."""
 
     var: Var
     body: tuple[Stmt, ...]
@@ -282,7 +282,7 @@ class For(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While(Node):
-    """`body` as long as `condition` holds; it reads memory, so it is evaluated anew each time."""
+    """Repeats `body` while `condition` holds; the condition reads memory, so it is evaluated before each iteration."""
 
     condition: Expr
     body: tuple[Stmt, ...]
@@ -305,7 +305,7 @@ class Alloc(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Node):
-    """`body` where `condition` holds, else `otherwise`; a bound `i < n` is free where the ranges of loops decide it."""
+    """Runs `body` if `condition` holds, else `otherwise`; a bound `i < n` is free if the ranges of loops decide it."""
 
     condition: Expr
     body: tuple[Stmt, ...]
@@ -317,7 +317,7 @@ Stmt = Store | Prefetch | For | While | Let | Alloc | If
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel(Node):
-    """Parameters: pointers, then sizes known at run time. `buffers` are ARG buffers, in order."""
+    """A function. Parameters: pointers to `buffers`, which are ARG buffers in order, then dynamic `sizes`."""
 
     name: str
     sizes: tuple[Var, ...]
@@ -329,7 +329,7 @@ def dense(
     name: str, *shape: Size, space: Space = Space.ARG, dtype: DType = DType.F32, pitch: int = 0,
     values: tuple[float, ...] = (),
 ) -> Buffer:  # fmt: skip
-    """Row-major; `pitch` elements are added to the outermost stride."""
+    """Return a row-major buffer; `pitch` elements are added to the outermost stride."""
     strides: list[Size] = []
     step: Size = 1
     for n in reversed(shape):
@@ -391,7 +391,7 @@ def select(condition: Expr, yes: Operand, no: Operand) -> Expr:
 
 
 def cast(x: Operand, dtype: DType) -> Expr:
-    """`x` as `dtype` (a storage type is first replaced by its compute type)."""
+    """Convert `x` to `dtype` (a storage type is first replaced by its compute type)."""
     dtype = dtype.compute
     x = as_expr(x, dtype)
     return x if x.dtype is dtype else Prim("cast", (x,), dtype)

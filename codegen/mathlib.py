@@ -1,4 +1,4 @@
-"""Transcendental functions as expressions. A nest says `exp(x)`; the emitter puts the polynomial in its place.
+"""Transcendental functions as expressions. A loop nest has `exp(x)`; the emitter replaces it by the polynomial.
 
 f32 exp, log, tanh and erf have forms of their own; the other f32 functions are those of f64, rounded.
 """
@@ -60,7 +60,7 @@ def number(x: float, like: Expr) -> Const:
 
 
 def poly(x: Expr, coefficients: tuple[float, ...]) -> Expr:
-    """Horner's rule; never reordered."""
+    """Evaluate a polynomial by Horner's rule; never reordered."""
     total: Expr = number(coefficients[0], x)
     for c in coefficients[1:]:
         total = prim("exact_fma", total, x, c)
@@ -90,9 +90,9 @@ def _with_sign(magnitude: Expr, sign: Expr) -> Expr:
 
 
 def _reduced(x: Expr, biases: int) -> tuple[Expr, Expr]:
-    """(t, r): x = n ln 2 + r, |r| <= ln 2 / 2; the low bits of t hold n and so many times the exponent's bias."""
+    """(t, r): x = n ln 2 + r, |r| <= ln 2 / 2; the low bits of t hold n + `biases` times the exponent's bias."""
     single = x.dtype is F32
-    # Adding it leaves the rounded integer in the low bits.
+    # Adding `magic` leaves the rounded integer in the low bits.
     magic = 12582912.0 + 127 * biases if single else 6755399441055744.0 + 1023 * biases
     high, low = (0.693145751953125, 1.428606765330187e-06) if single else (0.6931471803691238, 1.9082149292705877e-10)
     t = prim("exact_fma", x, LOG2_E, magic)
@@ -104,7 +104,7 @@ def _reduced(x: Expr, biases: int) -> tuple[Expr, Expr]:
 def exp(x: Expr) -> Expr:
     """e^x = 2^n p(r). 2^n comes in two factors, so that results overflow and underflow as they should.
 
-    What underflows to zero is multiplied by zero: processors take a hundred times as long to round such a product.
+    Where the result underflows to zero, one factor is 0: rounding that product would take a hundred times as long.
     """
     single = x.dtype is F32
     low, high = (-104.0, 89.0) if single else (-746.0, 710.0)
@@ -118,7 +118,7 @@ def exp(x: Expr) -> Expr:
 
 
 def exp_normal(x: Expr) -> Expr:
-    """e^x where that is a normal number; 0 below, infinite from about 2^127.5 on. For sums: its tails do not count."""
+    """e^x where that is a normal number; 0 below, infinite from about 2^127.5 on. For sums: tails are negligible."""
     if x.dtype is not F32:
         return exp(x)
     lost = prim("lt", x, -87.33)
@@ -165,7 +165,7 @@ def log(x: Expr) -> Expr:
 
 
 def _log1p(u: Expr) -> Expr:
-    """ln(1 + u): what rounding 1 + u lost is put back."""
+    """ln(1 + u), with the rounding error of 1 + u corrected."""
     w = prim("exact_add", u, 1.0)
     d = prim("exact_sub", w, 1.0)
     safe = select(prim("eq", d, 0.0), number(1.0, u), d)
@@ -193,7 +193,7 @@ def erf(x: Expr) -> Expr:
     return select(prim("lt", a, 1.0), small, _with_sign(large, x))
 
 
-# ---- of f64 only
+# ---- f64 only
 
 
 def _quadrant(x: Expr) -> tuple[Expr, Expr]:
@@ -220,21 +220,21 @@ def _negative_half(q: Expr, value: Expr) -> Expr:
 
 
 def sin(x: Expr) -> Expr:
-    """By quadrant; exact reduction up to about 10^6."""
+    """Sine, by quadrant; the reduction is exact up to about 10^6."""
     q, r = _quadrant(x)
     s, c = _sin_cos(r)
     return _negative_half(q, select(_odd(q), c, s))
 
 
 def cos(x: Expr) -> Expr:
-    """The sine a quadrant further."""
+    """Cosine: the sine one quadrant further."""
     q, r = _quadrant(x)
     s, c = _sin_cos(r)
     return _negative_half(prim("add", q, 1), select(_odd(q), s, c))
 
 
 def tan(x: Expr) -> Expr:
-    """Sine by cosine, or its negative inverse."""
+    """Tangent: s / c of the reduced argument, -c / s in odd quadrants."""
     q, r = _quadrant(x)
     s, c = _sin_cos(r)
     odd = _odd(q)
@@ -253,7 +253,7 @@ def _atan_positive(a: Expr) -> Expr:
 
 
 def atan(x: Expr) -> Expr:
-    """By reduction to a small argument."""
+    """Arc tangent, by reduction to a small argument."""
     return _with_sign(_atan_positive(_abs(x)), x)
 
 
@@ -339,7 +339,7 @@ def power(x: Expr, y: Expr) -> Expr:
 
 
 def integer_power(x: Expr, y: Expr) -> Expr:
-    """Repeated squaring; negative exponents leave what truncation leaves: 1 / x."""
+    """Power by repeated squaring; for a negative exponent the truncated quotient: 0, 1 or -1."""
     one, zero = Const(1, x.dtype), Const(0, x.dtype)
     result: Expr = one
     square = x
@@ -355,7 +355,7 @@ def integer_power(x: Expr, y: Expr) -> Expr:
 
 
 def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:
-    """The f32 function from the f64 one."""
+    """Return the f32 function that rounds the result of the f64 one."""
     return lambda *args: cast(f(*(cast(a, F64) for a in args)), F32)
 
 
@@ -376,7 +376,7 @@ MATHLIB: dict[tuple[str, DType], Callable[..., Expr]] = {
 
 @cache
 def template(fn: str, dtype: DType) -> tuple[tuple[Expr, ...], Expr]:
-    """Parameters of a function and its expression over them."""
+    """Return the parameters of a function and its expression over them."""
     count = 2 if fn in ("pow", "atan2") else 1
     params = tuple(dense(f"{fn}.{i}", 1, space=Space.REGISTERS, dtype=dtype)[0] for i in range(count))
     return params, MATHLIB[fn, dtype](*params)

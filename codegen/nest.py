@@ -1,4 +1,4 @@
-"""Definitions or groups + schedules -> a kernel. The one place where order is made; it knows no op.
+"""Definitions or groups + schedules -> a kernel. Loops get their order here alone, whatever the operation is.
 
     for the tiles of the output axes:            schedule.order, one loop per segment of equal tiles
       the points of a tile                       codegen.points, codegen.reduction
@@ -52,7 +52,7 @@ def apply(
     name: str, work: Works, schedule: Schedule | tuple[Schedule, ...], params: tuple[Buffer, ...],
     sizes: tuple[Var, ...] = (),
 ) -> Kernel:
-    """The kernel that computes `work`; several works run one after another and must not depend on each other.
+    """Return the kernel that computes `work`; several works run one after another and must not depend on each other.
 
     `params` are its ARG buffers in order; where a schedule packs one, the kernel's buffer is the packed one.
     Raises ScheduleError when a schedule does not fit.
@@ -92,7 +92,7 @@ def _kernel(
 
 
 def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str, Pack | None]]:
-    """Packing of each parameter that a work reads."""
+    """Yield each parameter that a work reads, with its packing or None."""
     if isinstance(work, Group):
         for member, plan in zip(work.members, schedule.members, strict=True):
             yield from packings(member, plan)
@@ -104,7 +104,7 @@ def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str
 
 
 def accessed(stmts: Stmts) -> Iterator[Buffer]:
-    """Buffers that are read or written, in the order they appear."""
+    """Yield the buffers that are read or written, in the order they appear."""
     for s in stmts:
         match s:
             case Store(buffer, index, value):
@@ -126,7 +126,7 @@ def accessed(stmts: Stmts) -> Iterator[Buffer]:
 
 
 def units(kernel: Kernel) -> Size:
-    """Iterations of all parallel loops together, over the kernel's sizes; 1 when there is none."""
+    """Return the iterations of all parallel loops together, over the kernel's sizes; 1 if there is none."""
     return _units(kernel.body, {}) if has_parallel(kernel.body) else 1
 
 
@@ -185,7 +185,7 @@ def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
 
 
 def _unfused(tile: Spans, lets: Lets) -> Spans:
-    """A tile of a fused axis is one point, so that its parts are points, too."""
+    """Add the spans of the axes that were fused: a tile of a fused axis is one point, and so one point of each."""
     inner = dict(tile)
     known: dict[Expr, Expr] = {axis: span.start for axis, span in tile.items()}
     for axis, value in reversed(lets):
@@ -209,7 +209,7 @@ def _window(w: Window, tile: Span) -> Span:
 
 
 def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
-    """A dimension given by a shared axis keeps only the tile being made: a window on the whole."""
+    """Shrink a temp: of a dimension given by a shared axis, only the current tile is stored."""
     spans = [local.get(n) if isinstance(n, Var) else None for n in temp.shape]
     shape = [_most(s.extent) if s else n for s, n in zip(spans, temp.shape, strict=True)]
     start = tuple(s.start if s else Const(0) for s in spans)
@@ -218,13 +218,13 @@ def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
 
 
 def _most(extent: Size) -> Size:
-    """Room for the longest tile, where the last one may be shorter."""
+    """Return the extent of the longest tile; the last one may be shorter."""
     high = extent if isinstance(extent, int) else bounds(normal(extent, {}))[1]
     return extent if high == inf else int(high)
 
 
 def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definition | Group:
-    """The same work on the windows."""
+    """Return the same work on the shrunk temps."""
     if isinstance(work, Group):
         return replace(work, members=tuple(_relocate(m, shrunk) for m in work.members))
 
@@ -272,10 +272,10 @@ def _blocks(
     outputs: tuple[Var, ...], sums: tuple[Var, ...], schedule: Schedule, spans: Spans,
     body: Callable[[Spans, Schedule], Stmts],
 ) -> Stmts:
-    """Loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the rest of the plan.
+    """Build loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the plan's rest.
 
-    Blocks of one output axis around the parallel loop of another one are parallel, too; and so are all loops of an
-    output axis that is cut into blocks around those of other ones.
+    The blocks of one output axis around the parallel loop of another one are parallel, too. If the parallel axis itself
+    is cut into blocks around those of other output axes, both its blocks and its tiles are parallel.
     """
     if not schedule.blocks:
         return body({}, schedule)
@@ -303,7 +303,7 @@ def _blocks(
 
 
 def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tuple[Var, ...], Lets]:
-    """One axis for several; the old ones become quotients and remainders, bound by `let`."""
+    """Fuse axes as `schedule` asks; the old ones become quotients and remainders of the new one, bound by `let`."""
     lets: Lets = []
     for name, parts in schedule.fuse:
         if not any(a.name in parts for a in axes):
@@ -332,7 +332,7 @@ def _whole(axis: Var) -> Span:
 
 
 def _tiles(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans], Stmts]) -> Stmts:
-    """Loops over the tiles of `axes`, outermost first; `body` is built for each combination of tile sizes."""
+    """Build loops over the tiles of `axes`, outermost first; `body` is built for each combination of tile sizes."""
     rank = {name: i for i, name in enumerate(schedule.order)}
     return _nested(tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank)))), schedule, spans, body)
 
@@ -363,7 +363,7 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
 
 
 def _label(name: str, spans: Spans) -> str:
-    """A loop variable that no loop around has: p.o, p.m, p.n, p.o2, ..."""
+    """Return a name for a loop variable that no enclosing loop has: p.o, p.m, p.n, p.o2, ..."""
     taken = {v.name for s in spans.values() for v in variables(s.start)}
     labels = (f"{name}.{letter}{level or ''}" for level in (0, *range(2, 100)) for letter in "omn")
     return next(n for n in labels if n not in taken)

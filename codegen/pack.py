@@ -25,7 +25,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def pack(definition: Definition, plan: Pack) -> Definition:
-    """The definition with every load of `plan.operand` from its packed form."""
+    """Redirect every load of `plan.operand` to its packed form."""
     change: dict[Expr, Expr] = {x: _blocked(x, plan) for x in loads(definition.value) if x.buffer.name == plan.operand}
     return replace(definition, value=rewrite(definition.value, change))
 
@@ -48,7 +48,7 @@ def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
 
 
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
-    """The elements in the layout of `pack_buffer`, padded with zeros. Works on any element type."""
+    """Arrange elements of any type in the layout of `pack_buffer`, padded with zeros."""
     others = tuple(i for i in plan.order if i != plan.axis)
     moved = array.transpose(*others, plan.axis)
     whole, rest = divmod(moved.shape[-1], plan.width)

@@ -39,7 +39,7 @@ Lets = list[tuple[Var, Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of an axis being made: `extent` points from `start`."""
+    """Part of an axis: `extent` points from `start`."""
 
     start: Expr
     extent: Size
@@ -80,7 +80,7 @@ class Points:
         return Var(f"{axis.name}.t", self.spans[axis].extent)
 
     def each(self, stmts: Stmts, extra: Spans | None = None) -> Stmts:
-        """`stmts` for every point. `extra`: tiles of the reduction axes around it."""
+        """Build loops that run `stmts` for every point. `extra`: the current tiles of the reduction axes."""
         lets = self.values(extra or {})
         for axis in reversed(self.axes):
             point = self.point(axis)
@@ -92,7 +92,7 @@ class Points:
         return bound(stmts, lets)
 
     def values(self, extra: Spans) -> Lets:
-        """Value of each original axis, those that depend on others first."""
+        """Return the value of each original axis; axes that depend on others come first."""
         lets = list(self.lets)
         for axis, span in (self.spans | extra).items():
             if axis in extra:
@@ -105,7 +105,7 @@ class Points:
 
 
 def bound(stmts: Stmts, lets: Lets) -> Stmts:
-    """`stmts` under the lets that they read."""
+    """Wrap `stmts` in the lets that they read."""
     used = free(stmts)
     for axis, value in lets:
         if axis in used:
@@ -115,7 +115,7 @@ def bound(stmts: Stmts, lets: Lets) -> Stmts:
 
 
 def depending(lets: Lets, var: Var) -> Lets:
-    """The lets that read `var`, directly or through another let."""
+    """Return the lets that read `var`, directly or through another let."""
     moving = {var}
     for axis, value in reversed(lets):
         if variables(value) & moving:
@@ -124,7 +124,7 @@ def depending(lets: Lets, var: Var) -> Lets:
 
 
 def free(stmts: Stmts) -> frozenset[Var]:
-    """Variables that are read and not bound inside."""
+    """Return the variables that are read and not bound inside."""
     found: frozenset[Var] = frozenset()
     for s in stmts:
         match s:

@@ -1,4 +1,4 @@
-"""Text form: indentation is nesting, the loop kind is the first word of the line."""
+"""Text form of kernels, works and schedules: indentation is nesting, the loop kind is the first word of the line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ ASSIGN = {None: "=", "add": "+=", "mul": "*=", "max": "max=", "min": "min=", "an
 
 
 def kernel_text(kernel: Kernel) -> str:
-    """A kernel, one statement a line."""
+    """Return the text of a kernel, one statement a line."""
     params = ", ".join([*(s.name for s in kernel.sizes), *map(_declaration, kernel.buffers)])
     return "\n".join([f"kernel {kernel.name}({params})", *_lines(kernel.body, 1)]) + "\n"
 
 
 def definition_text(work: Definition | Group, depth: int = 0) -> str:
-    """A definition as a formula, a group as the list of its members."""
+    """Return a definition as a formula, a group as the list of its members."""
     pad = "  " * depth
     match work:
         case Group(name, axes, temps, members, windows):
@@ -51,12 +51,12 @@ def _window(w: Window) -> str:
 
 
 def statements_text(stmts: tuple[Stmt, ...], depth: int = 0) -> str:
-    """Statements, one a line."""
+    """Return the text of statements, one a line."""
     return "\n".join(_lines(stmts, depth))
 
 
 def expr_text(expr: Expr) -> str:
-    """An expression as maths."""
+    """Return an expression as maths."""
     match expr:
         case Const(value, dtype):
             if dtype is DType.BOOL:
@@ -98,7 +98,7 @@ def _range(var: Var) -> str:
 
 
 def size_text(size: Size | None) -> str:
-    """A size as maths; `?` for one without an end."""
+    """Return a size as maths; `?` for one without a bound."""
     return "?" if size is None else str(size) if isinstance(size, int) else expr_text(size)
 
 
@@ -141,7 +141,7 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
 
 
 def schedule_text(s: Schedule, depth: int = 0) -> str:
-    """One line a schedule; members below, equal ones in a row as one line with their number."""
+    """Return one line for each schedule, members below; equal members in a row are one line with their count."""
     tiles = " ".join(f"{t.axis}:{t.size}" + ("" if t.tail is Tail.BALANCE else f"/{t.tail.value}") for t in s.tile)
     fused = " ".join(f"{n}=({','.join(p)})" for n, p in s.fuse)
     parts = [

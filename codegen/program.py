@@ -1,13 +1,13 @@
-"""The program that is emitted: kernels, the calls in order with where their buffers lie, constants, the arena.
+"""The program that is emitted: kernels, calls in order with the places of their buffers, constants, the arena.
 
     program mlp: arena 4096 B, scratch 0 B
       call fc1        k0(%input0, %const+0, %arena+0)   units 16
       call fc2+relu   k1(%arena+0, %const+4096, %output0)   units 8
 
-Control stands between calls: sizes that the calls before have computed, jumps over branches and back to loops' heads.
+Control entries stand between calls: sizes that earlier calls have computed, jumps over branches and back to loop heads.
 
       call 0 nonzero    k0(%input0, %arena+64, %arena+0)
-      bind v0 = i64 at %arena+0                       what follows reads %arena+64 as [v0, 2]
+      bind v0 = i64 at %arena+0                       later calls read %arena+64 as [v0, 2]
       call 1 slice      k1(%arena+64, %output0, v0)
 """
 
@@ -33,7 +33,7 @@ class Region(StrEnum):
     ARENA = "arena"  # of the request; 64-byte aligned, uninitialised at each inference
     CONSTANT = "const"  # the weights
     STATE = "state"  # of the request, kept between inferences
-    SHARED = "shared"  # lowering's name for what lies in the arena, but is touched by several blocks of control flow
+    SHARED = "shared"  # in lowering: memory of the arena that several blocks of control flow use
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class Call:
     layers: tuple[str, ...]  # names of the layers it computes
     work: Size = 0  # floating-point operations, for chunking and profiles
     traffic: Size = 0  # bytes read and written at least once
-    flushes: bool = False  # denormal numbers are taken for zero
+    flushes: bool = False  # denormals are flushed to zero
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantBlock:
     """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
 
-    With `arrange`, what lies there is `arrange(source)`, made anew each time it is asked for: packed weights need no
-    memory of their own. `size` is then its number of bytes.
+    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights take no memory
+    of their own. `size` is then their number of bytes.
     """
 
     offset: int
@@ -85,8 +85,8 @@ class ConstantBlock:
 class Tensor:
     """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
 
-    `most`: elements that an output with late sizes has at most, over symbols and capacities. `string`: the tensor of
-    strings that it is a part of. `default`: bytes into the weights where the value of an input lies that is not given.
+    `most`: upper bound of the elements of an output with late sizes, over symbols and capacities. `string`: the tensor
+    of strings that it is a part of. `default`: offset in the weights, in bytes, of the default value of an input.
     """
 
     name: str
@@ -109,10 +109,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A symbol that an inference sets itself.
+    """A symbol whose value the inference itself computes.
 
-    With a `capacity`, memory is laid out for values from -capacity to capacity: `initial` at first, raised when one
-    does not fit.
+    With a `capacity`, memory is laid out for values from -capacity to capacity. The capacity is `initial` at first, and
+    raised when a value does not fit.
     """
 
     symbol: Var
@@ -122,7 +122,7 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Before call `at`: `symbol` is the integer or boolean that lies at `place`."""
+    """Before call `at`, `symbol` is set to the integer or boolean at `place`."""
 
     at: int
     symbol: Var
@@ -132,7 +132,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """Before call `at`: `symbol` is `value`. Several in a row take effect together."""
+    """Before call `at`, `symbol` is set to `value`. Several in a row take effect together."""
 
     at: int
     symbol: Var
@@ -141,7 +141,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Before call `at`: where jumps lead."""
+    """A target of jumps, before call `at`."""
 
     at: int
     name: str
@@ -149,9 +149,9 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Before call `at`: go on behind the label `to`, if `when` is not 0.
+    """Before call `at`, control continues behind the label `to` if `when` is not 0.
 
-    `asks`: the inference may be cancelled here. Set it where a loop has no static bound that is small.
+    `asks`: the inference may be cancelled here; for loops without a small static bound.
     """
 
     at: int
@@ -162,7 +162,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Before call `at`: `rule` holds, or the inference ends with an error."""
+    """Before call `at`, the inference ends with an error unless `rule` holds."""
 
     at: int
     rule: Rule
@@ -170,10 +170,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A variable in the state of a request: byte `flag` begins a number, not 0 once it is set; its elements follow.
+    """A variable in the state of a request: at byte `flag`, a number that is not 0 once it is set, then its elements.
 
-    `data`: the byte where they do; None if a dimension varies, -1 in `shape`: then behind the flag stand the byte
-    where they are now, and the dimensions that vary.
+    `data`: byte where the elements begin; None if a dimension varies (-1 in `shape`): then the byte where they begin
+    now and the dimensions that vary are stored behind the flag.
     """
 
     name: str
@@ -188,7 +188,7 @@ Control = Bind | Let | Check | Label | Jump
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Calls `first` to `end`, the end excluded, are for requests whose symbols have these sizes alone."""
+    """Calls `first` to `end`, the end excluded, which only requests whose symbols have these `sizes` run."""
 
     sizes: tuple[tuple[str, int], ...]
     first: int
@@ -197,9 +197,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`control`: in the order in which it runs; `at` never decreases. `rules`: over symbols that inputs set.
+    """A compiled model. `control` is in program order: `at` never decreases. `rules` are over symbols that inputs set.
 
-    `versions` of the model for certain sizes stand before the calls for all others.
+    The calls of `versions`, for certain sizes, stand before those of the general version.
     """
 
     name: str
@@ -213,17 +213,17 @@ class Program:
     outputs: tuple[Tensor, ...]
     state_bytes: Size = 0
     variables: tuple[Kept, ...] = ()
-    computed: tuple[tuple[Var, Expr], ...] = ()  # sizes by name, from the symbols and those before; kept behind them
+    computed: tuple[tuple[Var, Expr], ...] = ()  # sizes over symbols and earlier ones; stored behind the symbols
     rules: tuple[Rule, ...] = ()
     late: tuple[Late, ...] = ()
     control: tuple[Control, ...] = ()
     versions: tuple[Version, ...] = ()
-    denormals: int = 0  # elements of constants that kernels take for zero
+    denormals: int = 0  # elements of constants that kernels flush to zero
     _places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     @property
     def places(self) -> dict[str, int]:
-        """Place of each symbol of `stored`, by its name."""
+        """Index of each symbol in `stored`, by its name."""
         try:
             return self._places
         except AttributeError:
@@ -243,5 +243,5 @@ class Program:
 
     @property
     def words(self) -> int:
-        """The number of entries of `Request.symbols`."""
+        """Number of entries of `Request.symbols`."""
         return len(self.stored) + (abi.CANCEL_WORDS if self.cancellable else 0)

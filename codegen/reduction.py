@@ -24,13 +24,13 @@ from codegen.schedule import Schedule, ScheduleError
 from runtime.abi import DType
 
 LINE = 64  # bytes
-AHEAD = 2048  # bytes from what is used to what is fetched of a panel that is read once
+AHEAD = 2048  # prefetch distance in a panel that is read once, in bytes
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
 
 def guarded(definition: Definition, value: Expr) -> Stmt:
-    """The store of one point, inside its bounds."""
+    """Return the store of one point, guarded by the bounds of the definition."""
     stmt: Stmt = Store(definition.out, definition.target, value)
     for index, most in definition.where:
         stmt = If(prim("lt", index, as_expr(most, DType.I64)), (stmt,))
@@ -38,7 +38,7 @@ def guarded(definition: Definition, value: Expr) -> Stmt:
 
 
 def fresh(name: str, definition: Definition) -> str:
-    """`name`, or a longer one where the definition has a buffer of that name."""
+    """Return `name`, or a longer one if the definition has a buffer of that name."""
     taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
     while name in taken:
         name += "."
@@ -48,7 +48,7 @@ def fresh(name: str, definition: Definition) -> str:
 def in_tiles(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, tiles: Tiler
 ) -> Stmts:
-    """One accumulator for each point of the tile. What the blocks in `part` have summed so far waits in the output."""
+    """Reduce with an accumulator per point of the tile. Partial sums of the blocks in `part` are in the output."""
     acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
     sums = _in_order(reduction.axes, schedule)
@@ -107,7 +107,7 @@ def _unrolled(stmts: Stmts, reduction: Reduce, inner: Spans) -> Stmts:
 
 
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
-    """Terms added for a tile of the sum, and the part they cover; with dots, for each word of terms."""
+    """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
     factors = small_factors(reduction)
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
     if axis is None or factors is None:
@@ -123,7 +123,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
 def _ahead(
     reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans
 ) -> Stmts:
-    """Fetches of the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
+    """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
     if read is None or place is None or points.vector is None:
@@ -150,7 +150,7 @@ def _ahead(
 
 
 def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
-    """Fetches of the lines that lie AHEAD of those in use in the packed operand."""
+    """Prefetch the lines of the packed operand that lie AHEAD bytes behind those in use."""
     known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
     index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
@@ -161,9 +161,10 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
-    """Start of the next packed block; after the last one of a piece of the sum, the first one at the next piece.
+    """Return the index of the start of the next packed block; index number `place` counts blocks.
 
-    `place` of the index counts blocks. After the last one of a loop around them comes the first of its next step.
+    If the vector axis is cut into blocks, their last packed block is followed by their first at the next piece of the
+    sum.
     """
 
     def indices(starts: dict[Expr, Expr]) -> list[Expr]:
@@ -185,7 +186,7 @@ def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans)
 def _early(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, spans: Spans, inner: Spans
 ) -> Stmts:
-    """Fetches of what the end of the tile reads and writes, line by line, spread over the sum and its `spans`."""
+    """Prefetch operands and results of the tile's epilogue, line by line, spread over the sum and its `spans`."""
     lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
     steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
     if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):
@@ -218,7 +219,7 @@ def _size(extent: Size | None) -> Size:
 
 
 def _linear(index: list[tuple[Expr, Size | None]]) -> Expr:
-    """The position in row-major order."""
+    """Return the position of `index`, as (index, extent) pairs, in row-major order."""
     total: Expr = Const(0)
     for i, extent in index:
         total = total * as_expr(extent or 1, DType.I64) + i
@@ -235,7 +236,7 @@ class _Sweep:
 
     @property
     def parts(self) -> tuple[tuple[Size, Size, int], ...]:
-        """(first index, number of steps, vector length of a step)"""
+        """Each part as (first index, number of steps, elements of a step)."""
         wide, rest = self.extent // self.width, self.extent % self.width
         near, last = self.extent - rest, rest % self.lanes
         steps = rest // self.lanes if self.width > self.lanes else 0
@@ -243,7 +244,7 @@ class _Sweep:
 
 
 def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
-    """A reduction whose own axis is the vector axis: partial results in lanes, folded once at the end."""
+    """Reduce along the vector axis: partial results in lanes, folded once at the end."""
     assert schedule.lanes is not None
     name, lanes = schedule.lanes
     axis = next(a for a in reduction.axes if a.name == name)

@@ -18,12 +18,12 @@ class Tail(StrEnum):
     BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
     CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1
     PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
-    SHORT = "short"  # as cut; of an extent known at run time the last tile is as long as what is left: one loop
+    SHORT = "short"  # as cut; but a dynamic extent is one loop, whose last tile is as long as the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The axis is made in pieces of `size`, unrolled (the register tile, or the unrolling of a reduction)."""
+    """An axis in tiles of `size`, which are unrolled (the register tile, or the unrolling of a reduction)."""
 
     axis: str
     size: int
@@ -34,8 +34,8 @@ class Tile:
 class Pack:
     """Dimension `axis` of buffer `operand` is blocked by `width`: [all dimensions as in `order`, width].
 
-    What loops around the blocks' loop comes before `axis` in `order`, so that blocks lie in the order of their use.
-    With `words`, the last so many dimensions are one, of which words lie side by side: [.., n / 4, width, 4] of bytes.
+    Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks lie in the order
+    of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
     """
 
     operand: str
@@ -46,7 +46,7 @@ class Pack:
 
     @property
     def place(self) -> int:
-        """The dimension of the packed buffer that counts the blocks."""
+        """Dimension of the packed buffer that counts the blocks."""
         return self.order.index(self.axis)
 
 
@@ -55,25 +55,25 @@ class Schedule:
     """Names are those of axes; after `fuse` the fused name stands for its parts."""
 
     fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis for several
-    blocks: tuple[tuple[str, int], ...] = ()  # axes cut around all other loops, and into how long pieces
+    blocks: tuple[tuple[str, int], ...] = ()  # axes whose block loops enclose all others, block sizes
     order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
     tile: tuple[Tile, ...] = ()
     unroll: tuple[str, ...] = ()  # axes whose loop is written out
-    skip: tuple[str, ...] = ()  # reduction axes whose terms in a halo are passed over, a tile of outputs at a time
+    skip: tuple[str, ...] = ()  # reduction axes whose padding terms are skipped, for a whole tile of outputs
     lanes: tuple[str, int] | None = None  # vector axis, lanes
-    partials: int = 1  # vectors of a reduction along its vector axis
+    partials: int = 1  # vectors of partial results of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
-    prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next one is fetched
-    stream: int | None = None  # not the next one but what follows in it, by calls that run so many units of it or more
-    dots: str | None = None  # reduction axis whose terms, products of small integers, are taken a word at a time
-    early: bool = False  # while a tile is summed, what its end reads and writes is fetched
-    near: bool = True  # what is fetched goes into the nearest cache, else into the second one
+    prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next is prefetched
+    stream: int | None = None  # prefetch AHEAD in the same block instead, in calls of so many units or more
+    dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
+    early: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched
+    near: bool = True  # prefetch into the first-level cache, else into the second
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # of a group
 
     def size(self, axis: str) -> Tile:
-        """The tile of an axis. A vector axis without one is cut into vectors."""
+        """Return the tile of an axis. A vector axis without one is cut into vectors."""
         found = next((t for t in self.tile if t.axis == axis), None)
         if self.lanes and self.lanes[0] == axis and (found is None or found.size == 1):
             return Tile(axis, self.lanes[1], Tail.CUT)
@@ -87,7 +87,7 @@ class Segment:
     start: Size
     size: int
     count: Size
-    last: Size | None = None  # where the last tile may be shorter, what is partitioned ends here
+    last: Size | None = None  # end of the axis if the last tile may be shorter
 
 
 def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
@@ -114,7 +114,7 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
 
 
 def _cut(extent: Expr, size: int) -> tuple[Segment, ...]:
-    """Whole tiles, then the rest in powers of two: each of these loops runs at most once."""
+    """Cut into whole tiles, then the rest into powers of two: each of these loops runs at most once."""
     runs = [Segment(0, size, extent // size)]
     rest, part = extent % size, 1 << (size - 1).bit_length() - 1
     while part and normal(rest, {}).key != normal(Const(0), {}).key:
@@ -129,7 +129,7 @@ def _names(tile: Tile) -> tuple[Var, Var, Var]:
 
 
 def _balanced(tile: Tile) -> tuple[Segment, ...]:
-    """Balanced tiles of an extent known at run time: each height has its loop, at most two of them run."""
+    """Cut a dynamic extent into balanced tiles: each tile size has a loop, of which at most two run."""
     tiles, low, more = _names(tile)
 
     def loop(height: int) -> Segment:
@@ -141,7 +141,7 @@ def _balanced(tile: Tile) -> tuple[Segment, ...]:
 
 
 def balance(extent: Size, tile: Tile) -> tuple[tuple[Var, Expr], ...]:
-    """Sizes that `segments` of a symbolic extent reads: `more` tiles of height `low + 1`, the others of `low`."""
+    """Return the sizes that `segments` of a dynamic extent reads: `more` tiles of size `low + 1`, others of `low`."""
     if isinstance(extent, int) or tile.size == 1 or tile.tail is not Tail.BALANCE:
         return ()
     tiles, low, more = _names(tile)

@@ -10,9 +10,9 @@
 
     cumulate(x, y, rows=8, length=16) -> tuple[Stmt, ...]
 
-What is known when the function is called runs then: conditions on Python booleans, loops over tuples, calls of other
-functions. What holds an Expr becomes a statement. `and` / `or` in the condition of `if` and `while` do not read memory
-behind a condition that already decides; everywhere else, as in `a if c else b`, both sides are evaluated.
+Code over Python values runs when the function is called: conditions on Python booleans, loops over tuples, calls of
+other functions. Code over an Expr becomes statements. `and` / `or` in the condition of `if` and `while` read no memory
+after a part that already decides; everywhere else, as in `a if c else b`, both sides are evaluated.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = [
 ]  # fmt: skip
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
-LANES = 16  # at most; the compiler cuts such vectors where a target has shorter ones
-LEAST = -(1 << 62)  # of an index
+LANES = 16  # of a vector loop at most; the compiler splits them for targets with shorter vectors
+LEAST = -(1 << 62)  # lower bound of an index that may be negative
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 
 
@@ -67,16 +67,16 @@ class _NewArray:
 
 @dataclass(frozen=True)
 class _Cell:
-    buffer: Buffer  # one number: what a name stands for at the moment
+    buffer: Buffer  # one element: the current value of a name
 
 
 def var(value: Operand, dtype: DType = DType.F32) -> Any:
-    """`name = var(0.0, F32)`: from here on `name = x` and `name += x` change the number at run time."""
+    """`name = var(0.0, F32)`: later `name = x` and `name += x` change the number at run time."""
     return _NewScalar(value, dtype)
 
 
 def array(*shape: int, dtype: DType = DType.F32) -> Any:
-    """`name = array(4, 4)`: a small buffer of its iteration, not initialised; on the stack if an index changes."""
+    """`name = array(4, 4)`: a small buffer, local to its iteration, uninitialised; on the stack if an index varies."""
     return _NewArray(shape, dtype)
 
 
@@ -91,7 +91,7 @@ def unrolled(*bounds: Size) -> Any:
 
 
 def lanes(*bounds: Size) -> Any:
-    """`for i in lanes(n)`: iterations side by side in vectors; what differs between them lies in arrays."""
+    """`for i in lanes(n)`: iterations side by side in vectors; values that differ between them are in arrays."""
     return _range(LoopKind.VECTOR, bounds)
 
 
@@ -119,7 +119,7 @@ class Script:
         return out.close(out.blocks.pop())
 
     def inline(self, out: _Statements, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Append the statements to `out`; the value that the function returns."""
+        """Append the statements to `out`; return the value that the function returns."""
         bound = inspect.signature(self.function).bind(*args, **keywords)
         bound.apply_defaults()
         closure = inspect.getclosurevars(self.function)
@@ -139,13 +139,13 @@ class Script:
 
 
 def loops(function: Callable[..., Any]) -> Scripted:
-    """Decorator, gives a Script: calling the function gives the statements that do what it says."""
+    """Decorator that makes a Script: calling the function returns the statements of its body."""
     return Script(function)
 
 
 @dataclass
 class _Statements:
-    """Statements in the making; a Let or an Alloc takes the rest of its block as body."""
+    """Statements under construction; a Let or an Alloc takes the rest of its block as body."""
 
     blocks: list[list[Item]] = field(default_factory=lambda: [[]])
     used: dict[str, int] = field(default_factory=dict[str, int])
@@ -160,7 +160,7 @@ class _Statements:
         return body
 
     def name(self, wanted: str) -> str:
-        """Unique, so that a call inlined into a loop may use the loop's names."""
+        """Return a unique name, so that a call inlined into a loop may use the loop's names."""
         count = self.used.get(wanted, 0)
         self.used[wanted] = count + 1
         return f"{wanted}.{count}" if count else wanted
@@ -181,7 +181,7 @@ class _Walk(Evaluator):
     def __init__(self, file: str, out: _Statements, outer: dict[str, Any], env: dict[str, Any]) -> None:
         super().__init__(file)
         self.out, self.outer, self.env = out, outer, env
-        self.depth = dict.fromkeys(env, 0)  # of run-time blocks, where each name was bound
+        self.depth = dict.fromkeys(env, 0)  # nesting level of run-time blocks at which each name was bound
         self.level = 0
         self.result: Any = None
 
@@ -223,7 +223,7 @@ class _Walk(Evaluator):
     # ---- statements
 
     def block(self, body: list[ast.stmt]) -> bool:
-        """False when a return ended it."""
+        """Append statements; False if a return ended the block."""
         return all(self.statement(s) for s in body)
 
     def statement(self, node: ast.stmt) -> bool:
@@ -274,7 +274,7 @@ class _Walk(Evaluator):
 
     @contextmanager
     def runtime_block(self) -> Generator[list[Item], None, None]:
-        """Statements go to a block of their own; names bound in it end with it."""
+        """Collect statements in a block of their own; names bound in it go out of scope at its end."""
         env, depth = dict(self.env), dict(self.depth)
         self.level += 1
         block: list[Item] = []
@@ -299,7 +299,7 @@ class _Walk(Evaluator):
         count = _trips(over)
         if isinstance(count, int) and count <= 0:
             return True
-        # Read once: memory may change, and a variable is known by its extent.
+        # Read once: memory may change, and the extent is part of a variable's identity.
         if isinstance(count, Expr) and loads(count):
             count = self._named(f"{target.id}.n", cast(count, DType.I64))
         plain = over.step == 1 and isinstance(over.start, int) and over.start == 0
@@ -347,7 +347,7 @@ class _Walk(Evaluator):
         self.out.emit(While(condition, self.out.close(block)))
 
     def condition(self, test: ast.expr) -> Any:
-        """The value of a condition; what follows a deciding part of `and` / `or` reads no memory."""
+        """Return the value of a condition; no memory is read after a part of `and` / `or` that decides."""
         if not isinstance(test, ast.BoolOp):
             return self.value(test)
         stop_at = isinstance(test.op, ast.Or)
@@ -370,7 +370,7 @@ class _Walk(Evaluator):
 
 
 def _least(index: Expr) -> int:
-    """A lower bound of what a name stands for: 0, if it cannot be negative."""
+    """Return a lower bound of an index: 0 if it cannot be negative, else `LEAST`."""
     return 0 if bounds(normal(index, {}))[0] >= 0 else LEAST
 
 

@@ -1,4 +1,4 @@
-"""Values of a script: Python evaluates what it knows, expressions of the loop IR grow from the rest."""
+"""Values of a script: Python evaluates expressions over its own values, others become expressions of the loop IR."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BUILTIN: dict[Any, str] = {min: "min", max: "max", abs: "abs"}
 
 
 class ScriptError(InternalError):
-    """A @loops function says something that the loop IR cannot."""
+    """A @loops function has code that the loop IR cannot express."""
 
 
 def is_expr(value: object) -> bool:
@@ -45,7 +45,7 @@ def is_expr(value: object) -> bool:
 
 
 def match_integers(a: Any, b: Any) -> tuple[Any, Any]:
-    """Integers of different types meet in i64; anything else has to be cast by hand."""
+    """Convert integers of different types to i64; TypeError for other types, which must be cast explicitly."""
     if not (is_expr(a) and is_expr(b)) or a.dtype is b.dtype:
         return a, b
     if not (a.dtype.is_integer and b.dtype.is_integer):
@@ -54,7 +54,7 @@ def match_integers(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 class Evaluator(ABC):
-    """Evaluates expressions of a script; `lookup` says what names mean."""
+    """Evaluates expressions of a script; `lookup` returns the value of a name."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -67,7 +67,7 @@ class Evaluator(ABC):
         ...
 
     def value(self, node: ast.expr) -> Any:
-        """The value of an expression: a Python value or an Expr."""
+        """Return the value of an expression: a Python value or an Expr."""
         try:
             return self._value(node)
         except ScriptError:
@@ -187,7 +187,7 @@ class Evaluator(ABC):
         return function(*args, **keywords)
 
     def index(self, node: ast.expr) -> tuple[Expr, ...]:
-        """An index into a buffer: integers of any type, as i64."""
+        """Return an index into a buffer: integers of any type, converted to i64."""
         value = self.value(node)
         parts: list[Any] = [*value] if isinstance(value, tuple) else [value]
         return tuple(cast(as_expr(p, DType.I64), DType.I64) for p in parts)
@@ -197,7 +197,7 @@ class Evaluator(ABC):
         return prim(fn, *match_integers(a, b)) if is_expr(a) or is_expr(b) else python(a, b)
 
     def both(self, op: ast.boolop, a: Any, b: Any) -> Any:
-        """`a and b`, `a or b`, where either may be known."""
+        """Return `a and b` or `a or b`; either may be a Python value."""
         deciding = isinstance(op, ast.Or)
         if not is_expr(a):
             return b if bool(a) is not deciding else a

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def renamed(work: T, names: Mapping[Var, Var]) -> T:
-    """A work, or a tuple of works, with other variables everywhere: in values, extents, shapes, strides and bounds."""
+    """Rename variables everywhere in a work or a tuple of works: in values, extents, shapes, strides and bounds."""
     if not names:
         return work
     known: dict[Node, Node] = {}
@@ -46,7 +46,7 @@ def renamed(work: T, names: Mapping[Var, Var]) -> T:
 
 
 def _node(old: Node, new: tuple[Any, ...]) -> Node:
-    """A node with other parts; factors of sizes are put in the order of their new names."""
+    """Rebuild a node from other parts; factors of sizes are sorted by their new names."""
     if new is old.parts() or all(map(is_, new, old.parts())):
         return old
     made = type(old)(*new)

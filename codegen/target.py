@@ -15,7 +15,7 @@ _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
-# Names that LLVM lists as features but that only say how to tune.
+# Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
     "fast-", "slow-", "prefer-", "tuning", "false-deps", "idivl-", "idivq-", "branchfusion", "macrofusion", "64bit",
 )  # fmt: skip
@@ -23,7 +23,7 @@ _TUNING = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`registers` vector registers of `lanes_bytes` bytes; `l1`, `l2`, `l3` are data caches in bytes."""
+    """A machine: `registers` vector registers of `lanes_bytes` bytes; `l1`, `l2`, `l3` are data caches in bytes."""
 
     triple: str
     cpu: str
@@ -38,7 +38,7 @@ class Target:
 
     @staticmethod
     def parse(name: str) -> Target:
-        """`native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; anything else is a UsageError."""
+        """Return the target `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; UsageError for others."""
         cores = len(os.sched_getaffinity(0))
         if name == "native":
             return _native(cores)
@@ -52,7 +52,7 @@ class Target:
         return _x86("x86-64", features, (32 << 10, 512 << 10, 4 << 20), cores)
 
     def lanes(self, dtype: DType) -> int:
-        """Elements of a compute type in a vector."""
+        """Return the number of elements of a compute type in a vector."""
         return max(1, self.lanes_bytes // dtype.compute.bytes)
 
     @property
@@ -67,19 +67,19 @@ class Target:
 
     @property
     def near_l3(self) -> bool:
-        """True if a few cores share the L3, at their clock and nearly as fast to read from as L2, as in AMD's Zen."""
+        """True if few cores share the L3, and it runs at their clock and is nearly as fast as L2, as in AMD's Zen."""
         return self.cpu.startswith("znver")
 
     @property
     def fetches_from_l3(self) -> bool:
-        """True if a sequence from L3 arrives sooner when it is prefetched: on Zen 5; on Zen 4 a quarter later."""
+        """True if prefetching makes a sequence from L3 arrive sooner, as on Zen 5; on Zen 4, a quarter later."""
         return self.cpu == "znver5"
 
     @property
     def fetches_near(self) -> bool:
         """True if lines that many rows use are prefetched into L1, not L2: on Zen 1 to 3 % faster.
 
-        Where an L3 is far, so many lines are on their way that the nearest cache has no room to wait for them.
+        With a far L3, more lines are in flight than the first-level cache has room to wait for.
         """
         return self.near_l3 or self.machine != "x86_64"
 
@@ -90,7 +90,7 @@ class Target:
 
     @property
     def llvm_cpu(self) -> str:
-        """CPU whose model LLVM schedules by: with those of Intel's processors some register tiles spill (LLVM 22)."""
+        """CPU by whose model LLVM schedules: never Intel's, with which some register tiles spill (LLVM 22)."""
         return self.cpu if self.machine != "x86_64" or self.cpu.startswith("znver") else "x86-64"
 
     @property
@@ -105,7 +105,7 @@ class Target:
 
     @property
     def dots(self) -> int:
-        """Products that are summed at a time in each lane of 32 bits: 4 of bytes, 2 of i16, or 0."""
+        """Products that one instruction sums in each 32-bit lane: 4 of bytes, 2 of i16, or 0 without one."""
         if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
             return 4
         return 2 if self.machine == "x86_64" else 0
@@ -130,9 +130,9 @@ def _x86(
 
 
 def _native(cores: int) -> Target:
-    """This machine; of its features those that the loader can look for, so that it takes what is compiled here.
+    """Return this machine, with the features that the loader can check, so that it accepts libraries compiled here.
 
-    A processor's name implies features that a virtual machine may hide, so what is not there is switched off.
+    A CPU's name implies features that a virtual machine may hide, so absent ones are switched off.
     """
     triple, cpu, has = host()
     hidden = unreported(f for f, on in has.items() if on)
@@ -144,7 +144,7 @@ def _native(cores: int) -> Target:
 
 
 def _caches() -> tuple[int, int, int]:
-    """Bytes of the data caches of the first core, where the kernel tells."""
+    """Return the bytes of the first core's data caches; defaults for those that the kernel does not report."""
     found = {1: 32 << 10, 2: 512 << 10, 3: 4 << 20}
     for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:

@@ -14,7 +14,7 @@ Work = Definition | Group | tuple[Stmt, ...]
 
 
 def members(work: Work) -> Iterator[Definition]:
-    """The definitions of a work, in order."""
+    """Yield the definitions of a work, in order."""
     match work:
         case Definition():
             yield work
@@ -26,7 +26,7 @@ def members(work: Work) -> Iterator[Definition]:
 
 
 def expressions(work: Work) -> Iterator[Expr]:
-    """Everything a work reads: values, indices, conditions."""
+    """Yield the expressions that a work reads: values, indices, conditions."""
     match work:
         case Definition():
             yield work.value
@@ -68,7 +68,7 @@ def _of_statement(stmt: Stmt) -> Iterator[Expr]:
 
 
 def local(work: Work) -> frozenset[Buffer]:
-    """Buffers that exist inside of the work only."""
+    """Return the buffers that exist inside of the work only."""
     match work:
         case Definition():
             return frozenset()
@@ -92,7 +92,7 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
 
 @lru_cache(maxsize=1 << 15)
 def reads(work: Work) -> tuple[Load, ...]:
-    """Loads of memory outside of the work, each once."""
+    """Return the loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
     found = (x for x in loads(*expressions(work)) if x.buffer.space is not Space.TABLE)
     return tuple(x for x in found if x.buffer.name not in inner)
@@ -100,7 +100,7 @@ def reads(work: Work) -> tuple[Load, ...]:
 
 @lru_cache(maxsize=1 << 15)
 def writes(work: Work) -> tuple[Buffer, ...]:
-    """Buffers outside of the work that it writes, each once."""
+    """Return the buffers outside of the work that it writes, each once."""
     inner = {b.name for b in local(work)}
     return tuple(b for b in dict.fromkeys(_targets(work)) if b.name not in inner)
 
@@ -130,7 +130,7 @@ Change = Callable[[Expr], Expr | None]
 
 
 def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Work:
-    """`change` for every expression (see `loops.rewrite`), `place` for every buffer that is written."""
+    """Apply `change` to every expression (see `expressions.rewrite`), `place` to every buffer written or allocated."""
     match work:
         case Definition():
             return replace(
@@ -170,7 +170,7 @@ def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buf
 
 
 def move_loads(names: dict[str, Buffer]) -> Change:
-    """Loads of a buffer named so go to the buffer given for it, at the same index."""
+    """Redirect loads of the buffers in `names` to the buffers given there, at the same index."""
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
@@ -182,7 +182,7 @@ def move_loads(names: dict[str, Buffer]) -> Change:
 
 
 def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
-    """True if there is a parallel loop in them. It is in no loop of another kind, or it would not be legal."""
+    """True if `stmts` contain a parallel loop. A legal one is inside of no If or While, so these are not searched."""
     return any(
         isinstance(s, For | Let | Alloc)
         and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or has_parallel(s.body))

@@ -7,8 +7,8 @@
       call 2, call 3                    for all other sizes
     end
 
-This is control flow like any other: a choice costs a comparison, kernels that are equal are there once, and the arena
-is as large as what runs needs.
+This is ordinary control flow: a choice costs a comparison, equal kernels are stored once, and the arena is as large as
+the version that runs needs.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _END = "versions end"
 
 
 def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Program]]) -> Program:
-    """`general`, but where a request has the sizes of one of `versions`: the first that fits runs instead.
+    """Join `general` and its `versions`: a request runs the first version whose sizes it has, else `general`.
 
-    All have the same inputs and outputs, names of kernels and offsets of weights in common, and no symbols that
-    `general` lacks.
+    They share inputs and outputs, names of kernels and offsets of weights; versions have no symbols that `general`
+    lacks.
     """
     if not versions:
         return general
@@ -51,7 +51,7 @@ def join_versions(general: Program, versions: Sequence[tuple[SizesByName, Progra
 
 
 class _Version:
-    """Renames what belongs to one version; its rules hold where it does not run."""
+    """Renames the symbols and labels of one version; for requests that do not run it, its rules always hold."""
 
     def __init__(self, general: Program, number: int, sizes: SizesByName) -> None:
         self.symbols = {s.name: s for s in general.symbols}
@@ -116,7 +116,7 @@ class _Version:
 
 
 class _Joined:
-    """Program put together so far; the general program's part is added last."""
+    """The joined program under construction; the general program's part is added last."""
 
     def __init__(self, general: Program) -> None:
         self.general = general
@@ -126,7 +126,7 @@ class _Joined:
         self.parts: list[Program] = []
 
     def version(self, sizes: SizesByName, program: Program) -> None:
-        """Calls that run where the symbols have these sizes, and nothing that comes after them."""
+        """Append a version: requests whose symbols have these sizes run its calls and skip all later ones."""
         first, otherwise = len(self.calls), f"version{len(self.versions) + 1} else"
         fits = select(_condition(self.general, sizes), 1, 0)
         self.control.append(Jump(first, otherwise, prim("eq", fits, 0)))
@@ -135,7 +135,7 @@ class _Joined:
         self.control += [Jump(len(self.calls), _END), Label(len(self.calls), otherwise)]
 
     def add(self, program: Program) -> None:
-        """The calls of a program and what stands between them."""
+        """Append the calls of a program and the control entries between them."""
         first = len(self.calls)
         self.calls += program.calls
         self.control += [replace(entry, at=entry.at + first) for entry in program.control]
@@ -165,7 +165,7 @@ class _Joined:
         )
 
     def _output(self, index: int, tensor: Tensor, rows: Sequence[tuple[SizesByName, Program]]) -> Tensor:
-        """The shape of what runs; an inference decides both, or the general program's shape says it."""
+        """Return an output whose shape and `most` are those of the version that runs, as the sizes choose it."""
         shape, most = list(tensor.shape), tensor.most
         for sizes, part in reversed(rows):
             other, condition = part.outputs[index], _condition(self.general, sizes)
@@ -177,21 +177,21 @@ class _Joined:
         return replace(tensor, shape=tuple(shape), most=most)
 
     def _equal(self, general: Size, special: Size, sizes: SizesByName) -> bool:
-        """True if both are the same where symbols have these sizes."""
+        """True if both are the same for these sizes of the symbols."""
         values = dict(sizes)
         fixed = rewrite(_expr(general), lambda e: _known(e, values))
         return normal(fixed, {}).key == normal(_expr(special), {}).key
 
 
 def _most(tensor: Tensor) -> Size:
-    """Elements at most."""
+    """Return an upper bound of the tensor's elements."""
     if tensor.most is not None:
         return tensor.most
     return reduce(lambda total, n: n * total, tensor.shape, Const(1))
 
 
 def _condition(general: Program, sizes: SizesByName) -> Expr:
-    """True for a request with these sizes."""
+    """Return the condition that a request has these sizes."""
     symbols = {s.name: s for s in general.symbols}
     return reduce(lambda a, b: Prim("and", (a, b), DType.BOOL), [prim("eq", symbols[name], n) for name, n in sizes])
 

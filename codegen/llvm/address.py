@@ -2,7 +2,7 @@
 
 An index is a sum of terms (`codegen.index`). A term is computed in the head of the loop of its deepest variable, once:
 hoisting by construction, so that the emitted code is good before any LLVM pass has run. A term that reads memory is
-computed where it stands.
+computed where it is used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
 
 @dataclass(slots=True)
 class Scope:
-    """One loop: its head block, where code that depends on no deeper variable goes."""
+    """Scope of a loop: its head block takes the code that depends on no deeper variable."""
 
     head: Block
     values: dict[object, Value] = field(default_factory=dict[object, Value])
@@ -33,7 +33,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Element offset of an access, without the lane; how it moves with the lane (None: not linearly); with the lane."""
+    """An access, in elements: `offset` without the lane, `step` per lane (None: not linear), `whole` with the lane."""
 
     buffer: Buffer
     offset: Affine
@@ -51,11 +51,11 @@ class Addresses:
         self.depth: dict[Var, int] = dict.fromkeys(sizes, 0)
         self.scopes = [Scope(function.block, {**sizes})]
         self.pointers = pointers
-        # Terms that read memory, in the current straight-line code: what they are depends on the `within` around.
+        # Terms that read memory, in the current straight-line code, by guard: they depend on the enclosing `within`.
         self.here: dict[str, dict[object, Value]] = {}
         self.guard = ""
         self.indexing: set[str] = set()  # buffers that some address depends on
-        # by identity, of expressions, and of buffers and indices
+        # memo tables by identity: of expressions; of buffers and indices
         self._sums: dict[int, Seen[Affine]] = {}
         self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Seen[Access]]] = {}
         self.evaluate: Callable[[Expr], Value] = self._no_loads
@@ -81,7 +81,7 @@ class Addresses:
             self.env[var] = known
 
     def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
-        """Access to an element at this point of the code."""
+        """Return the access to an element at this point of the code."""
         key = id(buffer), id(index)
         if key not in self._accesses:
             sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
@@ -110,23 +110,23 @@ class Addresses:
         return Access(buffer, Affine(rest, offset.const), step, offset)
 
     def is_strided(self, a: Access) -> bool:
-        """True if it moves with the lane by a dynamic size."""
+        """True if the step per lane is a dynamic size."""
         assert self.lane is not None
         return a.step is None and coefficient(a.whole, self.lane) is not None
 
     def optional_step(self, a: Access) -> Affine | None:
-        """Step with the lane, if it is a size known only to be 0 or 1."""
+        """Return the step per lane if it is a dynamic size of 0 or 1, else None."""
         step = coefficient(a.whole, self.lane) if self.lane is not None else None
         return step if step is not None and bounds(step) == (0, 1) else None
 
     def in_lane(self, a: Access, lane: int) -> Access:
-        """The same access with the lane known."""
+        """Return the same access for one lane."""
         assert self.lane is not None
         offset = normal(a.whole.expr(), {self.lane: Affine({}, lane)})
         return Access(a.buffer, offset, 0, offset)
 
     def scaled(self, index: Expr, stride: Size) -> tuple[Affine, int]:
-        """A part of an address and how often it counts."""
+        """Return a part of an address and its factor."""
         step = self.normal(index)
         return (step, stride) if isinstance(stride, int) else (normal(step.expr() * self.normal(stride).expr(), {}), 1)
 
@@ -138,7 +138,7 @@ class Addresses:
         return best & -best
 
     def pointer(self, a: Access) -> Value:
-        """Base plus the terms of each loop level, from the outside in, each added where it is known."""
+        """Add the terms of each loop level to the base, outermost first, each as far out as it is known."""
         element, pointer = MEMORY[a.buffer.dtype], self.pointers[a.buffer.name]
         levels: dict[int, list[tuple[Expr, int]]] = {}
         for atom, c in a.offset.terms.items():
@@ -152,13 +152,13 @@ class Addresses:
         return self.f.gep(element, pointer, integer(a.offset.const)) if a.offset.const else pointer
 
     def scope(self, level: int) -> tuple[dict[object, Value], Block]:
-        """Values known at a level and the block for new ones; the level after the last is `here`."""
+        """Return the values known at a level and the block for new ones; the level after the last is `here`."""
         if level == len(self.scopes):
             return self.here.setdefault(self.guard, {}), self.f.block
         return self.scopes[level].values, self.scopes[level].head
 
     def normal(self, expr: Expr) -> Affine:
-        """In normal form, where the code is now."""
+        """Return the normal form of `expr` at this point of the code."""
         if isinstance(expr, Const):
             return exactly(int(expr.value))
         if isinstance(expr, Var) and expr in self.env:
@@ -231,7 +231,7 @@ class Addresses:
                 return f.select(f.compare(f"icmp {order}", a, b, head), a, b, head)
 
     def quotient(self, a: Value, b: Value, parts: list[Affine], at: Block) -> Value:
-        """Rounded towards minus infinity. It may run before the test that guards it, so no divisor may trap."""
+        """Divide, rounded towards minus infinity. It may run before the test that guards it, so no divisor may trap."""
         f = self.f
         low = bounds(parts[0])[0]
         if bounds(parts[1])[0] < 0:
@@ -247,7 +247,7 @@ class Addresses:
         return f.binary("xor", f.binary("udiv", positive, b, at), sign, at)
 
     def linear(self, a: Affine, level: int | None = None) -> Value:
-        """The value of a sum, computed as far out as its terms allow."""
+        """Return the value of a sum, computed as far out as its terms allow."""
         if a.is_const:
             return integer(a.const)
         level = max(map(self.level, a.terms)) if level is None else level
@@ -276,7 +276,7 @@ def reads_memory(expr: Expr) -> bool:
 
 
 def fixed(env: dict[Var, Affine], lane: Var, i: int) -> dict[Var, Affine]:
-    """`env` with the lane known."""
+    """Return `env` for lane number `i`."""
     known = {lane: Affine({}, i)}
     return {v: normal(a.expr(), known) if lane in a.terms or depends_on(a, lane) else a for v, a in env.items()} | known
 

@@ -3,8 +3,8 @@
     linked     LOAD ... | LOAD rw: .data .bss weights (NOBITS) |       NOTE
     written    LOAD ... | LOAD rw: .data .bss | LOAD r: weights |      at the end of the file
 
-So a library is written once, in order, and linking takes no memory for weights. The note is there for its program
-header, which becomes that of the weights.
+So a library is written once, in order, and linking takes no memory for weights. The note only provides a
+program header, which becomes that of the weights.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SHT_NOTE = 7
 _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical, size in file, in memory, align
 _LOAD, _NOTE, _READ = 1, 4, 4
 LARGE_PAGE = 2 << 20
-GAP = 1 << 20  # bytes that may be left out in the file
+GAP = 1 << 20  # bytes of padding in the file, at most, that place weights for large pages
 _NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
 
 
 def placeholder() -> Data:
-    """The note, for an object that reserves weights."""
+    """Return the note, for an object that reserves weights."""
     return Data(".note.aot", "", len(_NOTE_BODY), 4, [(0, _NOTE_BODY)], kind=SHT_NOTE)
 
 
@@ -55,9 +55,10 @@ def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryv
 
 
 def _place(end: int, address: int, size: int, align: int) -> tuple[int, int]:
-    """Offset of the contents in the file, and the alignment of their segment.
+    """Return the offset of the contents in the file, and the alignment of their segment.
 
-    With that of a large page, at an offset like the address, the system may map a file that it holds in large pages so.
+    Aligned to large pages, at an offset congruent to the address, a file that the system caches in large pages can be
+    mapped in large pages.
     """
     like = end + (address - end) % LARGE_PAGE
     return (like, LARGE_PAGE) if size >= LARGE_PAGE and like - end <= GAP else (aligned(end, align), align)
@@ -69,7 +70,7 @@ def _table(stream: BinaryIO, at: int, count: int, form: struct.Struct) -> list[l
 
 
 def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray | memoryview]:
-    """The same bytes in pieces of large pages: the system holds what is written at once in pages as large."""
+    """Yield the same bytes in pieces of large pages: the system caches data written at once in pages as large."""
     held = bytearray()
     for part in parts:
         view = memoryview(part).cast("B")
@@ -94,7 +95,7 @@ def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], wanted: str
 
 
 def _split(segments: list[list[int]], row: list[int], at: int, align: int) -> None:
-    """Give the section the segment of the note, and take it from the end of the one that holds it."""
+    """Move the section from the end of the segment that holds it to the segment of the note."""
     start, size = row[3], row[5]
     for s in segments:
         if s[0] == _LOAD and s[3] <= start < s[3] + s[6]:

@@ -1,4 +1,4 @@
-"""Tiles that lie along one axis in memory and along another in vectors: whole rows, transposed in registers.
+"""Tiles that are contiguous along another axis than their vectors: whole rows, transposed in registers.
 
     unrolled u in 16:
       vector v in 16 by 16:
@@ -23,7 +23,7 @@ from codegen.llvm.text import Function, Value, lanes_of, vector
 from codegen.llvm.dots import Dots
 from codegen.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 
-APART = 5  # elements: those that lie nearer are shuffled out of whole vectors
+APART = 5  # elements between lanes from which on tiles are transposed; nearer lanes are shuffled out of vectors
 LEAST = 4  # rows or lanes: with fewer, single loads cost no more
 
 
@@ -39,7 +39,7 @@ class _Tile:
 
 @dataclass(slots=True)
 class _Column:
-    """Vectors to store whose elements of each lane lie in a row."""
+    """Vectors to store; the elements of each lane, from all vectors, are contiguous in memory."""
 
     lane: Var
     first: Access
@@ -47,9 +47,9 @@ class _Column:
 
 
 class Blocks(Dots):
-    """Loads for the iterations of an unrolled loop in advance, and its stores afterwards.
+    """Emission of an unrolled loop's loads before all of its iterations, and of its stores after them.
 
-    `kept`: the stores of the tile around, by where the next vector of each column goes; None outside of tiles.
+    `kept`: stores of the enclosing tile, by the offset of the next vector of each column; None outside of tiles.
     """
 
     kept: dict[object, _Column] | None = None
@@ -59,7 +59,7 @@ class Blocks(Dots):
         self._tiles: dict[int, _Tile | None] = {}  # by identity of the unrolled loop
 
     def tile(self, loop: For) -> _Tile | None:
-        """The store in an unrolled loop over vectors, if it is one of a tile."""
+        """Return the store in an unrolled loop over vectors if it has the form of a tile, else None."""
         if id(loop) not in self._tiles:
             self._tiles[id(loop)] = _tile(loop)
         return self._tiles[id(loop)]
@@ -70,14 +70,14 @@ class Blocks(Dots):
         return tile is not None and tile.store.accumulate is None and not _rereads(tile.store)
 
     def keep(self, target: Access, value: Value) -> None:
-        """A vector whose elements lie far from each other."""
+        """Keep a vector whose elements are far apart in memory, to store it with its column."""
         assert self.kept is not None and self.at.lane is not None
         column = self.kept.pop(target.whole.key, None) or _Column(self.at.lane, target, [])
         column.values.append(value)
         self.kept[target.whole.plus(Affine({}, 1)).key] = column
 
     def write_kept(self, kept: dict[object, _Column]) -> None:
-        """Each lane's elements in a row."""
+        """Store the kept vectors, transposed: the elements of each lane are a row."""
         saved = self.at.lane
         for column in kept.values():
             self.at.lane = column.lane
@@ -91,7 +91,7 @@ class Blocks(Dots):
 
     @abstractmethod
     def write(self, a: Access, value: Value, lanes: int) -> None:
-        """Stores `lanes` numbers in a row."""
+        """Store `lanes` consecutive numbers."""
 
     def _write_row(self, a: Access, row: Value, count: int) -> None:
         start, size = 0, lanes_of(row.type)
@@ -104,7 +104,7 @@ class Blocks(Dots):
             start += size
 
     def read_blocks(self, loop: For) -> None:
-        """Reads, for all iterations of an unrolled loop over vectors, what lies in rows along the unrolled axis."""
+        """Load operands that are contiguous along the axis of an unrolled loop over vectors, for all iterations."""
         tile = self.tile(loop)
         if tile is None or not isinstance(loop.var.extent, int) or loop.var.extent < LEAST or self.inside is not None:
             return
@@ -140,7 +140,7 @@ class Blocks(Dots):
             accesses = accesses[count:]
 
     def _transpose(self, accesses: list[Access]) -> None:
-        """Keeps what each access reads as known."""
+        """Load rows, transpose them, and record the vector that each access reads."""
         first, lane = accesses[0], self.at.lane
         type_ = vector(MEMORY[first.buffer.dtype], len(accesses))
         parts = [self.at.in_lane(first, i) for i in range(self.width)]
@@ -173,7 +173,7 @@ def _tile(loop: For) -> _Tile | None:
 
 
 def _lets(body: tuple[Stmt, ...]) -> tuple[tuple[Let, ...], Stmt | None]:
-    """Names of indices, and the one statement below them."""
+    """Return the lets of a body and the one statement below them; None if there are several."""
     found: list[Let] = []
     while len(body) == 1 and isinstance(body[0], Let) and not reads_memory(body[0].value):
         found.append(body[0])
@@ -182,7 +182,7 @@ def _lets(body: tuple[Stmt, ...]) -> tuple[tuple[Let, ...], Stmt | None]:
 
 
 def vectors(loop: For) -> Iterator[tuple[int, int]]:
-    """First element and lanes of each vector."""
+    """Yield the first element and the lanes of each vector."""
     start, lanes = loop.var.low, loop.lanes
     assert isinstance(loop.var.extent, int)
     while start < loop.var.extent:
@@ -194,12 +194,12 @@ def vectors(loop: For) -> Iterator[tuple[int, int]]:
 
 
 def _rereads(store: Store) -> bool:
-    """True if something is read that is stored to."""
+    """True if a store reads the buffer that it writes."""
     return any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
 
 
 def _unguarded(e: Expr) -> Iterator[Load]:
-    """Loads that are made whatever the values are."""
+    """Yield the loads outside of any `within`, which run whatever the values are."""
     if isinstance(e, Load):
         yield e
     elif isinstance(e, Prim) and e.fn != "within":

@@ -48,7 +48,7 @@ Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
-_MOST_WEIGHTS = (2 << 30) - (64 << 20)  # code reaches its tables behind them with 32-bit offsets
+_MOST_WEIGHTS = (2 << 30) - (64 << 20)  # bytes; code addresses tables behind the weights by 32-bit offsets
 
 
 def _silent(stage: str, done: int, total: int) -> None:
@@ -59,8 +59,8 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
-    `write_...` raise UnsupportedError for more weights than a library can hold; memory and a file beside it hold any.
-    `external`: the weights go into that file.
+    `write_...` raise UnsupportedError for more weights than a library can hold; memory and external files have no
+    limit. `external`: the weights go into a file beside the library.
     """
 
     tag: str
@@ -72,7 +72,7 @@ class Built:
     external: WeightsInfo | None = None
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
-        """Write the shared library, and external weights beside it; each at once or not at all.
+        """Write the shared library, and external weights beside it, each atomically.
 
         PlatformError without a linker.
         """
@@ -126,7 +126,7 @@ class Built:
 def weights_section(
     name: str, size: int, constants: tuple[ConstantBlock, ...], aliases: tuple[str, ...] = ()
 ) -> Data:
-    """Weights inside of a library; UnsupportedError for more than it can hold."""
+    """Return the section of weights inside of a library; UnsupportedError for more than it can hold."""
     if size > _MOST_WEIGHTS:
         raise UnsupportedError(
             f"write: weights in the library have at most {_MOST_WEIGHTS} bytes, got {size}; make them external"
@@ -136,7 +136,7 @@ def weights_section(
 
 
 def reserved(data: Data) -> Data:
-    """Room for weights, which are written when the rest is linked; other sections as they are."""
+    """Reserve room for weights, which are written after linking; return other sections as they are."""
     if data.section != abi.WEIGHTS_SECTION:
         return data
     return replace(data, align=abi.WEIGHTS_PAGE, blocks=(), reserved=True)
@@ -148,9 +148,9 @@ def build(
 ) -> Built:  # fmt: skip
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
-    `options` are kept in the manifest: what else the compiler was asked for. `external`: weights in their own file.
-    `key`: of the entry of a cache that the library becomes; it is kept in the manifest, and changes no hash.
-    `progress(stage, done, total)` is told of each kernel that is emitted and of each part that is compiled.
+    `options`: further options of the compiler, kept in the manifest. `external`: weights in their own file.
+    `key`: key of the library in a cache; it is kept in the manifest and changes no hash.
+    `progress(stage, done, total)` is called for each kernel that is emitted and each part that is compiled.
     """
     with Workers(target) as workers:
         parts = Parts(workers, level)
@@ -176,7 +176,7 @@ def build(
 def emit_functions(
     program: Program, target: Target, place: Callable[[Function], T], progress: Progress = _silent
 ) -> dict[str, T]:
-    """Results of `place` for the function of each kernel, by name; equal kernels share one."""
+    """Emit all kernels; return the result of `place` for each function, by kernel name. Equal kernels share one."""
     made: dict[Kernel, T] = {}
     functions: dict[str, T] = {}
     for done, kernel in enumerate(program.kernels, 1):
@@ -189,12 +189,12 @@ def emit_functions(
 
 
 def kernels_text(program: Program, target: Target) -> str:
-    """LLVM IR of the kernels alone, for dumps."""
+    """Return the LLVM IR of the kernels alone, for dumps."""
     return functions_text(list(dict.fromkeys(emit_functions(program, target, lambda f: f).values())))
 
 
 def kernels_assembly(program: Program, target: Target, level: int | None = 1) -> str:
-    """Machine code of the kernels alone as text, made as for the model."""
+    """Return the assembly of the kernels alone, compiled as for the model."""
     functions = dict.fromkeys(emit_functions(program, target, lambda f: f).values())
     apart = [f for f in functions if has_vectors(f.text())]
     others = [f for f in functions if f not in apart]
@@ -202,7 +202,7 @@ def kernels_assembly(program: Program, target: Target, level: int | None = 1) ->
 
 
 def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Target, options: Manifest) -> Manifest:
-    """Everything a loader must know; the keys are listed in `runtime.abi`."""
+    """Return everything a loader must know; the keys are listed in `runtime.abi`."""
     version = ".".join(map(str, llvm.llvm_version_info))
     late = depends(program)
     return {
@@ -235,7 +235,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """The manifest as it stands in the file: JSON, keys in order, ASCII."""
+    """Return the manifest as it is stored in the file: ASCII JSON with sorted keys."""
     return json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -253,7 +253,7 @@ def _symbol(symbol: Var) -> dict[str, object]:
 
 
 def _align(program: Program, region: Region, index: int) -> int:
-    """Alignment that the kernels assume of the address of a tensor."""
+    """Return the alignment that the kernels assume of the address of a tensor."""
     kernels = {kernel.name: kernel for kernel in program.kernels}
     return max(
         (
@@ -267,7 +267,7 @@ def _align(program: Program, region: Region, index: int) -> int:
 
 
 def _rules(program: Program) -> list[Rule]:
-    """Rules of the input shapes, then those that are checked while an inference runs."""
+    """Return the rules of the input shapes, then those that are checked while an inference runs."""
     return [*program.rules, *(c.rule for c in program.control if isinstance(c, Check))]
 
 
@@ -307,7 +307,7 @@ def _check_constants(program: Program, constants: tuple[ConstantBlock, ...]) -> 
 
 
 def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes | memoryview]:
-    """The `size` bytes of weights in order; gaps are zero."""
+    """Yield the `size` bytes of weights in order; gaps are zero."""
     position = 0
     for block in constants:
         yield from zeros(block.offset - position)
@@ -317,20 +317,20 @@ def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes 
 
 
 def zeros(count: int) -> Iterator[bytes]:
-    """So many, a piece at a time."""
+    """Yield `count` zero bytes, a piece at a time."""
     piece = bytes(1 << 20)
     yield from (piece for _ in range(count >> 20))
     yield piece[: count & (1 << 20) - 1]
 
 
 def _layout(draft: str, constants: tuple[ConstantBlock, ...], manifest: Manifest) -> str:
-    """Hash of all but the values of the weights."""
+    """Return the hash of everything but the values of the weights."""
     places = ",".join(f"{b.offset}:{b.source.dtype.str}:{b.nbytes}" for b in constants)
     return hashlib.sha256(draft.encode() + manifest_bytes(manifest) + places.encode()).hexdigest()
 
 
 def weights_hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
-    """SHA-256 of the `size` bytes, hexadecimal."""
+    """Return the SHA-256 of the `size` bytes of weights, in hexadecimal."""
     digest = hashlib.sha256()
     for part in parts_of(constants, size):
         digest.update(part)
@@ -338,5 +338,5 @@ def weights_hash(constants: tuple[ConstantBlock, ...], size: int) -> str:
 
 
 def _identifier(name: str) -> str:
-    """`name` as part of a C symbol."""
+    """Turn `name` into a part of a C symbol."""
     return re.sub(r"\W+", "_", name, flags=re.ASCII)[:40].strip("_").lower() or "model"

@@ -2,7 +2,8 @@
 
     ELF header | sections of the first object, of the second, ... | .symtab .strtab | section headers
 
-What one object defines and another one uses becomes local: two models in one program do not see each other's kernels.
+Symbols that one object defines and another one uses become local, so that two models in one program do not see each
+other's kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from codegen.llvm.relocatable import Object, taken_apart
 from runtime.errors import InternalError
 
 _NULL, _RELA, _GROUP, _ADDRSIG = 0, 4, 17, 0x6FFF4C03
-_RESERVED = 0xFF00  # from here on section numbers mean something else
+_RESERVED = 0xFF00  # section numbers from here on have special meanings
 _FILE = 4  # type of a symbol
 _RELOCATION = struct.Struct("<QQq")
 _NOTE = ".note.GNU-stack"
@@ -51,13 +52,13 @@ class _Joined:
     relocations: list[tuple[int, list[_Symbol]]] = field(default_factory=list[tuple[int, list[_Symbol]]])
 
     def add(self, number: int, parts: Object) -> None:
-        """An object's sections and symbols; its relocations wait until all symbols have their places."""
+        """Add an object's sections and symbols; relocations are rewritten once all symbols have their places."""
         moved = self._sections(parts)
         known = self._symbols(number, parts, moved)
         self.relocations += [(new, known) for old, new in moved.items() if parts.rows[old][1] == _RELA]
 
     def _sections(self, parts: Object) -> dict[int, int]:
-        """Old section number -> new one, of those that are kept."""
+        """Append the sections that are kept; return their new numbers by the old ones."""
         names = parts.section_names()
         moved: dict[int, int] = {}
         for old, row in enumerate(parts.rows):
@@ -71,7 +72,7 @@ class _Joined:
             self.bodies.append(b"" if row[1] == NOBITS else bytes(parts.data[row[4] : row[4] + row[5]]))
         for old, new in moved.items():
             if parts.rows[old][1] == _RELA:
-                self.rows[new][7] = moved[parts.rows[old][7]]  # what it is for
+                self.rows[new][7] = moved[parts.rows[old][7]]  # the section that it relocates
         return moved
 
     def _symbols(self, number: int, parts: Object, moved: dict[int, int]) -> list[_Symbol]:
@@ -155,7 +156,7 @@ class _Strings:
 
 
 def combine(objects: Sequence[bytes]) -> bytes:
-    """One object; InternalError if two of them define the same symbol."""
+    """Combine objects into one; InternalError if two of them define the same symbol."""
     if len(objects) == 1:
         return objects[0]
     joined = _Joined()
@@ -168,7 +169,7 @@ def combine(objects: Sequence[bytes]) -> bytes:
 
 
 def _relocated(body: bytes, places: list[int]) -> bytes:
-    """Relocations with symbols by their new numbers."""
+    """Rewrite relocations with the new numbers of their symbols."""
     made = bytearray(body)
     for at in range(0, len(made), _RELOCATION.size):
         offset, info, addend = _RELOCATION.unpack_from(made, at)

@@ -21,7 +21,7 @@ Setting = Bind | Let | Check
 
 
 def control_functions(program: Program, tag: str) -> list[str]:
-    """@run_all, which runs the calls in the order that control says, and what it calls; LLVM text."""
+    """Return @run_all, which runs the calls as control directs, and the functions that it calls, as LLVM text."""
     driver, parts, dependents = _Driver(program), list[str](), _Dependents(program)
     for (setting, at), entries in groupby(program.control, key=lambda c: (isinstance(c, Setting), c.at)):
         group = list(entries)
@@ -42,7 +42,7 @@ def control_functions(program: Program, tag: str) -> list[str]:
 
 
 class _Driver:
-    """@run_all, line by line: code stands in the order of the calls, so a jump is a branch."""
+    """Text of @run_all: code is in the order of the calls, so a jump is a branch."""
 
     def __init__(self, program: Program) -> None:
         self.at = 0
@@ -123,7 +123,7 @@ def _condition(program: Program, jump: Jump, name: str) -> str:
 
 
 class _Dependents:
-    """Sizes made of each late symbol, found once for all settings. `rows`: sizes of the plan, in order."""
+    """Sizes that depend on each late symbol, found once for all settings. `rows`: sizes of the plan, in order."""
 
     def __init__(self, program: Program) -> None:
         made = depends(program)
@@ -133,11 +133,11 @@ class _Dependents:
         self._computed = _by_symbol(made[size.name] for size, _ in program.computed)
 
     def rows_of(self, symbols: Iterable[str]) -> list[tuple[int, Size]]:
-        """The sizes of the plan that are made of one of these symbols, with their places."""
+        """Return the sizes of the plan that depend on one of these symbols, with their indices."""
         return [(i, self.rows[i]) for i in sorted({i for s in symbols for i in self._rows.get(s, ())})]
 
     def computed_of(self, symbols: Iterable[str]) -> list[tuple[Var, Expr]]:
-        """The named sizes that are made of one of these symbols, and their meanings."""
+        """Return the named sizes that depend on one of these symbols, with the expressions that define them."""
         return [self.computed[i] for i in sorted({i for s in symbols for i in self._computed.get(s, ())})]
 
 
@@ -150,13 +150,13 @@ def _by_symbol(made: Iterable[frozenset[str]]) -> dict[str, list[int]]:
 
 
 class _Settings:
-    """One function that sets symbols and what is made of them, and checks it; it returns an error code."""
+    """A function that sets symbols and the sizes that depend on them, checks them, and returns an error code."""
 
     def __init__(self, program: Program, tag: str, dependents: _Dependents) -> None:
         self.program, self.tag, self.dependents = program, tag, dependents
         self.capacity = {x.symbol.name: x.capacity for x in program.late if x.capacity is not None}
         self.places = program.places
-        self.wrong: list[tuple[str, int]] = []  # what must not be, and its code
+        self.wrong: list[tuple[str, int]] = []  # conditions that must not hold, error codes
         self.room: list[tuple[str, int]] = []
         self.raised: list[tuple[str, str, str]] = []  # capacities: name, value now, value that the inference needs
         self.stale: set[str] = set()
@@ -197,7 +197,7 @@ class _Settings:
         return [*used, *(self.capacity[name] for name in sorted(changed & set(self.capacity)))]
 
     def _check(self, rule: Rule) -> None:
-        """A number that is too large for its type is wrong, too: what is left of it could be anything."""
+        """Check a rule. Overflow in one of its sizes is an error, too: the wrapped number could be anything."""
         self.code.watch()
         unequal = self.code.add(f"icmp ne i64 {self.code.operand(rule.one)}, {self.code.operand(rule.other)}")
         over = self.code.add(f"xor i1 {self.code.fits}, true")
@@ -222,7 +222,7 @@ class _Settings:
             self._hold(self.capacity[symbol.name], value)
 
     def _hold(self, capacity: Var, value: str) -> None:
-        """A capacity that is too small becomes the next power of two, for the next inference."""
+        """Raise a capacity that is too small to the next power of two, for the next inference."""
         add, held = self.code.add, self.code.operand(capacity)
         negative = add(f"sub i64 0, {value}")
         size = add(f"call i64 @llvm.smax.i64(i64 {value}, i64 {negative})")
@@ -237,7 +237,7 @@ class _Settings:
         self.room += [(huge, abi.ERROR_SIZE), (over, abi.ERROR_CAPACITY)]
 
     def _raise(self, code: str) -> None:
-        """Only the caller that is told to take more memory may have larger capacities in its request."""
+        """Store raised capacities only if the code is ERROR_CAPACITY, which tells the caller to take more memory."""
         if not self.raised:
             return
         told = self.code.add(f"icmp eq i32 {code}, {abi.ERROR_CAPACITY}")
@@ -245,7 +245,7 @@ class _Settings:
             self._store(name, self.code.add(f"select i1 {told}, i64 {wanted}, i64 {held}"), known=False)
 
     def _refresh(self) -> None:
-        """Sizes that are made of what has changed."""
+        """Recompute the sizes that depend on changed symbols."""
         for size, meaning in self.dependents.computed_of(self.stale):
             self._store(size.name, self.code.operand(meaning))
         self.stale = set()

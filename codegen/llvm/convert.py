@@ -18,7 +18,7 @@ MEMORY = REGISTER | dict.fromkeys(SMALL, "i8") | {DType.F16: "i16", DType.BF16: 
 
 
 def constant(value: float, dtype: DType) -> Value:
-    """A number of a compute type; integers wrap."""
+    """Return a constant of a compute type; integers wrap."""
     if dtype.is_float:
         return number(float(value), REGISTER[dtype])
     if dtype is DType.BOOL:
@@ -27,12 +27,12 @@ def constant(value: float, dtype: DType) -> Value:
 
 
 def same(v: Value, value: int) -> Value:
-    """The integer constant of the type of `v`."""
+    """Return an integer constant of the type of `v`."""
     return integer(value, v.type)
 
 
 def cast(f: Function, src: DType, dst: DType, v: Value) -> Value:
-    """Between compute types."""
+    """Convert between compute types."""
     if src is dst:
         return v
     scalar = REGISTER[dst]
@@ -56,7 +56,7 @@ def cast(f: Function, src: DType, dst: DType, v: Value) -> Value:
 
 
 def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
-    """Towards zero; what lies outside becomes the nearest number, NaN 0: the intrinsic's meaning, in vectors."""
+    """Truncate towards zero and saturate; NaN gives 0: the meaning of the intrinsic, also for vectors."""
     size = dst.bits - dst.is_signed
     low, most = number(-(2.0**size) if dst.is_signed else 0.0, v.type), 2.0**size - 1
     digits = 53 if src is DType.F64 else 24
@@ -72,7 +72,7 @@ def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
 
 
 def clamped(f: Function, v: Value, low: float, high: float) -> Value:
-    """A float, brought between two numbers, as an i32; NaN gives 0. One instruction for each bound."""
+    """Clamp a float and convert it to i32; NaN gives 0. Each bound takes one instruction."""
     bounds = number(low, v.type), number(high, v.type)
     inside = f.select(f.compare("fcmp ogt", v, bounds[0]), v, bounds[0])
     inside = f.select(f.compare("fcmp olt", inside, bounds[1]), inside, bounds[1])
@@ -81,14 +81,14 @@ def clamped(f: Function, v: Value, low: float, high: float) -> Value:
 
 
 def bits(f: Function, src: DType, dst: DType, v: Value) -> Value:
-    """The same bits as another type of equal size."""
+    """Reinterpret the bits as another type of equal size."""
     if src.bits != dst.bits:
         raise InternalError(f"bits: types of equal size, got {src.value} and {dst.value}")
     return v if scalar_of(v.type) == REGISTER[dst] else f.cast("bitcast", v, REGISTER[dst])
 
 
 def from_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
-    """A stored element as a number of its compute type. `half`: the target converts f16 itself."""
+    """Convert a stored element to its compute type. `half`: the target converts f16 itself."""
     match dtype:
         case DType.BOOL:
             return f.compare("icmp ne", v, same(v, 0))
@@ -106,7 +106,7 @@ def from_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
 
 
 def to_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
-    """A number as it is stored, rounded to nearest even."""
+    """Convert a number to its storage type, rounded to nearest even."""
     match dtype:
         case DType.BOOL:
             return f.cast("zext", v, "i8")
@@ -121,7 +121,7 @@ def to_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
 
 
 def _low_bits(f: Function, dtype: DType, v: Value) -> Value:
-    """The number in the low bits of a byte; what lies above them is the caller's."""
+    """Extract the number in the low bits of a byte; the caller may leave anything in the bits above."""
     above = same(v, 8 - dtype.bits)
     return f.binary("ashr" if dtype.is_signed else "lshr", f.binary("shl", v, above), above)
 
@@ -136,7 +136,7 @@ def _to_bfloat(f: Function, v: Value) -> Value:
 
 
 def _from_half(f: Function, v: Value) -> Value:
-    """The exponent is rebiased by a product, which also makes subnormals right."""
+    """Convert f16 to f32: the exponent is rebiased by a product, which also converts subnormals."""
     x = f.cast("zext", v, "i32")
     magnitude = f.binary("and", x, same(x, 0x7FFF))
     shifted = f.binary("shl", magnitude, same(x, 13))

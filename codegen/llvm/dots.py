@@ -1,4 +1,4 @@
-"""Sums of products of bytes or i16: the processor's instructions for a word of them in each lane of 32 bits."""
+"""Dot products of bytes or i16: the processor's instructions that add a word's products to each 32-bit lane."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from codegen.llvm.values import Values
 from codegen.loops import Load
 from runtime.errors import InternalError
 
-SHORTEST = 4  # lanes of the instructions
+SHORTEST = 4  # lanes of the instructions, at least
 PAIRS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}  # by lanes
 
 
 class Dots(Values):
-    """Adds dot products to what has been summed."""
+    """Emission of dot products that are added to an accumulator."""
 
     def dot(self, x: Load, w: Load, n: int, total: Value) -> Value:
-        """`total` + `n` products, in every lane: `x` is the same in all, `w` has a word in each."""
+        """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each."""
         one, each = self.at.access(x.buffer, x.index), self.at.access(w.buffer, w.index)
         size = word(w.dtype)
         if self.width > 1 and (one.step != 0 or each.step != size or self.mixed):
@@ -37,7 +37,7 @@ class Dots(Values):
         return _added(self.f, total, data, weights, size)
 
     def _word(self, a: Access, n: int) -> Value:
-        """`n` of them and zeros, as a number: nothing behind them is read."""
+        """Load `n` elements as one number, padded with zeros: nothing behind them is read."""
         pointer, size = self.at.pointer(a), a.buffer.dtype.stored_bytes
         if n == word(a.buffer.dtype):
             return self.f.load("i32", pointer, size)

@@ -30,8 +30,8 @@ class Data:
     """A read-only section with a hidden global symbol at its start, and `aliases` of it.
 
     `blocks` are pairs of offset and bytes, ascending, without overlap; gaps are zero. `functions` are names that the
-    section defines too, for others to call: a stand-in for a library that is not there. One that is `reserved` is
-    writable memory that the file does not hold: for something that will be mapped there.
+    section also defines as functions, as a stub of a library. A `reserved` section is writable memory without contents
+    in the file, for something that will be mapped there.
     """
 
     section: str
@@ -45,7 +45,7 @@ class Data:
     aliases: tuple[str, ...] = ()
 
     def header(self, name: int, position: int) -> list[int]:
-        """The section header, as the fields of SECTION."""
+        """Return the section header, as the fields of SECTION."""
         kind, flags = (NOBITS, SHF_ALLOC | SHF_WRITE) if self.reserved else (self.kind, SHF_ALLOC)
         return [name, kind, flags, 0, position, self.size, 0, 0, self.align, 0]
 
@@ -100,7 +100,7 @@ def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data]) 
 
 
 def aligned(position: int, align: int) -> int:
-    """The next multiple of `align`."""
+    """Round `position` up to a multiple of `align`."""
     return -(-position // align) * align
 
 
@@ -115,7 +115,7 @@ class _Strings:
 
 
 class Writer:
-    """Writes in order and knows where it is."""
+    """Writes a stream in order and counts its position."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -127,7 +127,7 @@ class Writer:
         self.position += view.nbytes
 
     def data(self, data: Data) -> None:
-        """The contents of a section, at its alignment."""
+        """Write the contents of a section, at its alignment."""
         start = aligned(self.position, data.align)
         for offset, block in data.blocks:
             self.pad_to(start + offset)
@@ -142,5 +142,5 @@ class Writer:
 
 
 def _bytes_of(array: NDArray[np.generic]) -> memoryview:
-    # reshape before view: an array without dimensions cannot be seen as bytes
+    # reshape before view: an array without dimensions cannot be viewed as bytes
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

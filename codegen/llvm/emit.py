@@ -18,11 +18,11 @@ from codegen.target import Target
 
 
 def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None) -> Function:
-    """The function of a kernel. A caller passes the kernel's buffers, its sizes, which units to run, and
-    `Function.scratch_bytes` bytes, over its sizes, that are 64-byte aligned and its thread's own.
+    """Emit the function of a kernel. A caller passes the kernel's buffers, its sizes, the range of units to run, and
+    `Function.scratch_bytes` bytes (over its sizes) of memory of its thread, 64-byte aligned.
 
-    `written` names the buffers that it stores to, by default those that its statements say. Without a target, no
-    instruction is used that some targets lack.
+    `written` names the buffers that it stores to, by default those of its stores. Without a target, no instruction is
+    used that some targets lack.
     """
     if written is None:
         written = frozenset(stored(kernel.body))

@@ -17,20 +17,20 @@ _RESERVED = ("ABI", "CAPACITY", "CANCELLED", "WEIGHTS_OFFSET")  # AOT_... in eve
 
 
 def checked_name(name: str) -> str:
-    """The name of a model in its header, as the user gave it; UsageError unless AOT_NAME can be a macro of its own."""
+    """Return the user's name of a model for its header; UsageError unless AOT_NAME can be a macro of its own."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name.upper() in _RESERVED:
         raise UsageError(f"--name: a C identifier, but none of {', '.join(_RESERVED).lower()}, got {name!r}")
     return name
 
 
 def name_from(text: str) -> str:
-    """The name that a file's name gives: `mobilenet-v2.1` becomes `mobilenet_v2_1`."""
+    """Derive a model's name from a file's name: `mobilenet-v2.1` becomes `mobilenet_v2_1`."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     return name if name and not name[0].isdigit() and name.upper() not in _RESERVED else f"model_{name}".strip("_")
 
 
 def header_text(built: Built | Levels, name: str | None = None) -> str:
-    """Declares the query function of `built` and the types of `runtime.abi`; for C99 and C++.
+    """Return a header that declares the query function of `built` and the types of `runtime.abi`, for C99 and C++.
 
     `name`: a C identifier from which all macros are made; None: the model's name. Headers of two different models with
     one name cannot be included together.
@@ -61,5 +61,5 @@ def _line(kind: str, index: int, tensor: TensorInfo) -> str:
 
 
 def _plain(name: str) -> str:
-    """`name` without what would end a comment."""
+    """Replace in `name` line breaks and the end of a C comment."""
     return name.replace("*/", "* /").replace("\n", " ")

@@ -1,6 +1,6 @@
 """Loads a built model into this process, without a file and without a linker.
 
-The code is the object that a shared library would hold; the weights stay where they are, if they are one block.
+The code is the object that a shared library would hold; the weights are not copied if they are one aligned block.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Loaded:
 
 
 def load(built: Built) -> Loaded:
-    """Put the code into memory that can run; PlatformError if it is for another machine."""
+    """Load the code into executable memory; PlatformError if it is for another machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     host = llvm.get_process_triple().split("-", 1)[0]
@@ -49,7 +49,7 @@ def load(built: Built) -> Loaded:
 
 
 def _contiguous(built: Built) -> NDArray[np.uint8]:
-    """The weights at their offsets, from a page boundary on."""
+    """Return the weights at their offsets, in memory aligned to `abi.ARENA_ALIGN`."""
     if len(built.constants) == 1:
         data = np.ascontiguousarray(built.constants[0].data).reshape(-1).view(np.uint8)
         if built.constants[0].offset == 0 and data.ctypes.data % abi.ARENA_ALIGN == 0:

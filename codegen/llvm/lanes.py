@@ -1,7 +1,7 @@
-"""Index arithmetic that moves with the lane: as vectors, in 32 bits where all that is told apart fits into them.
+"""Index arithmetic that varies by lane: as vectors, in 32 bits where the result is the same as in 64.
 
-A sum wraps, so that of an address whose buffer has fewer than 2^31 elements is right in 32 bits whatever its terms are;
-what does not wrap (quotients, choices) is computed in 32 bits only where its range is known.
+Sums wrap, so the address in a buffer of fewer than 2^31 elements is right in 32 bits, whatever its terms are.
+Operations that do not wrap (quotients, choices) are computed in 32 bits only if their ranges are known to fit.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Lanes(ABC):
 
     @abstractmethod
     def expr(self, expr: Expr) -> Value:
-        """The value of an expression, a vector where it moves with the lane."""
+        """Return the value of an expression: a vector if it varies by lane."""
 
     @abstractmethod
     def apply(self, fn: str, dtype: DType, *args: Value) -> Value:
-        """A scalar primitive on operands of type `dtype`."""
+        """Emit a scalar primitive on operands of type `dtype`."""
 
     @abstractmethod
     def wide(self, v: Value, lanes: int) -> Value:
-        """A scalar in every lane."""
+        """Copy a scalar to every lane."""
 
     @property
     def width(self) -> int:
@@ -50,7 +50,7 @@ class Lanes(ABC):
         return extent
 
     def places(self, a: Affine) -> list[int] | None:
-        """Distance of each lane from the first one, where that is a number."""
+        """Return the distance of each lane from the first one if all are constants, else None."""
         lane = self.at.lane
         assert lane is not None
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
@@ -60,7 +60,7 @@ class Lanes(ABC):
         return None if any(s.terms for s in steps) else [s.const for s in steps]
 
     def numbers(self, a: Affine, dtype: DType = WIDE) -> Value:
-        """A sum whose terms may move with the lane, modulo 2^32 where `dtype` is i32."""
+        """Return a sum whose terms may vary by lane, modulo 2^32 if `dtype` is i32."""
         fixed = [atom for atom in a.terms if not self.moves(atom)]
         rest = Affine({x: c for x, c in a.terms.items() if x in fixed}, a.const)
         total = None if rest.is_const and not rest.const else self._narrowed(self.at.linear(rest), dtype)
@@ -73,7 +73,7 @@ class Lanes(ABC):
         return self._narrowed(integer(0), dtype) if total is None else total
 
     def moves(self, atom: Expr) -> bool:
-        """True if an atom may differ from lane to lane; one that reads memory may where the guard around does."""
+        """True if an atom may vary by lane; an atom that reads memory also does if the guard varies by lane."""
         return self.at.lane in variables(atom) or (self.mixed and reads_memory(atom))
 
     @property
@@ -115,13 +115,13 @@ class Lanes(ABC):
         return cast(self.f, WIDE, NARROW, v)
 
     def base(self, a: Access) -> tuple[Access, Affine]:
-        """Part that is equal in all lanes, and the part added to it in each."""
+        """Split an access into the part that is equal in all lanes and the part that each lane adds."""
         moving = {atom: c for atom, c in a.whole.terms.items() if self.moves(atom)}
         rest = Affine({x: c for x, c in a.whole.terms.items() if x not in moving}, a.whole.const)
         return Access(a.buffer, rest, 0, rest), Affine(moving)
 
     def offsets(self, a: Access) -> tuple[Value, Value]:
-        """A pointer and, for each lane, how many elements behind it."""
+        """Return a pointer, and the offset of each lane from it in elements."""
         common, moving = self.base(a)
         low, high = bounds(common.offset)
         small = _span(a.buffer) < _LIMIT // 2 and low > -_LIMIT // 2 and high < _LIMIT // 2
@@ -131,7 +131,7 @@ class Lanes(ABC):
 
 @lru_cache(maxsize=1 << 10)
 def lane_of(start: int, lanes: int) -> tuple[Var | None, Affine]:
-    """The lane of a vector whose first element is `start`, and its index; equal ones are one object."""
+    """Return the lane variable of a vector that begins at `start`, and the index of its elements, from a cache."""
     lane = Var("lane", lanes) if lanes > 1 else None
     return lane, exactly(start) if lane is None else Affine({lane: 1}, start)
 

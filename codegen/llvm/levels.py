@@ -4,7 +4,7 @@
                                         | kernels, pool, manifest of the level
                                         | weights     of all levels: packed ones differ with the length of vectors
 
-What is equal in the weights of several levels is there once, see `aot.lowering.weights`.
+Weights that are equal in several levels are stored once, see `aot.lowering.weights`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from runtime.seal import seal
 from runtime.weights import WeightsInfo
 
 _LOWEST = "x86-64-v2"
-# word of CPUID, as (leaf, register) -> the features that its bits say
+# word of CPUID, as (leaf, register) -> the bit of each feature
 _WORDS: dict[tuple[int, int], dict[str, int]] = {
     (1, 2): {
         "sse3": 0, "ssse3": 9, "fma": 12, "cx16": 13, "sse4.1": 19, "sse4.2": 20, "movbe": 22, "popcnt": 23,
@@ -59,7 +59,7 @@ class Levels:
 
     @property
     def best(self) -> Built:
-        """For this machine; PlatformError if none runs here."""
+        """Highest level that runs on this machine; PlatformError if none does."""
         for made in reversed(self.built):
             if not missing_features(_features(made)):
                 return made
@@ -77,13 +77,13 @@ class Levels:
             seal(made)
 
     def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
-        """One relocatable object; unlike for a single level, PlatformError without a linker."""
+        """Write one relocatable object; unlike for a single level, PlatformError without a linker."""
         chosen = linker if linker is not None else find_linker("x86_64")
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
 
     def _weights(self) -> Data:
-        """Weights of all levels; each has its own name for them."""
+        """Return the section of the weights of all levels, with a symbol for each level."""
         first, *others = (abi.WEIGHTS_PREFIX + made.tag for made in self.built)
         return weights_section(first, max(1, self.built[0].constant_bytes), _constants(self.built), tuple(others))
 
@@ -107,9 +107,9 @@ class Levels:
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """`x86-64-v2,v4` as names of targets, lowest first; a single name is left alone.
+    """Split `x86-64-v2,v4` into names of targets, lowest first; a single name is returned as it is.
 
-    UsageError where several are no levels of one machine.
+    UsageError if several names are not all levels of x86-64.
     """
     names = [name.strip() for name in text.split(",")]
     if len(names) == 1:
@@ -122,7 +122,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
-    """The levels `names`, lowest first, as one model; offsets of weights are in common."""
+    """Join the levels `names`, lowest first, into one model; they share the offsets of weights."""
     if any(made.external is not None for made in built):
         raise InternalError("target: levels have their weights in the library, got external ones")
     digest = hashlib.sha256(":".join(str(made.manifest["hash"]) for made in built).encode()).hexdigest()
@@ -138,7 +138,7 @@ def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
 
 
 def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:
-    """The weights of all levels, in order; InternalError if they do not lie in one place."""
+    """Return the weights of all levels, in order; InternalError if the levels place them differently."""
     found: dict[int, ConstantBlock] = {}
     for made in built:
         for block in made.constants:
@@ -150,7 +150,7 @@ def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:
 
 
 def dispatch_text(levels: Levels) -> str:
-    """LLVM IR of the query function that chooses a level; null if not even the lowest one runs."""
+    """Return the LLVM IR of the query function that chooses a level; null if not even the lowest one runs."""
     lines = ["define ptr @" + abi.QUERY_PREFIX + levels.tag + "(i32 %version) nounwind {", "entry:"]
     for i, (leaf, register) in enumerate(_WORDS):
         lines.append(f"  %w{i} = call i32 @word(i32 {leaf if leaf < 1 << 31 else leaf - (1 << 32)}, i32 {register})")

@@ -16,7 +16,7 @@ from codegen.llvm.elf import Data, write_data_object
 from runtime.atomic import replacing
 from runtime.errors import MissingError, PlatformError
 
-# All that a model may need of the system; LLVM makes loops into the first three.
+# Functions of libc that a model may call; LLVM turns loops into calls of the first three.
 LIBC = (
     "memcpy", "memmove", "memset", "aligned_alloc", "free", "clock_gettime", "getpid", "syscall",
     "sched_yield", "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
@@ -50,7 +50,7 @@ class Linker:
 
 
 def find_linker(arch: str, explicit: str | None = None) -> Linker:
-    """The linker for the machine `arch` (x86_64, aarch64): `explicit`, or the first found in PATH, or that of ziglang.
+    """Find a linker for the machine `arch` (x86_64, aarch64): `explicit`, else the first in PATH, else ziglang's.
 
     MissingError if there is none.
     """
@@ -73,10 +73,10 @@ def find_linker(arch: str, explicit: str | None = None) -> Linker:
 
 
 def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) -> None:
-    """Make the shared library `output`, at once or not at all; PlatformError with the linker's words if it fails.
+    """Link the shared library `output` atomically; PlatformError with the linker's message if it fails.
 
-    It needs those functions of `LIBC` that it uses and nothing else. A stand-in takes the part of libc: so the result
-    depends neither on the libc of this machine nor on its version, and other machines need no libc here.
+    The library needs only those functions of `LIBC` that it uses. It is linked against a stub of libc, so that it
+    depends neither on the libc of this machine nor on its version, and cross-linking needs no libc of the other one.
     """
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".aot-") as folder:
         stub, libc = Path(folder) / "libc.o", Path(folder) / "libc.so.6"
@@ -88,7 +88,7 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) ->
 
 
 def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
-    """One relocatable object from several."""
+    """Merge several relocatable objects into one."""
     with replacing(output) as made:
         options = ["-r", *(["-nostdlib"] if linker.driver else [])]
         command = [linker.path, *linker.before, *options, *map(str, objects), "-o", str(made)]

@@ -2,7 +2,7 @@
 
     alloc a { alloc b {} alloc c {} }   ->   a at 0, b and c both after it
 
-On the stack all is of bounded size; what lies in scratch memory may have sizes that run time tells.
+Temporaries on the stack have bounded sizes; those in scratch memory may have dynamic sizes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ STACK_BYTES = 32 << 10
 
 
 class Stacks:
-    """Two stacks that grow and shrink with the allocs; what counts in the end is how far they reached."""
+    """Two stacks that grow and shrink with the allocs; the kernel needs their greatest sizes."""
 
     def __init__(self, function: Function, sizes: tuple[Var, ...], value: Callable[[Size], Value]) -> None:
-        """`value`: of a size made of `sizes`, at the function's begin."""
+        """`value` emits the value of a size over `sizes`, at the function's begin."""
         self.f, self.value = function, value
         self.sizes = frozenset(sizes)
         self.top: Size = 0  # of the scratch memory
@@ -34,7 +34,7 @@ class Stacks:
 
     @contextmanager
     def room(self, buffer: Buffer) -> Generator[Value]:
-        """The address of a temp, 64-byte aligned, for as long as its alloc lasts."""
+        """Yield the address of a temp, 64-byte aligned; its memory is free again at the end of the alloc."""
         if buffer.space is not Space.ARENA:
             before, most = self.stack_top, _lines(reach(buffer))
             if isinstance(most, int) and before + most <= STACK_BYTES:
@@ -61,7 +61,7 @@ class Stacks:
 
 
 def reach(buffer: Buffer, sizes: frozenset[Var] = frozenset()) -> Size:
-    """Reach of a buffer, over `sizes`; what else its dimensions are made of has bounds."""
+    """Return the bytes from a buffer's begin to its end, over `sizes`; upper bounds replace other dynamic sizes."""
     elements: Size = 1
     for n, stride in zip(buffer.shape, buffer.strides, strict=True):
         if n == 0:
@@ -71,7 +71,7 @@ def reach(buffer: Buffer, sizes: frozenset[Var] = frozenset()) -> Size:
 
 
 def _lines(size: Size) -> Size:
-    """In whole lines."""
+    """Round up to whole cache lines."""
     return (size + 63) // 64 * 64
 
 

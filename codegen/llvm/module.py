@@ -30,11 +30,11 @@ from runtime.errors import InternalError, UnsupportedError
 
 # Below this a segment of the calls takes less time than workers take to wake up.
 PIECES_WORTH_SHARING = 32
-# As long as it takes to wake a thread that sleeps.
+# The time that it takes to wake a sleeping thread.
 SPIN_NS = 30_000
-# How often a loop asks whether to go on: a user who interrupts it waits twice as long at most.
+# Interval at which a loop checks for cancellation: interrupting it takes twice as long at most.
 ASK_NS = 40_000_000
-CPUS = 1024  # that Linux counts in a set of processors; on those beyond, threads stay where they are
+CPUS = 1024  # processors in Linux's cpu_set_t; threads on processors beyond these are not moved
 
 _PAUSE = {
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
@@ -83,9 +83,9 @@ def module_text(
 
 
 def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
-    """Bytes of scratch memory that a thread needs: as many as the call that needs most.
+    """Return the bytes of scratch memory that a thread needs: those of the call that needs most.
 
-    They are reserved before an inference, so no size among them may be one that it computes.
+    They are reserved before an inference, so they must not depend on a size that it computes.
     """
     most, needed = 0, dict[Expr, None]()
     for call in program.calls:
@@ -105,7 +105,7 @@ def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
 
 
 def arch_of(target: Target) -> str:
-    """The machine's name, as in `runtime.abi.MACHINES`; UnsupportedError for others."""
+    """Return the machine's name, as in `runtime.abi.MACHINES`; UnsupportedError for others."""
     arch = target.triple.split("-", 1)[0]
     if arch not in abi.MACHINES:
         raise UnsupportedError(f"target: the machine is one of {', '.join(abi.MACHINES)}, got {arch}")
@@ -113,7 +113,7 @@ def arch_of(target: Target) -> str:
 
 
 def _joined(parts: Iterable[str], declared: Iterable[str]) -> str:
-    """Text of the module with each external function declared once, at its end."""
+    """Join the module's parts; each external function is declared once, at the end."""
     body: list[str] = []
     declarations: dict[str, str] = {}
     lines = [line for part in parts for line in part.splitlines()]
@@ -153,7 +153,7 @@ def _thunk(index: int, call: Call, function: str, program: Program, tag: str) ->
 
 
 def _flushing(run: str) -> list[str]:
-    """`run` with denormal operands and results taken for zero; the thread's own mode is back afterwards."""
+    """Wrap `run` so that denormal operands and results are flushed to zero; restore the thread's mode afterwards."""
     return [
         "%own.mode = alloca i32, align 4",
         "%flush.mode = alloca i32, align 4",
@@ -201,7 +201,7 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
     types = ", ".join(entry.split()[0] for entry in entries)
     return "\n".join(
         [
-            # not hidden here: so they are reached through the GOT, however far away a JIT has them
+            # not hidden here, so that they are reached through the GOT, however far away a JIT puts them
             f"{weights} = external constant i8, align 4096",
             f"{manifest} = external constant i8",
             *_descriptors("inputs", program.inputs),
@@ -231,7 +231,7 @@ _DESCRIPTOR = "{ ptr, ptr, i64, ptr }"
 
 
 def _string(text: str) -> str:
-    """A C string as an LLVM constant."""
+    """Return a C string as an LLVM constant."""
     data = text.encode().replace(b"\0", b"") + b"\0"
     escaped = "".join(f"\\{byte:02X}" for byte in data)
     return f'[{len(data)} x i8] c"{escaped}"'
@@ -270,12 +270,12 @@ def _drivers(program: Program, tag: str) -> str:
 
 
 def _error_texts(program: Program) -> tuple[str, ...]:
-    """Texts of the errors that `infer` and `shapes` can return."""
+    """Return the texts of the errors that `infer` and `shapes` can return."""
     return abi.ERROR_TEXTS if program.cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
 
 
 def _longest_segment(program: Program) -> int:
-    """Calls that control does not come between, at most."""
+    """Return the greatest number of calls without a control entry between them."""
     ends = sorted({0, len(program.calls), *(entry.at for entry in program.control)})
     return max((b - a for a, b in pairwise(ends)), default=0)
 

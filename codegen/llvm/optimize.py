@@ -9,19 +9,19 @@ from runtime.errors import InternalError
 
 
 def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:
-    """Object code of a module, position independent. `level` None: no passes at all, which is the fast mode."""
+    """Compile a module to position-independent object code. `level` None runs no passes, to compile fast."""
     machine = _machine(target)
     return machine.emit_object(_optimized(text, target, machine, level))
 
 
 def assembly(text: str, target: Target, level: int | None = 1) -> str:
-    """The same as text, for people."""
+    """Compile a module to assembly text."""
     machine = _machine(target)
     return machine.emit_assembly(_optimized(text, target, machine, level))
 
 
 def optimized(text: str, target: Target, level: int | None = 1) -> str:
-    """The module after its passes, as LLVM text."""
+    """Return the module after its passes, as LLVM text."""
     return str(_optimized(text, target, _machine(target), level))
 
 
@@ -45,7 +45,7 @@ def _optimized(text: str, target: Target, machine: llvm.TargetMachine, level: in
     except RuntimeError as error:
         raise InternalError(f"emit: LLVM refuses the module, got {error}") from error
     if level is not None:
-        # Vectors and unrolling are decided in the loop nests: these passes would only undo or repeat them.
+        # Loop nests decide vectors and unrolling: these passes would only undo or repeat that.
         tuning = llvm.create_pipeline_tuning_options(speed_level=level)
         tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = tuning.loop_interleaving = False
         builder = llvm.create_pass_builder(machine, tuning)

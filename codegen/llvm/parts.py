@@ -4,8 +4,8 @@
                           +- others: after LLVM's passes  -+                                            |
                                                     drivers: as they stand -------------> object -------+
 
-Schedules decide what loops of vectors look like and LLVM's passes add nothing to it (measured: 0 to 1 % of the time,
-for half of the compiler's); algorithms over scalars gain from them. Parts are cut by the size of their text, so they
+Schedules decide the form of vector loops, to which LLVM's passes add nothing (measured: 0 to 1 % of the run time, for
+half of the compile time); algorithms over scalars gain from them. Parts are cut by the size of their text, so they
 are the same however many processes there are.
 """
 
@@ -28,7 +28,7 @@ def has_vectors(text: str) -> bool:
 
 
 class Declared:
-    """A function that another part defines, as a module sees it."""
+    """Declaration of a function that another part defines."""
 
     def __init__(self, function: Function) -> None:
         self.globals: list[str] = []
@@ -41,10 +41,10 @@ class Declared:
 
 
 class Parts:
-    """Takes functions as they are made, and hands them out in parts."""
+    """Collects functions as they are emitted, and submits them to the workers in parts."""
 
     def __init__(self, workers: Workers, level: int | None) -> None:
-        """`level`: of the passes that functions without vectors go through."""
+        """`level`: level of LLVM's passes for functions without vectors."""
         self._workers = workers
         self._waiting: dict[int | None, list[Function]] = {None: [], level: []}
         self._bytes: dict[int | None, int] = {None: 0, level: 0}
@@ -52,7 +52,7 @@ class Parts:
         self.digest = hashlib.sha256()  # of all text
 
     def place(self, function: Function) -> Declared:
-        """The function as the drivers' module sees it."""
+        """Add a function; return its declaration for the drivers' module."""
         text = function.text()
         level = None if has_vectors(text) else self._level
         self._waiting[level].append(function)
@@ -62,12 +62,12 @@ class Parts:
         return Declared(function)
 
     def close(self) -> None:
-        """Hand out what was collected."""
+        """Submit the functions that are left."""
         for level in self._waiting:
             self._hand_out(level)
 
     def joined(self, drivers: str, progress: Callable[[int, int], None]) -> bytes:
-        """Object code of the drivers' module and all parts; `progress` is told how many of them are done."""
+        """Return the object code of the drivers' module and all parts; `progress` gets the number of finished ones."""
         self._workers.submit(drivers, None)
         *parts, main = self._workers.finish(progress)
         return combine([main, *parts])
@@ -81,7 +81,7 @@ class Parts:
 
 
 def functions_text(functions: Sequence[Function], linkage: str = "") -> str:
-    """A module of functions that others may call."""
+    """Return a module of functions that other modules may call."""
     declarations = sorted({d for f in functions for d in f.declarations})
     tables = [line for f in functions for line in f.globals]
     texts = [f.text().replace("define internal ", f"define {linkage}", 1) for f in functions]

@@ -50,16 +50,16 @@ class PeakLoops:
             array[:] = 0  # numbers below the normal range are slow
 
     def multiply(self, turns: int, threads: int = 1) -> float:
-        """Runs the multiply-adds; gives how many floating-point operations that was."""
+        """Run the multiply-adds; return the number of floating-point operations."""
         self._on(threads, lambda i: self._multiply(turns, self._sink[i][1]))
         return float(self._per_turn * turns * threads)
 
     def turns(self, threads: int) -> int:
-        """For `multiply`: less than a turn of the scheduler; with several threads, long against their start."""
+        """Return the turns of `multiply`: within one time slice; with several threads, long compared to their start."""
         return _TURNS if threads == 1 else 10 * _TURNS
 
     def flops(self, seconds: float = 0.1, threads: int = 1) -> float:
-        """FLOP/s; the best of many runs in `seconds`."""
+        """Measure FLOP/s: the best of many runs in `seconds`."""
         best, end = 0.0, time.perf_counter() + seconds
         while time.perf_counter() < end or not best:
             work, spent = _timed(partial(self.multiply, self.turns(threads), threads))
@@ -67,7 +67,7 @@ class PeakLoops:
         return best
 
     def bandwidth(self, size: int, seconds: float = 0.05, threads: int = 1) -> float:
-        """Bytes/s read by all threads together, each from a block of its own; `size` bytes in all blocks."""
+        """Measure bytes/s read by all threads together, each from its own block; `size`: bytes of all blocks."""
         part = max(self._step, size // threads // self._step * self._step)
         blocks = [aligned_empty((part // 4,), np.dtype(np.float32), 64) for _ in range(threads)]
         for array, _ in blocks:
@@ -84,7 +84,7 @@ class PeakLoops:
         return part * threads * rounds / best
 
     def roofline(self, target: Target, threads: int = 1) -> Roofline:
-        """Everything, in about half a second."""
+        """Measure all limits, in about half a second."""
         sizes = [target.l2 * threads // 2, target.l3 // 2, max(128 << 20, 4 * target.l3)]
         limits = [target.l2 * threads, target.l3, 1 << 62]
         speeds = [self.bandwidth(size, threads=threads) for size in sizes]
@@ -100,7 +100,7 @@ class PeakLoops:
 
 
 def roofline_here(threads: int) -> Roofline:
-    """Roofline of the machine that this runs on."""
+    """Measure the roofline of the machine that this runs on."""
     target = Target.parse("native")
     return PeakLoops(target).roofline(target, threads)
 
@@ -125,7 +125,7 @@ def _text(lanes: int, accumulators: int) -> str:
         *(f"  %t{k} = call {vector} @llvm.fmuladd.v{lanes}f32({vector} %m, {vector} %m, {vector} %s{k})" for k in sums),
         "  %i.next = add i64 %i, 1", "  %more = icmp slt i64 %i.next, %turns",
         "  br i1 %more, label %loop, label %done", "done:",
-        # the loops store what they made into memory, or they would be dropped
+        # stored, or the loops would be removed as dead code
         *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in sums), "  ret void", "}",
         "define void @stream(i64 %turns, ptr %data, ptr %out) nounwind {", "entry:",
         f"  %m = load {vector}, ptr %out, align {bytes_}", "  br label %loop", "loop:",

@@ -10,7 +10,7 @@ _REGION_FIELD = {Region.INPUT: "inputs", Region.OUTPUT: "outputs", Region.ARENA:
 
 
 def address(name: str, place: Place, code: SizeCode, tag: str) -> str:
-    """The pointer operand of a place; `name` begins the names of what it takes to get there, and %request is there."""
+    """Return the pointer operand of a place; new values are named with the prefix `name`, and %request is defined."""
     if place.region is Region.CONSTANT:
         base = f"@{abi.WEIGHTS_PREFIX}{tag}"
     else:
@@ -30,5 +30,5 @@ def address(name: str, place: Place, code: SizeCode, tag: str) -> str:
 
 
 def field_index(name: str) -> int:
-    """Index of a field of a request."""
+    """Return the index of a field of a request."""
     return int(getattr(abi.Request, name).offset) // 8

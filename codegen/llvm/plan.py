@@ -1,4 +1,4 @@
-"""The plan of a request: for each call its units, and into how many pieces it is worth cutting."""
+"""The plan of a request: the units of each call, and the number of pieces that it is worth cutting into."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from runtime import abi
 # Below these a chunk costs more to hand over than to run.
 CHUNK_WORK = 10_000
 CHUNK_TRAFFIC = 16 * 1024
-MOST_CHUNKS, LEAST_CHUNKS = 8, 2  # for each thread: of a long call, and of a short one
+MOST_CHUNKS, LEAST_CHUNKS = 8, 2  # chunks per thread: of a long call, and of a short one
 FINE_CHUNK = 128  # pieces that are worth a chunk of their own where each thread has some
-SWINGING = 256 * 1024  # bytes of weights that a call goes through to and fro
+SWINGING = 256 * 1024  # bytes of weights from which on calls alternate the order in which they traverse them
 
 Rows = list[tuple[Size, Size]]
 
 
 def plan_rows(program: Program) -> Rows:
-    """Units and pieces of each call."""
+    """Return the units and the pieces of each call."""
     return [(call.units, _pieces(call.work, call.traffic)) for call in program.calls]
 
 
 def plan_bytes(program: Program) -> int:
-    """Bytes of the plan of a request; 0 where one constant serves all."""
+    """Return the bytes of the plan of a request; 0 if it is a constant."""
     return 0 if _constant(plan_rows(program)) else 16 * len(program.calls)
 
 
 def plan_function(program: Program) -> str:
-    """@make_plan: the rows; a constant where no size varies."""
+    """Return @make_plan, which computes the rows; they are a constant if no size is dynamic."""
     head = "define internal ptr @make_plan(ptr %symbols, ptr %area) nounwind {"
     rows = plan_rows(program)
     if _constant(rows):
@@ -53,7 +53,7 @@ def _constant(rows: Rows) -> bool:
 
 @lru_cache(maxsize=1 << 14)  # each part of a module asks for all calls
 def _pieces(work: Size, traffic: Size) -> Size:
-    """Into how many chunks a call is worth cutting, by its work and traffic; unknown work is worth any."""
+    """Return the chunks that a call is worth, by its work and traffic; a call of unknown work gets the most."""
     if isinstance(work, int) and isinstance(traffic, int):
         if not work and not traffic:
             return abi.MAX_THREADS * MOST_CHUNKS * FINE_CHUNK
@@ -62,10 +62,10 @@ def _pieces(work: Size, traffic: Size) -> Size:
 
 
 def swings(program: Program) -> list[int]:
-    """For each call 2 if it goes through large weights to and fro, 3 if it is every other one over them, else 0.
+    """Return the traversal order of large weights for each call: 2 alternates, 3 is every other call over them, else 0.
 
-    Kernels that fetch the next panel are no part of it: they know one way. Nor are those to whom it matters how many
-    units a call has, for the way back is a call for each, unless they run again and again.
+    Kernels that prefetch the next panel always get 0: they know one direction. So do kernels whose prefetching depends
+    on the units of a call, since backwards each unit is a call of its own, unless the weights are used repeatedly.
     """
     sizes: dict[Size, int] = {block.offset: block.nbytes for block in program.constants}
     one_way = {k.name for k in program.kernels if _fetches(k.body, lambda p: not p.ahead)}

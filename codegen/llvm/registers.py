@@ -26,7 +26,7 @@ class Cells:
         return vector(REGISTER[self.dtype], lanes)
 
     def read(self, f: Function, first: int, lanes: int) -> Value:
-        """`lanes` elements from `first` on; what was never written is poison."""
+        """Return `lanes` elements from `first` on; elements that were never written are poison."""
         found = self.values.get((first, lanes))
         if found is not None:
             return found
@@ -53,7 +53,7 @@ class Cells:
 
 
 def stored(stmts: tuple[Stmt, ...]) -> set[str]:
-    """Names of the buffers that are written."""
+    """Return the names of the buffers that are written."""
     found: set[str] = set()
     for s in stmts:
         match s:

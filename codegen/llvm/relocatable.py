@@ -25,7 +25,7 @@ from codegen.llvm.elf import (
 from runtime.errors import InternalError
 
 _UNDEFINED = 0
-_MOST_SECTIONS = 0xFEFF  # above, numbers mean something else
+_MOST_SECTIONS = 0xFEFF  # larger section numbers have special meanings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,18 @@ class Object:
     table: int
 
     def names(self) -> list[str]:
-        """Names of the symbols, in order."""
+        """Return the names of the symbols, in order."""
         return self._texts(self.rows[self.table][6], [SYMBOL.unpack_from(self.data, at)[0] for at in self._places()])
 
     def section_names(self) -> list[str]:
         return self._texts(_integer(self.header[13]), [row[0] for row in self.rows])
 
     def symbols(self) -> dict[str, int]:
-        """Offset in the file of each named symbol."""
+        """Return the offset in the file of each named symbol."""
         return {name: at for name, at in zip(self.names(), self._places(), strict=True) if name}
 
     def symbol_rows(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Name and the fields of SYMBOL."""
+        """Return the name and the fields of SYMBOL, for each symbol."""
         return list(zip(self.names(), (SYMBOL.unpack_from(self.data, at) for at in self._places()), strict=True))
 
     def _texts(self, table: int, places: list[int]) -> list[str]:
@@ -94,7 +94,7 @@ def add_sections(stream: BinaryIO, code: bytes, sections: Sequence[Data]) -> Non
 
 
 def hidden(code: bytes, names: Iterable[str]) -> bytes:
-    """The object with the symbols `names` seen by other objects of a link, but not exported by what is linked."""
+    """Hide the symbols `names`: other objects of a link see them, but the linked library does not export them."""
     parts = taken_apart(code)
     symbols = parts.symbols()
     for name in names:

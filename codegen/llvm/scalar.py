@@ -21,7 +21,7 @@ def _arithmetic(float_op: str, int_op: str) -> Emit:
 
 
 def _exact(op: str) -> Emit:
-    """No flags: range reduction relies on the rounding."""
+    """Emit without fast-math flags: range reduction relies on the rounding."""
 
     def emit(f: Function, t: DType, a: Value, b: Value) -> Value:
         return f.binary(op, a, b)
@@ -40,7 +40,7 @@ def _comparison(fn: str) -> Emit:
 
 
 def _extreme(fn: str) -> Emit:
-    """Floats propagate NaN: the comparison is false for one, so the number that may be NaN comes second."""
+    """Emit min or max. Floats propagate NaN: comparing one is false, so the operand that may be NaN comes second."""
 
     def emit(f: Function, t: DType, a: Value, b: Value) -> Value:
         if t is DType.BOOL:
@@ -78,7 +78,7 @@ def _sign(f: Function, t: DType, a: Value) -> Value:
 
 
 def _safe(f: Function, t: DType, b: Value) -> tuple[Value, Value, Value | None]:
-    """A divisor that cannot trap, where it was zero, and where it was -1."""
+    """Return a divisor that cannot trap, and the conditions that it was zero and that it was -1."""
     zero = f.compare("icmp eq", b, same(b, 0))
     if not t.is_signed:
         return f.select(zero, same(b, 1), b), zero, None
@@ -97,9 +97,9 @@ def _div(f: Function, t: DType, a: Value, b: Value) -> Value:
 
 
 def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
-    """Remainder with the sign of the dividend; a rest after whole steps of `b`, so exact while the quotient is.
+    """Remainder with the sign of the dividend: `a` minus a multiple of `b`, exact if the quotient is.
 
-    That is, for f32, below 2^53, or 2^29 without fused multiply-adds.
+    For f32, quotients are exact below 2^53, or 2^29 without fused multiply-adds.
     """
     if not t.is_float:
         return f.binary("srem" if t.is_signed else "urem", a, _safe(f, t, b)[0])
@@ -121,7 +121,7 @@ def _rem(f: Function, t: DType, a: Value, b: Value) -> Value:
 
 
 def _far_rest(f: Function, a: Value, b: Value) -> Value:
-    """Remainder where numbers may be infinite, too."""
+    """Remainder of numbers that may be infinite, too."""
     rest = _stepped(f, a, b, _rest(f, a, b, f.intrinsic("trunc", f.binary("fdiv", a, b))))
     infinite = f.compare("fcmp oeq", f.intrinsic("fabs", b), number(float("inf"), b.type))
     finite = f.compare("fcmp olt", f.intrinsic("fabs", a), number(float("inf"), b.type))
@@ -133,7 +133,7 @@ def _rest(f: Function, a: Value, b: Value, q: Value) -> Value:
 
 
 def _stepped(f: Function, a: Value, b: Value, rest: Value) -> Value:
-    """Rounding of the quotient may have gone one step too far."""
+    """Correct a remainder whose quotient was rounded one step too far."""
     sign = f.intrinsic("copysign", number(1.0, a.type), a)
     wrong = f.compare("fcmp olt", f.binary("fmul", rest, sign), number(0.0, a.type))
     step = f.intrinsic("copysign", b, a)

@@ -1,7 +1,7 @@
 """Memo of values made of expressions, for each state of the variables in them.
 
-Statements of unrolled loops are visited again and again, mostly where what they read is as it was before. Sums come
-from here, so those that are equal are nearly always one object: states are compared by identity, which is cheap.
+Statements of unrolled loops are visited many times, mostly with the same values of the variables that they read. Sums
+come from this memo, so equal ones are nearly always one object: states are compared by identity, which is cheap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Seen(Generic[T]):
         self._known: dict[tuple[int, ...], tuple[T, list[object]]] = {}
 
     def of(self, env: Mapping[Var, Affine], lane: Var | None, make: Callable[[], T]) -> T:
-        """Value made where `env` and `lane` were the same, as far as the expressions read them."""
+        """Return the value for `env` and `lane`, as far as the expressions read them; `make` computes a new one."""
         state: list[object] = [lane, *map(env.get, self._read)]
         key = tuple(map(id, state))
         found = self._known.get(key)
@@ -39,7 +39,7 @@ class Seen(Generic[T]):
 
 
 def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
-    """The same nodes, in which all that is equal is one object."""
+    """Return the same nodes, in which equal nodes are one object."""
     known: dict[Node, Node] = {}
 
     def one(part: Any) -> Any:

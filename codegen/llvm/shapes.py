@@ -1,8 +1,8 @@
-"""Functions that say how large everything is: symbols and output shapes from input shapes, bytes of the arena.
+"""Functions that compute sizes: symbols and output shapes from input shapes, bytes of the arena.
 
-    shapes        input dimensions -> symbols, initial capacities, sizes that need no more; output dimensions
-    output_sizes  bytes of each output at most         output_dims  what the last inference made of them
-    state_size    bytes of the variables               scratch_bytes   that each thread needs
+    shapes        input dimensions -> symbols, initial capacities, sizes without late symbols; output dimensions
+    output_sizes  bytes of each output at most         output_dims     output dimensions of the last inference
+    state_size    bytes of the variables               scratch_bytes   bytes that each thread needs
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runtime.errors import InternalError, UnsupportedError
 
 
 def size_functions(program: Program, scratch: Size) -> list[str]:
-    """All of them, as LLVM text; `scratch`: bytes that each thread needs."""
+    """Return all of them, as LLVM text; `scratch`: bytes that each thread needs."""
     found = {"buffer_bytes": program.arena_bytes, "state_size": program.state_bytes, "scratch_bytes": scratch}
     bytes = (_bytes(name, program, size) for name, size in found.items())
     return [*bytes, _symbols_fit(program), _shapes(program, scratch), _sizes(program), _dims(program)]
@@ -29,7 +29,7 @@ def function_text(head: str, lines: Sequence[str], end: str) -> str:
 
 
 def symbol_code(program: Program, used: Iterable[Size], code: SizeCode | None = None) -> SizeCode:
-    """Code that has the symbols loaded from %symbols, where any of `used` is not a number."""
+    """Append to `code`, or to new code, loads from %symbols of the symbols that `used` depend on."""
     code = SizeCode({}) if code is None else code
     places = program.places
     read = {v.name for v in variables(*(size for size in used if isinstance(size, Expr)))}
@@ -51,7 +51,7 @@ def static(size: Size) -> int:
 
 
 def depends(program: Program) -> Mapping[str, frozenset[str]]:
-    """The late symbols that each stored size is made of, by name."""
+    """Return the late symbols that each stored size depends on, by name."""
     found = {x.symbol.name: frozenset((x.symbol.name,)) for x in program.late}
     for size, meaning in program.computed:
         found[size.name] = made_of(meaning, found)
@@ -59,7 +59,7 @@ def depends(program: Program) -> Mapping[str, frozenset[str]]:
 
 
 def made_of(size: Size, late: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The late symbols that a size is made of, as `depends` gives them for names."""
+    """Return the late symbols that a size depends on; `late`: those of each name, from `depends`."""
     if not isinstance(size, Expr):
         return frozenset()
     return frozenset[str]().union(*(late.get(v.name, frozenset()) for v in variables(size)))
@@ -75,7 +75,7 @@ def _volume(tensor: Tensor) -> Size:
 
 
 def _bytes(name: str, program: Program, size: Size) -> str:
-    """A number of bytes, in whole lines."""
+    """Return the function @`name`: `size` in bytes, rounded up to whole cache lines."""
     code = symbol_code(program, [size])
     value = code.operand(size)
     code.lines += [f"%up = add i64 {value}, {abi.ARENA_ALIGN - 1}", f"%whole = and i64 %up, -{abi.ARENA_ALIGN}"]
@@ -91,7 +91,7 @@ def _symbols_fit(program: Program) -> str:
 
 
 def within(code: SizeCode, symbol: Var, fit: str) -> str:
-    """An i1: `fit`, and the symbol is in its range."""
+    """Return an i1 operand: `fit`, and the symbol is in its range."""
     value = code.operand(symbol)
     low = code.add(f"icmp sge i64 {value}, {symbol.low}")
     fit = code.add(f"and i1 {fit}, {low}")
@@ -102,7 +102,7 @@ def within(code: SizeCode, symbol: Var, fit: str) -> str:
 
 
 def _shapes(program: Program, scratch: Size) -> str:
-    """@shapes: symbols from input dimensions, output dimensions from symbols; -1 where only an inference tells."""
+    """@shapes: symbols from input dimensions, output dimensions from symbols; -1 if data-dependent."""
     dims = [dim for tensor in program.inputs for dim in tensor.shape]
     first = {dim.name: i for i, dim in reversed(list(enumerate(dims))) if isinstance(dim, Var)}
     unbound = [s.name for s in program.symbols if s.name not in first]
@@ -136,7 +136,7 @@ def _shapes(program: Program, scratch: Size) -> str:
 
 
 def _store_sizes(program: Program, code: SizeCode) -> None:
-    """The symbols, capacities at least as they are at first, and sizes that no late symbol is part of."""
+    """Store the symbols, capacities of at least their initial values, and sizes without late symbols."""
     initial = {x.capacity.name: x.initial for x in program.late if x.capacity is not None}
     late, meaning = depends(program), {size.name: meaning for size, meaning in program.computed}
     for i, symbol in enumerate(program.stored):
@@ -153,7 +153,7 @@ def _store_sizes(program: Program, code: SizeCode) -> None:
 
 
 def _room(program: Program, scratch: Size, code: CheckedSizeCode) -> str:
-    """An i1: no size overflows, and arena, scratch memory and outputs fit into what a machine can address."""
+    """Return an i1 operand: no size overflows, and arena, scratch memory and outputs fit into the address space."""
     sizes = [program.arena_bytes, program.state_bytes, scratch, *(_volume(t) for t in program.outputs)]
     fit = "true"
     for size in sizes:
@@ -164,7 +164,7 @@ def _room(program: Program, scratch: Size, code: CheckedSizeCode) -> str:
 
 
 def _sizes(program: Program) -> str:
-    """@output_sizes: bytes of each output, at most."""
+    """@output_sizes: upper bound of the bytes of each output."""
     sizes = [_volume(t) for t in program.outputs]
     return _stored("output_sizes", "bytes", program, sizes)
 

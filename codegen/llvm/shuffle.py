@@ -1,4 +1,4 @@
-"""Vectors made of elements that lie near each other: whole loads, and shuffles of what they bring."""
+"""Vectors of elements that are near each other in memory: whole loads, and shuffles of the loaded vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from codegen.llvm.text import Function, Value, lanes_of, scalar_of, vector
 
 
 def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
-    """First element and length of loads that bring the elements at `places`; none reads beyond the outermost ones."""
+    """Return first element and length of loads that cover `places`; none reads beyond the outermost ones."""
     low, high, width = min(places), max(places), len(places)
     found: list[tuple[int, int]] = []
     for p in sorted(set(places)):
@@ -23,10 +23,10 @@ def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def aligned(places: Sequence[int], first: Affine, room: int) -> tuple[int, int] | None:
-    """The vector that elements at `first` + `places` lie in, wherever `first` is in a dimension of `room` elements.
+    """Find one vector that holds the elements at `first` + `places`, for any `first` in a dimension of `room` elements.
 
-    Gives how many elements of it come before `first`, and its length: a power of two, as many as there are lanes at
-    most, at multiples of which it begins. None if there is no such vector.
+    Return the number of its elements before `first`, and its length: the number of lanes, at multiples of which it
+    begins. None if the elements are not known to be in one vector.
     """
     size = len(places)
     before = first.const % size
@@ -36,12 +36,12 @@ def aligned(places: Sequence[int], first: Affine, room: int) -> tuple[int, int] 
 
 
 def near(places: Sequence[int]) -> bool:
-    """True if these elements lie in so few vectors that reading these costs less than reading each lane."""
+    """True if the elements are in so few vectors that loading these costs less than loading each lane."""
     return len(pieces(places)) <= len(places) // 2
 
 
 def shuffled(f: Function, places: Sequence[int], load: Callable[[int, int], Value]) -> Value:
-    """The elements at `places`; `load(first, lanes)` reads some in a row."""
+    """Return the elements at `places`; `load(first, lanes)` loads consecutive ones."""
     result: Value | None = None
     covered = min(places)
     for start, size in pieces(places):
@@ -53,7 +53,7 @@ def shuffled(f: Function, places: Sequence[int], load: Callable[[int, int], Valu
 
 
 def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int]) -> Value:
-    """`part[m]` in the lanes where `mask` has some m >= 0, `before` in the others."""
+    """Return `part[m]` in the lanes where `mask` has some m >= 0, `before` in the others."""
     wide = spread(f, part, mask)
     if before is None:
         return wide
@@ -63,12 +63,12 @@ def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int])
 
 
 def spread(f: Function, v: Value, mask: Sequence[int]) -> Value:
-    """`v[m]` for each m of `mask`; any value for -1."""
+    """Return `v[m]` for each m of `mask`; any value for -1."""
     return shuffle(f, v, Value(v.type, "poison"), mask)
 
 
 def shuffle(f: Function, a: Value, b: Value, mask: Sequence[int]) -> Value:
-    """Lanes of `a` and, from its number of lanes on, of `b`; a scalar is a vector of one lane."""
+    """Shuffle lanes of `a` and `b`, which are numbered after those of `a`; a scalar is a vector of one lane."""
     lanes = lanes_of(a.type)
     if lanes == 1:
         a, b = (Value(f"<1 x {v.type}>", v.name) if v.name == "poison" else _one(f, v) for v in (a, b))
@@ -82,7 +82,7 @@ def _one(f: Function, v: Value) -> Value:
 
 
 def transposed(f: Function, rows: Sequence[Value]) -> list[Value]:
-    """Columns of a matrix: a power of two rows, each of a power of two elements."""
+    """Return the columns of a matrix: a power of two rows, each of a power of two elements."""
     lanes, length = len(rows), lanes_of(rows[0].type)
     if lanes > length:
         parts = [transposed(f, rows[i : i + length]) for i in range(0, lanes, length)]
@@ -104,7 +104,7 @@ def transposed(f: Function, rows: Sequence[Value]) -> list[Value]:
 
 
 def _joined(f: Function, parts: list[Value]) -> Value:
-    """One vector behind the other."""
+    """Concatenate vectors."""
     while len(parts) > 1:
         n = 2 * max(lanes_of(parts[0].type), 1)
         parts = [shuffle(f, a, b, range(n)) for a, b in zip(parts[::2], parts[1::2], strict=True)]

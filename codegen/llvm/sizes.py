@@ -20,9 +20,9 @@ _INFIX = {
 
 
 class SizeCode:
-    """Appends to `lines` what computes sizes; `values` holds the operand of each symbol by name; more may be added.
+    """Appends the code of sizes to `lines`; `values` has the operand of each symbol by name, and more may be added.
 
-    Numbers wrap where they overflow: a size may come from data, and a program checks it before it is used.
+    Numbers wrap on overflow: a size may come from data, and a program checks it before it is used.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -31,7 +31,7 @@ class SizeCode:
         self._made: dict[Expr, str] = {}
 
     def operand(self, size: Size) -> str:
-        """An i64 operand (i1 for comparisons) with the value of `size`."""
+        """Return an i64 operand (i1 for comparisons) with the value of `size`."""
         match size:
             case int():
                 return str(size)
@@ -49,12 +49,12 @@ class SizeCode:
                 raise InternalError(f"size: made of symbols and integer operations, got {type(size).__name__}")
 
     def truth(self, size: Size) -> str:
-        """An i1 operand: true if `size` is true, or not 0."""
+        """Return an i1 operand: true if `size` is true, or not 0."""
         value = self.operand(size)
         return value if _type(size) == "i1" else self.add(f"icmp ne i64 {value}, 0")
 
     def change(self, name: str, value: str) -> None:
-        """From here on a symbol has another value."""
+        """Give a symbol another value from here on."""
         self.values[name] = value
         self._made = {}
 
@@ -97,7 +97,7 @@ class SizeCode:
     def _division(self, fn: str, a: str, b: str) -> str:
         """x / 0 = 0; floordiv and mod round towards minus infinity, the remainder has the divisor's sign."""
         zero = self.add(f"icmp eq i64 {b}, 0")
-        negative = self.add(f"icmp eq i64 {b}, -1")  # the least number has no negative: it is not divided
+        negative = self.add(f"icmp eq i64 {b}, -1")  # x / -1 is -x / 1: the least number would trap
         special = self.add(f"or i1 {zero}, {negative}")
         divisor = self.add(f"select i1 {special}, i64 1, i64 {b}")
         turned = self.add(f"sub i64 0, {a}")
@@ -119,7 +119,7 @@ class SizeCode:
 
 
 class CheckedSizeCode(SizeCode):
-    """SizeCode with checks; `fits` is an i1: no number has been too large since `watch`."""
+    """SizeCode with overflow checks; `fits` is an i1: no operation has overflowed since `watch`."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -141,7 +141,7 @@ def _type(size: Size) -> str:
 
 
 def size_text(size: Size) -> str:
-    """`size` as people read it: `(n + 3) // 4`."""
+    """Return `size` as readable text: `(n + 3) // 4`."""
     match size:
         case int():
             return str(size)

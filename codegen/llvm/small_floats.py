@@ -13,7 +13,7 @@ from runtime.abi import DType
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`nan`: the code of NaN; it has a sign where `unsigned_zero` does not hold. `infinite`: the code of infinity."""
+    """A type. `nan`: the code of NaN, which has a sign unless `unsigned_zero`. `infinite`: the code of infinity."""
 
     mantissa: int
     bias: int
@@ -33,7 +33,7 @@ FORMATS = {
 
 
 def decode(f: Function, dtype: DType, v: Value) -> Value:
-    """A code as f32; the exponent is rebiased by a product, which makes subnormals right too."""
+    """Convert a code to f32; the exponent is rebiased by a product, which also converts subnormals."""
     wide = f.cast("zext", v, "i32")
     if dtype is DType.F8E8M0:
         return _power(f, wide)
@@ -53,7 +53,7 @@ def decode(f: Function, dtype: DType, v: Value) -> Value:
 
 
 def encode(f: Function, dtype: DType, v: Value) -> Value:
-    """The code of a number that the type has: rounding and overflow are the work of conversions."""
+    """Return the code of a number that the type can represent: conversions have rounded and saturated it before."""
     bits = f.cast("bitcast", v, "i32")
     if dtype is DType.F8E8M0:
         code = f.binary("lshr", f.binary("and", bits, _like(bits, 0x7FFFFFFF)), _like(bits, 23))

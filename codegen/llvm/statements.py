@@ -1,8 +1,8 @@
 """Statements -> blocks.
 
-  * a REGISTERS buffer is a table of values; a loop that stores to it carries its cells as phis          `serial`
+  * a REGISTERS buffer is a table of values; a loop that stores to it carries its cells as phis         `serial`
   * a horizontal reduction is an accumulating store whose target does not move with the lane            `store`
-  * the iterations of all parallel loops are numbered through; begin..end says which ones run           `share`
+  * the iterations of all parallel loops are numbered consecutively; begin..end selects those that run  `share`
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Statements(Blocks):
             self.at.env[var] = saved
 
     def named(self, let: Let) -> None:
-        """A value read from memory is read once, here; what depends on it comes after."""
+        """Bind an index that reads memory: it is read once, here, and code that depends on it follows."""
         self.memo = {}
         value = self.expr(let.value)
         head, body = self.f.append("let"), self.f.append("body")
@@ -138,7 +138,7 @@ class Statements(Blocks):
         self.write_kept(kept or {})
 
     def vector(self, loop: For) -> None:
-        """Full vectors, then ever shorter ones; no masks."""
+        """Emit full vectors, then ever shorter ones; no masks."""
         var = loop.var
         if self.at.lane is not None or not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
@@ -150,9 +150,9 @@ class Statements(Blocks):
         self.restore(var, saved)
 
     def share(self, loop: For) -> None:
-        """The part of a parallel loop that lies in begin..end; its iterations are units `units`, `units` + 1, ...
+        """Emit the part of a parallel loop in begin..end; its iterations are units `self.units`, `self.units` + 1, ...
 
-        Of nested ones the innermost counts, once for each iteration of the others.
+        In nested parallel loops, units are the iterations of the innermost one, for each iteration of the others.
         """
         f, units, extent = self.f, self.units, self.at.size(_extent(loop.var))
         if has_parallel(loop.body):
@@ -166,7 +166,7 @@ class Statements(Blocks):
         return None
 
     def serial(self, loop: For, start: Value, stop: Value, certain: bool, units: bool = False) -> None:
-        """A bottom-tested loop; guarded when it may not run at all. `units`: they are counted on in it."""
+        """Emit a bottom-tested loop, guarded if it may not run at all. `units`: it carries `self.units` along."""
         f = self.f
         if isinstance(loop.var.extent, int) and loop.var.extent <= loop.var.low:
             return
@@ -228,11 +228,11 @@ class Statements(Blocks):
     # ---- registers across blocks
 
     def snapshot(self, stmts: tuple[Stmt, ...]) -> Snapshot:
-        """Cells alive here of the register buffers that `stmts` write."""
+        """Return the cells alive here of the register buffers that `stmts` write."""
         return {n: dict(self.registers[n].values) for n in sorted(stored(stmts) & self.registers.keys())}
 
     def carry(self, head: Block, cells: Snapshot, before: Block) -> list[tuple[str, Cell, int]]:
-        """Phis for cells that change from one iteration to the next."""
+        """Add phis for cells that change from one iteration to the next."""
         carried: list[tuple[str, Cell, int]] = []
         for name, values in cells.items():
             for key, value in values.items():
@@ -249,7 +249,7 @@ class Statements(Blocks):
             self.f.close(head, number, value, latch)
 
     def merge(self, block: Block, ways: list[tuple[Block, Snapshot]]) -> None:
-        """Cells after two ways meet."""
+        """Merge cells where two ways meet."""
         for name in ways[0][1]:
             keys = dict.fromkeys(key for _, snapshot in ways for key in snapshot[name])
             merged: dict[Cell, Value] = {}
@@ -297,7 +297,7 @@ class Statements(Blocks):
         return self.f.block, self.snapshot(both)
 
     def each_lane(self, stmt: Stmt) -> None:
-        """A statement that is another one in every lane."""
+        """Emit a statement separately for each lane."""
         lane, width = self.at.lane, self.width
         assert lane is not None
         for i in range(width):
@@ -361,7 +361,7 @@ class Statements(Blocks):
         return None
 
     def combined(self, fn: str, value: Expr, target: Access) -> Value:
-        """`target fn= value`; a product is fused."""
+        """Return `target` combined with `value` by `fn`; a product is fused."""
         dtype, old = value.dtype, self.read(target, self.width)
         match fn, value:
             case "add", Prim("mul", (a, b)) if dtype.is_float:
@@ -372,13 +372,13 @@ class Statements(Blocks):
                 return self.apply(fn, dtype, old, self.expr(value))
 
     def is_absent(self, term: Expr) -> bool:
-        """A product with a structural zero."""
+        """True if a term is a product with a structural zero."""
         factor = term.args[0] if isinstance(term, Prim) and term.fn == "mul" else None
         return isinstance(factor, Load) and factor.buffer.space is Space.TABLE and self.expr(factor).name == ZERO
 
     def write(self, a: Access, value: Value, lanes: int) -> None:
         name = a.buffer.name
-        if name in self.at.indexing:  # the same index is another place from here on
+        if name in self.at.indexing:  # addresses depend on this buffer: known values are stale
             self.loaded, self.at.here = {}, {}
         if name in self.registers:
             self.registers[name].write(self.f, cell(a), lanes, value)

@@ -31,7 +31,7 @@ class Block:
 
 @lru_cache(maxsize=1 << 12)
 def vector(scalar: str, lanes: int) -> str:
-    """The type of `lanes` scalars."""
+    """Return the type of `lanes` scalars."""
     return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
 
@@ -47,7 +47,7 @@ def scalar_of(type_: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def integer(value: int, type_: str = "i64") -> Value:
-    """An integer constant, the same in every lane."""
+    """Return an integer constant, the same in every lane."""
     return _splat(str(value), type_)
 
 
@@ -56,13 +56,13 @@ def truth(value: bool) -> Value:
 
 
 def number(value: float, type_: str) -> Value:
-    """A float constant, the same in every lane; in hexadecimal, which is exact."""
+    """Return a float constant, the same in every lane; in hexadecimal, which is exact."""
     return _number(value, copysign(1.0, value), type_)
 
 
 @lru_cache(maxsize=1 << 12)
 def _number(value: float, sign: float, type_: str) -> Value:
-    """`sign` tells 0.0 and -0.0 apart, which are equal."""
+    """`sign` keeps 0.0 and -0.0, which are equal, apart in the cache."""
     if scalar_of(type_) == "float":
         try:
             value = unpack("<f", pack("<f", value))[0]
@@ -72,7 +72,7 @@ def _number(value: float, sign: float, type_: str) -> Value:
 
 
 def constants(values: list[str], scalar: str) -> Value:
-    """A vector of constants."""
+    """Return a vector of constants."""
     return Value(vector(scalar, len(values)), f"<{', '.join(f'{scalar} {v}' for v in values)}>")
 
 
@@ -85,12 +85,12 @@ def is_constant(v: Value) -> bool:
 
 
 def local(prefix: str, index: int, name: str) -> str:
-    """A name for a parameter: legal, unique by its index, and readable."""
+    """Return a name for a parameter: legal, unique by its index, and readable."""
     return f"%{prefix}{index}.{re.sub(r'[^A-Za-z0-9_.]', '_', name)}"
 
 
 def global_name(name: str) -> str:
-    """`@name`, quoted where LLVM wants it."""
+    """Return `@name`, quoted where LLVM requires it."""
     if re.fullmatch(r"[A-Za-z_$.][A-Za-z0-9_$.]*", name):
         return f"@{name}"
     escaped = (chr(b) if b < 128 and chr(b).isalnum() else f"\\{b:02X}" for b in name.encode())
@@ -98,7 +98,7 @@ def global_name(name: str) -> str:
 
 
 class Function:
-    """`block` is where instructions go; `at` sends one elsewhere (hoisting)."""
+    """A function. Instructions are appended to `block`, or to the block `at` (hoisting)."""
 
     def __init__(self, name: str, params: list[str]) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class Function:
         self.globals: list[str] = []  # constant tables
         self.scratch_bytes: Size = 0  # over `sizes`
         self.sizes: tuple[Var, ...] = ()
-        self.fused = False  # do multiply-adds round once?
+        self.fused = False  # True: multiply-adds round once
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:
@@ -136,7 +136,7 @@ class Function:
         return self.op(a.type, f"select {c}, {a}, {b}", at)
 
     def cast(self, op: str, a: Value, scalar: str) -> Value:
-        """To as many scalars of another type."""
+        """Convert each lane to another scalar type."""
         type_ = vector(scalar, lanes_of(a.type))
         return self.op(type_, f"{op} {a} to {type_}")
 
@@ -145,7 +145,7 @@ class Function:
         return self.op(type_, f"call {flags}{type_} @{name}({', '.join(map(str, args))})")
 
     def intrinsic(self, name: str, *args: Value, flags: str = "") -> Value:
-        """An intrinsic whose result and name follow the type of its first argument."""
+        """Call an intrinsic whose result and name follow the type of its first argument."""
         type_ = args[0].type
         return self.call(f"llvm.{name}.{suffix(type_)}", type_, *args, flags=flags)
 
@@ -160,7 +160,7 @@ class Function:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
     def prefetch(self, pointer: Value, near: bool) -> None:
-        """Into the nearest cache or the second one."""
+        """Prefetch into the first-level cache (`near`) or the second."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         locality = 3 if near else 2
         self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 {locality}, i32 1)")
@@ -186,7 +186,7 @@ class Function:
         return self.op(type_, f"shufflevector {v}, {v.type} poison, <{lanes} x i32> <{mask}>")
 
     def phi(self, block: Block, type_: str, start: Value, before: Block) -> tuple[Value, int]:
-        """A phi whose other ways in are given later by `close`."""
+        """Add a phi; `close` adds its other incoming values later."""
         name = self.fresh()
         block.phis.append(f"  {name} = phi {type_} [ {start.name}, %{before.label} ]")
         return Value(type_, name), len(block.phis) - 1
@@ -201,13 +201,13 @@ class Function:
         self.block.end = f"  br {c}, label %{yes.label}, label %{no.label}"
 
     def all(self, truths: Value) -> Value:
-        """True if it holds in every lane."""
+        """Return an i1: true if `truths` holds in every lane."""
         if truths.type[0] != "<":
             return truths
         return self.call(f"llvm.vector.reduce.and.{suffix(truths.type)}", "i1", truths)
 
     def either(self, c: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
-        """Value of one of two branches; only the chosen one runs."""
+        """Emit two branches, of which only the chosen one runs; return its value."""
         ways, after = [self.append("yes"), self.append("no")], self.append("after")
         self.branch_if(c, *ways)
         made: list[tuple[Value, Block]] = []
@@ -221,7 +221,7 @@ class Function:
         return value
 
     def text(self) -> str:
-        """The definition alone; a module adds `globals` and `declarations`."""
+        """Return the definition alone; a module adds `globals` and `declarations`."""
         lines = [self.head + " {"]
         for b in self.blocks:
             lines += [f"{b.label}:", *b.phis, *b.lines, b.end or "  ret void"]
@@ -230,6 +230,6 @@ class Function:
 
 @lru_cache(maxsize=1 << 12)
 def suffix(type_: str) -> str:
-    """Spelling of a type in names of intrinsics."""
+    """Return the spelling of a type in names of intrinsics."""
     lanes, scalar = lanes_of(type_), scalar_of(type_)
     return (f"v{lanes}" if lanes > 1 else "") + {"float": "f32", "double": "f64", "half": "f16"}.get(scalar, scalar)

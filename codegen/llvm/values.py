@@ -1,4 +1,4 @@
-"""Expressions -> values, and what memory and registers hold.
+"""Expressions -> values, and the known contents of memory and registers.
 
 Rules, each in one place:
   * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else           `load`
@@ -35,7 +35,7 @@ K = TypeVar("K")
 
 
 class Values(Lanes):
-    """Emits expressions at the current place of a function. `masks`: the target reads chosen lanes of a vector."""
+    """Emits expressions at the current place of a function. `masks`: the target has masked loads."""
 
     def __init__(self, function: Function, addresses: Addresses, half: bool, masks: bool) -> None:
         self.f = function
@@ -48,11 +48,11 @@ class Values(Lanes):
         self.memo: dict[Key, Value] = {}  # of one statement
         self.condition: Value | None = None
         self.zeros: Value | None = None
-        self.outer: dict[str, str] = {}  # the condition around that of a `within`
+        self.outer: dict[str, str] = {}  # guard of each `within` -> the guard that encloses it
         addresses.evaluate = self.expr
 
     def forget(self) -> None:
-        """Another block begins: nothing computed in the last one may be used."""
+        """Forget computed values: a block begins in which those of the last one may not be used."""
         self.loaded, self.splats, self.at.here, self.memo = {}, {}, {}, {}
 
     @property
@@ -73,7 +73,7 @@ class Values(Lanes):
     # ---- memory
 
     def read(self, a: Access, lanes: int) -> Value:
-        """`lanes` consecutive elements, as numbers."""
+        """Return `lanes` consecutive elements, as numbers."""
         if a.buffer.space is Space.TABLE:
             return self.table(a, lanes)
         if a.buffer.name in self.registers:
@@ -87,12 +87,12 @@ class Values(Lanes):
         return value
 
     def known(self, buffer: Buffer, key: object) -> Value | None:
-        """Value read of a buffer before, behind the same guards or fewer."""
+        """Return a value read from a buffer before, under the same guards or fewer; None if there is none."""
         found = self.loaded.get(buffer.name)
         return self.behind(key, found) if found else None
 
     def behind(self, key: K, found: dict[tuple[K, str], Value]) -> Value | None:
-        """Value made of `key` behind the conditions of the `within` around, or some of them."""
+        """Return the value made for `key` under the guards of the enclosing `within`, or under some of them."""
         name = self.at.guard
         while name:
             if (key, name) in found:
@@ -108,7 +108,7 @@ class Values(Lanes):
         return self.f.load(type_, pointer, align)
 
     def nothing(self) -> Value:
-        """64 elements of any type that may always be read."""
+        """Return the address of 64 zeros of any type, which may always be read."""
         if self.zeros is None:
             entry = self.f.blocks[0]
             self.zeros = self.f.op("ptr", "alloca [512 x i8], align 64", entry)
@@ -116,7 +116,7 @@ class Values(Lanes):
         return self.zeros
 
     def table(self, a: Access, lanes: int) -> Value:
-        """Constants the compiler knows; a run-time index reads them from memory."""
+        """Return constants of a table; a dynamic index reads them from memory."""
         type_ = REGISTER[a.buffer.dtype]
         if a.offset.is_const:
             found = [constant(v, a.buffer.dtype) for v in a.buffer.values[a.offset.const : a.offset.const + lanes]]
@@ -150,7 +150,7 @@ class Values(Lanes):
         return self.gather(a) if shared is None else shared
 
     def shared(self, load: Load, a: Access) -> Value | None:
-        """Lanes out of one vector that others are taken from, too; None if they are not known to lie in one."""
+        """Take the lanes from one vector, which other loads share; None if they are not known to be in one."""
         lane, index = self.at.lane, [self.at.normal(i) for i in load.index]
         moving = [k for k, i in enumerate(index) if lane in variables(*i.terms)]
         if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
@@ -171,7 +171,7 @@ class Values(Lanes):
         return spread(self.f, block, [p + before for p in places])
 
     def gather(self, a: Access) -> Value:
-        """A number for each lane, from anywhere."""
+        """Load a number for each lane, from any address."""
         key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane)
         if (value := self.known(a.buffer, key)) is not None:
             return value
@@ -188,7 +188,7 @@ class Values(Lanes):
         return value
 
     def elements(self, a: Access) -> Value:
-        """Elements as they lie in memory, one for each lane."""
+        """Load elements as they are stored, one for each lane."""
         scalar, lane, inside = MEMORY[a.buffer.dtype], self.at.lane, self.inside
         places = self.places(a.whole)
         if places is not None and not self.mixed and near(places):
@@ -213,28 +213,28 @@ class Values(Lanes):
         return value
 
     def row_or_one(self, a: Access, moves: Affine) -> Value:
-        """A row where `moves` is 1. Where it is 0, one element for all lanes: those behind it may not be read."""
+        """Load a row if `moves` is 1. If it is 0, load one element for all lanes: those behind it may not be read."""
         scalar, size, pointer = MEMORY[a.buffer.dtype], a.buffer.dtype.stored_bytes, self.first(a)
         many = self.f.compare("icmp ne", self.at.linear(moves), integer(0))
         row = self.f.load(vector(scalar, self.width), self.f.select(many, pointer, self.nothing()), size)
         return self.f.select(many, row, self.f.splat(self.f.load(scalar, pointer, size), self.width))
 
     def masked(self, a: Access) -> Value:
-        """Elements in a row, only those that may be read."""
+        """Load consecutive elements, only those that may be read."""
         assert self.inside is not None
         type_ = vector(MEMORY[a.buffer.dtype], self.width)
         size, rest = Value("i32", str(a.buffer.dtype.stored_bytes)), Value(type_, "zeroinitializer")
         return self.f.call(f"llvm.masked.load.{suffix(type_)}.p0", type_, self.first(a), size, self.inside, rest)
 
     def first(self, a: Access) -> Value:
-        """The address of the first lane."""
+        """Return the address of the first lane."""
         lane, first = self.at.lane, self.at.in_lane(a, 0)
         self.at.lane = None
         pointer, self.at.lane = self.at.pointer(first), lane
         return pointer
 
     def each_pointer(self, a: Access, places: list[int] | None) -> Iterator[Value]:
-        """The address of each lane; that of zeros where it may not be read."""
+        """Yield the address of each lane; the address of zeros if the lane may not be read."""
         lane = self.at.lane
         if places is not None and self.inside is None:
             parts = [self.at.in_lane(a, i) for i in range(self.width)]
@@ -254,7 +254,7 @@ class Values(Lanes):
 
     @contextmanager
     def one_lane(self, i: int) -> Generator[None]:
-        """Scalar code for one lane of the vector."""
+        """Emit scalar code for one lane of the vector."""
         lane, inside, memo = self.at.lane, self.inside, self.memo
         self.at.lane, self.memo = None, {}
         if inside is not None and lanes_of(inside.type) > 1:
@@ -265,7 +265,7 @@ class Values(Lanes):
     # ---- values
 
     def expr(self, expr: Expr) -> Value:
-        """Equal sub-expressions are emitted once per statement."""
+        """Return the value of an expression; equal sub-expressions are emitted once per statement."""
         value = self.behind(expr, self.memo)
         if value is None:
             value = self.memo[expr, self.at.guard] = self._expr(expr)
@@ -308,7 +308,7 @@ class Values(Lanes):
                 return self.apply(fn, args[0].dtype, *[self.expr(a) for a in args])
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
-        """A function of `codegen.mathlib`: its expression, with the arguments in place of its parameters."""
+        """Emit a function of `codegen.mathlib`: its expression, with the arguments in place of its parameters."""
         params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
@@ -317,7 +317,7 @@ class Values(Lanes):
         return result
 
     def index(self, expr: Expr) -> Value:
-        """Index arithmetic as a number: a vector where it moves with the lane."""
+        """Emit index arithmetic as a number: a vector if it varies by lane."""
         a, lane = self.at.normal(expr), self.at.lane
         if lane is None:
             return self.at.linear(a)
@@ -353,21 +353,21 @@ class Values(Lanes):
         return self.choose(self.expr(condition), self.expr(yes), self.expr(no))
 
     def choose(self, condition: Value, yes: Value, no: Value) -> Value:
-        """One condition may choose between whole vectors."""
+        """Select one of two values; a scalar condition may select whole vectors."""
         lanes = max(lanes_of(v.type) for v in (condition, yes, no))
         if lanes_of(condition.type) > 1:
             condition = self.wide(condition, lanes)
         return self.f.select(condition, self.wide(yes, lanes), self.wide(no, lanes))
 
     def apply(self, fn: str, dtype: DType, *args: Value) -> Value:
-        """A scalar primitive on operands of type `dtype`."""
+        """Emit a scalar primitive on operands of type `dtype`."""
         if fn not in SCALAR:
             raise InternalError(f"emit: no rule for {fn} of {dtype.value}")
         lanes = max([lanes_of(a.type) for a in args])
         return SCALAR[fn](self.f, dtype, *[self.wide(a, lanes) for a in args])
 
     def fma(self, dtype: DType, a: Value, b: Value, c: Value) -> Value:
-        """a * b + c; with a constant factor 1 or a constant zero to start from, less than that."""
+        """Emit a * b + c, or less if the factor `a` is the constant 1 or -1, or `c` the constant zero."""
         if c.name == ZERO or (c.name.startswith("splat") and c.name == number(0.0, c.type).name):
             return b if a.name == ONE else self.apply("mul", dtype, a, b)
         if a.name in (ONE, MINUS_ONE):
@@ -375,7 +375,7 @@ class Values(Lanes):
         return self.apply("fma", dtype, a, b, c)
 
     def wide(self, v: Value, lanes: int) -> Value:
-        """A scalar in every lane."""
+        """Copy a scalar to every lane."""
         if lanes == 1 or v.type[0] == "<":
             return v
         if is_constant(v):
@@ -386,14 +386,14 @@ class Values(Lanes):
         return self.splats[key]
 
     def fixed_lane(self, lane: Var, i: int) -> dict[Var, Affine]:
-        """Enter one lane of the vector loop; returns the environment to restore."""
+        """Enter one lane of the vector loop; return the environment to restore."""
         saved = self.at.env
         self.at.env, self.at.lane, self.memo = fixed(saved, lane, i), None, {}
         return saved
 
 
 def cell(a: Access) -> int:
-    """Place in a register buffer."""
+    """Return the place in a register buffer."""
     if not a.offset.is_const:
         raise InternalError(f"{a.buffer.name}: a register index is constant, got {a.offset}")
     return a.offset.const

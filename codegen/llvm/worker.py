@@ -15,10 +15,10 @@ from runtime.errors import InternalError
 
 
 def serve() -> None:
-    """Until standard input ends; says `ready` first."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides, and its end is the end of the input
+    """Serve requests until standard input ends; send `ready` first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it; if it ends, so does the input
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what LLVM prints must not get between the answers
+    os.dup2(2, 1)  # output of LLVM must not mix with the answers
     answer: bytes | str = "ready"
     while True:
         try:

@@ -1,7 +1,7 @@
 """Compiles modules in several processes at once: LLVM's Python binding holds one lock, so threads would not help.
 
-The calling process takes its part; a result does not depend on who made it. Without enough work, or where no process
-can be started, everything happens in the calling one.
+The calling process compiles, too; a result does not depend on the process that made it. Without enough work, or if no
+process can be started, the calling one compiles everything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codegen.llvm.optimize import compile_module
 from codegen.target import Target
 from runtime.errors import InternalError
 
-WORTH_STARTING = 1 << 20  # bytes of text: their compilation takes three times as long as to start a process
+WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
 MOST_PROCESSES = 8
 POLL = 0.1  # seconds
 _Task = tuple[str, int | None, "Future[bytes]"]
@@ -35,7 +35,7 @@ class Workers:
     """`submit` modules, then `finish`; the results are in the order of submission."""
 
     def __init__(self, target: Target, processes: int | None = None) -> None:
-        """`processes` besides the calling one; by default, one less than there are cores."""
+        """`processes` besides the calling one; by default, one less than cores, `MOST_PROCESSES` at most."""
         self._target = target
         self._processes = min(target.cores - 1, MOST_PROCESSES) if processes is None else processes
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
@@ -50,7 +50,7 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
             self._drain()
-            for process in self.running:  # what they make is not wanted any more, and may take long
+            for process in self.running:  # their results are not needed any more, and may take long
                 process.kill()
         for _ in self._threads:
             self._tasks.put(None)
@@ -67,7 +67,7 @@ class Workers:
             self._threads[-1].start()
 
     def finish(self, progress: Callable[[int, int], None] = _silent) -> list[bytes]:
-        """Object code of each module; InternalError if LLVM refuses one. `progress(done, total)` counts modules."""
+        """Return each module's object code; InternalError if LLVM refuses one. `progress(done, total)` counts them."""
         while True:
             try:
                 task = self._tasks.get_nowait()
@@ -79,7 +79,7 @@ class Workers:
                 progress(self._done(), len(self._results))
         made: list[bytes] = []
         for result in self._results:
-            while not result.done():  # a wait without an end could not be interrupted
+            while not result.done():  # a wait without a timeout could not be interrupted
                 wait([result], timeout=POLL)
             made.append(result.result())
             progress(self._done(), len(self._results))
@@ -96,7 +96,7 @@ class Workers:
                 return
 
     def _serve(self) -> None:
-        """A thread that feeds one process."""
+        """Feed one process, in a thread of its own."""
         process = _start()
         if process is not None:
             self.running.append(process)
@@ -126,7 +126,7 @@ def _made(process: subprocess.Popen[bytes] | None, text: str, target: Target, le
 
 
 def _start() -> subprocess.Popen[bytes] | None:
-    """A process that is ready; None if this Python cannot start itself."""
+    """Start a process and wait until it is ready; None if this Python cannot start itself."""
     if "python" not in Path(sys.executable or "").name:
         return None
     code = f"import sys; sys.path[:] = {sys.path!r}; from codegen.llvm.worker import serve; serve()"
