@@ -137,7 +137,7 @@ class HSwish(Real):
 
 @dataclass(frozen=True)
 class WithScalars(Elementwise):
-    """The first input's elements with parameters that are single numbers, in inputs of their own."""
+    """Base of operations on the first input's elements whose parameters are single numbers in further inputs."""
 
     elements = Elements.FLOAT
 
@@ -247,7 +247,7 @@ class PRelu(Elementwise):
         return x.type
 
     def conditions(self, x: Operand, slope: Operand) -> list[Condition]:
-        """Sizes of the slope are 1 or those of the data; a list of slopes may be as long as there are channels."""
+        """Return the conditions that the slope broadcasts to the data, or is 1-D with one entry per channel."""
         if slope.rank != 1 or not self._by_channel(x.shape, slope.shape[0]):
             pairs = zip(reversed(slope.shape), reversed(x.shape), strict=False)
             rule = "each size of the slope must be 1 or that of the data"
@@ -270,7 +270,7 @@ class PRelu(Elementwise):
         def element(*index: Expr) -> Expr:
             if count == channels:
                 return self.scalar(x(*index), slope(index[1]))
-            last = prim("min", index[-1], count - 1)  # of one number it is the only one
+            last = prim("min", index[-1], count - 1)  # 0 if the slope has one element
             place = select(prim("eq", count, channels), index[1], last) if x.rank > 2 else last
             return self.scalar(x(*index), slope(place))
 
@@ -329,7 +329,7 @@ class SoftPlus(Unary):
 
 
 def log1p(x: Expr) -> Expr:
-    """ln(1 + x) for 0 <= x <= 1, precise near 0 too: the rounding of 1 + x cancels."""
+    """Return ln(1 + x) for 0 <= x <= 1, precise near 0 too: the rounding of 1 + x cancels."""
     u = prim("exact_add", x, 1.0)
     rest = prim("exact_sub", u, 1.0)
     return select(prim("eq", rest, 0.0), x, prim("log", u) * (x / rest))

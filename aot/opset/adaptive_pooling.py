@@ -1,4 +1,4 @@
-"""Adaptive pooling: as many windows as asked for.
+"""Adaptive pooling: the output shape is given, and each axis is divided into that many windows.
 
     window i of an axis covers   floor(i * n / count) .. ceil((i + 1) * n / count)
 """
@@ -22,7 +22,7 @@ from runtime.errors import ShapeError
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One axis: `extent` elements shared among `count` windows."""
+    """Division of one axis: `extent` elements among `count` windows, which may overlap."""
 
     extent: Dim
     count: Dim
@@ -50,7 +50,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Adaptive(Op):
-    """Data [N, C, spatial...] and the spatial shape of the output."""
+    """Base of adaptive pooling; the inputs are data [N, C, spatial...] and the spatial shape of the output."""
 
     elements = Elements.NUMBER
 
@@ -132,7 +132,7 @@ class AdaptiveMaxPool(Adaptive, LoopOp):
 
 
 def shared(shape: Shape, out: Sequence[Dim]) -> tuple[list[Share], tuple[Var | int, ...]]:
-    """Each spatial axis' windows, and the axes that run over one."""
+    """Return the division of each spatial axis, and the axes that run over one window."""
     shares = [Share(n, count) for n, count in zip(shape[2:], out[2:], strict=True)]
     return shares, kernel_axes(tuple(s.longest for s in shares))
 
@@ -140,7 +140,7 @@ def shared(shape: Shape, out: Sequence[Dim]) -> tuple[list[Share], tuple[Var | i
 def read(
     x: Input, outer: Sequence[Expr], shares: Sequence[Share], at: Sequence[Expr], ks: Sequence[Var | int], fill: float
 ) -> Expr:
-    """Element `ks` of window `at`; `fill` behind its end."""
+    """Return element `ks` of window `at`; `fill` beyond the window's end."""
     value = x(*outer, *(s.start(i) + k for s, i, k in zip(shares, at, ks, strict=True)))
     for s, i, k in zip(shares, at, ks, strict=True):
         if not s.even:

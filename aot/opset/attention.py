@@ -18,9 +18,9 @@ from runtime.errors import ShapeError
 class ScaledDotProductAttention(DecomposedOp):
     """softmax(q k^T scale + mask) v: q [.., L, E], k [.., S, E], v [.., S, V] give [.., L, V].
 
-    Batch dimensions broadcast. `mask` is added, or where it is boolean, false takes a key out; the scalar 0 is no mask;
-    `causal` lets a query see no later keys, whatever the mask. `scale` is 1 / sqrt(E) if absent. `sink` is a further
-    score that has no value.
+    Batch dimensions broadcast. `mask` is added; a boolean one excludes keys where it is false; the scalar 0 means no
+    mask. `causal` excludes keys later than the query, and `mask` is then ignored. `scale` is 1 / sqrt(E) if absent.
+    `sink` is one more score in the softmax, without a value.
     """
 
     elements = Elements.FLOAT
@@ -83,7 +83,7 @@ class ScaledDotProductAttention(DecomposedOp):
 
     @staticmethod
     def _visible(build: Builder, q: OutPort, k: OutPort) -> OutPort:
-        """[L, S]: true where the key is not later than the query."""
+        """Return [L, S], true where the key is not later than the query."""
         rows, columns = (_count(build, x) for x in (q, k))
         return build.GreaterEqual(reshaped(build, rows, (-1, 1)), columns)
 
@@ -116,7 +116,7 @@ def _dimension(build: Builder, x: OutPort, axis: int) -> OutPort:
 
 
 def _count(build: Builder, x: OutPort) -> OutPort:
-    """0, 1, ... for the rows of `x`."""
+    """Return 0, 1, ..., one number for each row of `x`."""
     size = _dimension(build, x, x.type.rank - 2)
     zero, one = build.const(0, DType.I64), build.const(1, DType.I64)
     return build.Range(zero, size, one, output_type=DType.I64)

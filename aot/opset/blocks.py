@@ -17,14 +17,14 @@ from runtime.errors import ShapeError
 
 
 class DepthMode(StrEnum):
-    """Slower part of the deep axis: the place within a block, or the channel."""
+    """Slower-varying part of the deep axis: the place within a block, or the channel."""
 
     BLOCKS_FIRST = "blocks_first"
     DEPTH_FIRST = "depth_first"
 
 
 def ravel(index: Sequence[Expr], shape: Sequence[Dim]) -> Expr:
-    """Number of an element in row-major order."""
+    """Return the row-major position of the element at `index`."""
     flat: Expr = Const(0)
     for i, n in zip(index, shape, strict=True):
         flat = flat * n + i
@@ -32,14 +32,14 @@ def ravel(index: Sequence[Expr], shape: Sequence[Dim]) -> Expr:
 
 
 def divided(n: Dim, by: Dim, what: str) -> Dim:
-    """n / by; ShapeError if a known n does not divide."""
+    """Return n / by; raise ShapeError if `by` is known to be below 1 or not to divide n."""
     if isinstance(by, int) and (by < 1 or (isinstance(n, int) and n % by)):
         raise ShapeError(f"{what}: dimension does not divide by {by}, got {dim_text(n)}")
     return simplify(n // by)
 
 
 def dividing(*pairs: tuple[Dim, Dim]) -> list[Condition]:
-    """Conditions: dimensions divide by numbers, where only run time knows one of them."""
+    """Return the conditions that `by` divides n, for the pairs that are not known at compile time."""
     return [
         (n % by, 0, f"a dimension must divide by {dim_text(by)}")
         for n, by in pairs if not isinstance(by, int) or (not isinstance(n, int) and by > 1)
@@ -187,9 +187,9 @@ class SpaceToBatch(ComputeOp):
 
 
 def _block(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> tuple[Shape, Shape, Shape]:
-    """Block sizes and what is added or cut off, one entry a dimension; the batch has none of it.
+    """Return block sizes and amounts added or cut off at begin and end, one entry a dimension; 1 and 0 for the batch.
 
-    Those that only run time knows are held in the range that `_whole_blocks` checks: memory is laid out for no others.
+    Dynamic entries are clamped to valid values, since memory is laid out for no others; `_whole_blocks` checks them.
     """
     sizes, low, high = _given(x, block, begin, end, what)
     blocks = (1, *(b if isinstance(b, int) else prim("max", prim("min", b, x.shape[0]), 1) for b in sizes[1:]))
@@ -210,7 +210,7 @@ def _given(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) 
 
 
 def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> list[Condition]:
-    """Conditions on dynamic sizes: blocks hold something, nothing negative is added or cut off."""
+    """Return conditions on dynamic entries: blocks are not empty, nothing negative is added or cut off."""
     found: list[Condition] = []
     for name, values in zip(("block_shape", "begin", "end"), _given(x, block, begin, end, what), strict=True):
         least = int(name == "block_shape")
@@ -220,7 +220,7 @@ def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what
 
 
 class PatchPad(StrEnum):
-    """No padding, or as much as gives ceil(extent / stride) patches; an odd rest at the end or at the begin."""
+    """Padding: none, or enough for ceil(extent / stride) patches, with an odd remainder at the end or the beginning."""
 
     VALID = "valid"
     SAME_UPPER = "same_upper"

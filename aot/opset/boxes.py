@@ -1,4 +1,4 @@
-"""Parts that detection operations share: indices sorted by score, and how much boxes overlap."""
+"""Parts that detection operations share: sorting of indices by score, and overlap of boxes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from codegen.script import LANES, Script, Scripted, array, lanes, loops, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-LOW = (1 << 32) - 1  # the half of an item that tells the index
+LOW = (1 << 32) - 1  # mask of the half of an item that holds the index
 Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x
 
 
 def pairs(
     boxes: Operand, scores: Operand, *limits: Operand | None, numbers: int = 4
 ) -> tuple[tuple[Dim, Dim, str], ...]:
-    """Sizes that are equal in boxes [N, B, numbers] and scores [N, .., B]; limits are single numbers."""
+    """Return the sizes that must be equal: of boxes [N, B, numbers] and scores [N, .., B]; of limits and 1."""
     single = [n for o in limits if o is not None for n in o.shape]
     return (
         *((n, 1, "limits are single numbers") for n in single),
@@ -32,7 +32,7 @@ def pairs(
 
 
 def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbers: int = 4) -> None:
-    """ShapeError unless boxes have rank 3 and scores `rank`, and their sizes agree."""
+    """Raise ShapeError unless boxes have rank 3, scores have rank `rank`, and their sizes agree."""
     ranked = (boxes.rank, scores.rank) == (3, rank)
     if not ranked or any(isinstance(b, int) and differs(a, b) for a, b, _ in pairs(boxes, scores, numbers=numbers)):
         wanted = f"[N, B, {numbers}] and [{'N, C' if rank == 3 else 'N'}, B]"
@@ -40,7 +40,7 @@ def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbe
 
 
 def check_limits(what: str, *limits: Operand | None) -> None:
-    """ShapeError unless limits of overlap and of scores are floats."""
+    """Raise ShapeError unless limits of overlap and of scores are floats."""
     if any(o is not None and not o.dtype.is_float for o in limits):
         given = ", ".join("nothing" if o is None else str(o.type) for o in limits)
         raise ShapeError(f"{what}: limits of overlap and of scores must be floats, got {given}")
@@ -48,10 +48,10 @@ def check_limits(what: str, *limits: Operand | None) -> None:
 
 @dataclass(frozen=True)
 class Ranking:
-    """order[row, ..] as items that compare: indices into scores[key, ..], fewer than 2^32, behind their scores.
+    """View of order[row, ..] as comparable items: the upper half holds the score, the lower one the index.
 
-    The better score comes first, NaN last, and of equals the lower index. A score of 64 bits leaves no room in an item,
-    which then is the index alone.
+    Indices are into scores[key, ..], fewer than 2^32. Better scores come first, NaN last; of equal ones the lower index
+    comes first. With scores of 64 bits an item is the index alone, since both do not fit.
     """
 
     order: Scripted
@@ -79,7 +79,7 @@ class Ranking:
         return LOW - prim("and", item, LOW) if self.packed else item
 
     def worse(self, a: Expr, b: Expr) -> Expr:
-        """True if item `a` comes behind item `b`."""
+        """True if item `a` ranks behind item `b`."""
         if self.packed:
             return prim("lt", a, b)
         mine, other = (self.scores[(*self.key, i)] for i in (a, b))
@@ -91,7 +91,7 @@ class Ranking:
 
 @loops
 def heap(ranking: Ranking, count: Scripted) -> None:
-    """Makes the first `count` indices a heap of items whose root is the best."""
+    """Make the first `count` indices a heap of items whose root is the best."""
     order = ranking.order
     for t in range(count):
         order[ranking.at(t)] = ranking.item(order[ranking.at(t)])
@@ -101,7 +101,7 @@ def heap(ranking: Ranking, count: Scripted) -> None:
 
 @loops
 def take_best(ranking: Ranking, count: Scripted) -> Scripted:
-    """The index of the best of `count` items, which goes behind the others."""
+    """Move the best of `count` items behind the others and return its index."""
     order = ranking.order
     best = order[ranking.at(0)]
     last = order[ranking.at(count - 1)]
@@ -112,7 +112,7 @@ def take_best(ranking: Ranking, count: Scripted) -> Scripted:
 
 @loops
 def _sift(ranking: Ranking, span: Scripted, item: Scripted) -> None:
-    """Moves up what is better than the item, from place `span[0]` on, and puts it where they stood."""
+    """Sift an item into a heap: from place `span[0]` down, move better items up, and put it where the last one was."""
     start, end = span
     order = ranking.order
     moving = var(item, DType.I64)
@@ -134,9 +134,9 @@ def _sift(ranking: Ranking, span: Scripted, item: Scripted) -> None:
 def sort_by_score(
     order: Scripted, scores: Scripted, row: Scripted, count: Scripted, key: Scripted, most: Scripted = None
 ) -> None:
-    """order[row, 0..count - 1] holds indices into scores[key, ..]: the best first, the lower one of equals first.
+    """Sort order[row, 0..count - 1], indices into scores[key, ..]: best scores first, of equal ones the lower index.
 
-    Only the first `most` of them are in order, if it is given.
+    If `most` is given, only the first `most` indices are in order.
     """
     ranking = Ranking(order, row, scores, key)
     heap(ranking, count)
@@ -152,9 +152,9 @@ def sort_by_score(
 
 @dataclass(frozen=True)
 class Measure:
-    """`numbers(i)`: of box i; `overlap(a, b)`: of two boxes, given by their numbers, an expression or a script.
+    """Measure of overlap: `numbers(i)` describes box i, `overlap(a, b)` compares two boxes by their numbers.
 
-    held[row, number, place]: room for those of all boxes that are kept.
+    `overlap` is an expression or a script. held[row, number, place]: memory for the numbers of all kept boxes.
     """
 
     numbers: Callable[[Scripted], Sequence[Scripted]]
@@ -163,7 +163,7 @@ class Measure:
 
 
 def room_for(numbers: int, most: Dim, *rows: Dim, dtype: DType = DType.F32) -> Buffer:
-    """`Measure.held` of `most` boxes for each row, up to whole vectors."""
+    """Return a buffer for `Measure.held` of `most` boxes for each row, rounded up to whole vectors."""
     return dense("held", *rows, numbers, (most + (LANES - 1)) // LANES * LANES, space=Space.ARENA, dtype=dtype)
 
 
@@ -172,10 +172,10 @@ def keep_apart(
     ranking: Ranking, kept: Scripted, counts: Scripted, span: Scripted, measure: Measure, threshold: Scripted,
     eta: float = 1.0, fits: Scripted = None,
 ) -> None:  # fmt: skip
-    """kept[row, 0..counts[row] - 1]: the best boxes that overlap no kept one by more than the threshold.
+    """Write the best boxes that overlap no kept one by more than the threshold to kept[row, 0..counts[row] - 1].
 
-    `span`: how many there are, how many of them are looked at, how many are kept at most. With `eta` below 1 each that
-    is kept lowers a threshold above 0.5. What does not `fit` is looked at and dropped.
+    `span`: the number of boxes, the number examined, the maximum number kept. With `eta` below 1 each kept box
+    multiplies a threshold above 0.5 by `eta`. A box that does not satisfy `fits` counts as examined and is dropped.
     """
     found, looked, most = span
     row = ranking.row
@@ -201,7 +201,7 @@ def keep_apart(
 
 @loops
 def clear_vectors(held: Scripted, row: Scripted, place: Scripted) -> None:
-    """Zeros from `place` on, where it begins a vector of each number: vectors are read whole."""
+    """If `place` begins a vector, zero that vector of each number, since vectors are read whole."""
     if place % LANES == 0:
         for k in range(held.shape[-2]):
             for v in lanes(LANES):
@@ -210,7 +210,7 @@ def clear_vectors(held: Scripted, row: Scripted, place: Scripted) -> None:
 
 @loops
 def _is_apart(measure: Measure, place: Scripted, mine: Scripted, limit: Scripted) -> Scripted:
-    """1 if a box overlaps none of the kept ones by more than the limit, else 0. `place`: row, how many are kept."""
+    """Return 1 if a box overlaps no kept one by more than the limit, else 0. `place`: row, number of kept boxes."""
     row, total = place
     held = measure.held
     count = held.shape[-2]
@@ -225,7 +225,7 @@ def _is_apart(measure: Measure, place: Scripted, mine: Scripted, limit: Scripted
             if measure.overlap(box, [held[(*row, k, j)] for k in tuple(range(count))]) > limit:
                 free = 0
             j += 1
-        else:  # an expression can be computed for many at once
+        else:  # an expression can be vectorised
             near = array(LANES, dtype=DType.BOOL)
             for v in lanes(LANES):
                 near[v] = measure.overlap(box, [held[(*row, k, j + v)] for k in tuple(range(count))]) > limit
@@ -240,7 +240,7 @@ def _is_apart(measure: Measure, place: Scripted, mine: Scripted, limit: Scripted
 
 
 def overlap(a: Scripted, b: Scripted, offset: float = 0.0) -> Scripted:
-    """Intersection over union, 0 for boxes apart; `offset` is added to widths and heights: boxes of whole pixels."""
+    """Return intersection over union, 0 for disjoint boxes; `offset` is added to widths and heights (pixels: 1)."""
 
     def area(y0: Expr, x0: Expr, y1: Expr, x1: Expr) -> Expr:
         return (y1 - y0 + offset) * (x1 - x0 + offset)
@@ -257,7 +257,7 @@ def overlap(a: Scripted, b: Scripted, offset: float = 0.0) -> Scripted:
 
 
 def overlaps(box: Array, others: Array, offset: float = 0.0) -> Array:
-    """The same for references: of one box (y0, x0, y1, x1) with many."""
+    """Return `overlap` of one box (y0, x0, y1, x1) with each of many, for references."""
     low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
     common = np.maximum(high - low + offset, 0).prod(1)
     areas = [(b[..., 2:] - b[..., :2] + offset).prod(-1) for b in (box, others)]
@@ -269,7 +269,7 @@ def overlaps(box: Array, others: Array, offset: float = 0.0) -> Array:
 def greedy(
     boxes: Array, order: Array, threshold: float, most: int = -1, offset: float = 0.0, eta: float = 1.0
 ) -> list[int]:
-    """For references: boxes in order that overlap no kept one by more than the threshold."""
+    """Return the boxes of `order` that overlap no kept one by more than the threshold, for references."""
     kept: list[int] = []
     for i in order:
         if len(kept) == most:

@@ -19,7 +19,7 @@ from runtime.errors import ShapeError
 class BroadcastMode(StrEnum):
     NUMPY = "numpy"
     EXPLICIT = "explicit"
-    NONE = "none"  # how files spell `explicit`
+    NONE = "none"  # spelling of `explicit` in model files
     PDPD = "pdpd"
     BIDIRECTIONAL = "bidirectional"
 
@@ -60,7 +60,7 @@ class Broadcast(ViewOp):
         return [*signs, *(((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown)]
 
     def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
-        """The input's shape with the output's rank."""
+        """Return the input's shape, extended by ones to the output's rank."""
         if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
             places = mapping.ints("Broadcast: axes_mapping")
@@ -88,13 +88,13 @@ class Broadcast(ViewOp):
 
     @staticmethod
     def _place(i: Expr, n: Dim, wanted: Dim) -> Expr:
-        """Index into a dimension of n, which is 1 or `wanted`; run time may be the first to know which."""
+        """Return the index into a dimension of n, which is 1 or `wanted`; a dynamic n may be either."""
         if n == 1:
             return Const(0)
         return i if n == wanted or isinstance(n, int) else prim("min", i, n - 1)
 
     def _places(self, own: int, rank: int, mapping: Operand | None) -> list[int]:
-        """The output dimension of each input dimension."""
+        """Return the output dimension of each input dimension."""
         if self.mode in (BroadcastMode.EXPLICIT, BroadcastMode.NONE):
             assert mapping is not None
             return list(mapping.ints("Broadcast: axes_mapping"))

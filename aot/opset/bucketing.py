@@ -49,7 +49,7 @@ class Bucketize(ComputeOp):
 
 
 def _common(a: DType, b: DType) -> DType:
-    """A type in which both compare."""
+    """Return a type in which values of both types are compared."""
     a, b = a.compute, b.compute
     if a is b:
         return a
@@ -92,7 +92,7 @@ class SearchSorted(LoopOp):
 
 
 def volume(shape: Shape) -> Scripted:
-    """Number of elements."""
+    """Return the number of elements."""
     total: Size = 1
     for n in shape:
         total = n * total
@@ -100,7 +100,7 @@ def volume(shape: Shape) -> Scripted:
 
 
 def unravel(flat: Scripted, shape: Shape) -> tuple[Expr, ...]:
-    """The index of element number `flat`."""
+    """Return the index of the element at row-major position `flat`."""
     index: list[Expr] = []
     for n in reversed(shape):
         index.insert(0, flat % n)

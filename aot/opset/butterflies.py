@@ -20,13 +20,13 @@ Apply = Callable[[list[Pair]], list[Pair]]
 
 @dataclass(frozen=True)
 class Level:
-    """Numbers that are stored before the next level reads them."""
+    """One step of a transform; its results are stored before the next level reads them."""
 
     apply: Apply
 
 
 def levels(r: int, sign: int) -> list[Level]:
-    """One after another they give X[k] = sum over a of x[a] exp(sign 2 pi i a k / r), k = 0..r - 1."""
+    """Return levels that in sequence give X[k] = sum over a of x[a] exp(sign 2 pi i a k / r), k = 0..r - 1."""
     p = next(d for d in range(2, r + 1) if r % d == 0)
     if p == r:
         return [Level(_both)] if r == 2 else [Level(_folded), Level(lambda z: _unfolded(z, sign))]
@@ -40,7 +40,7 @@ def levels(r: int, sign: int) -> list[Level]:
 
 @loops
 def transformed(one: Scripted, two: Scripted, v: Expr, r: int, sign: int) -> None:
-    """The transform of column `v` of `one` [r, 2, columns]: there after an even number of levels, else in `two`."""
+    """Transform column `v` of `one` [r, 2, columns]; it is the result after an even number of levels, else `two`."""
     read, write = one, two
     for level in levels(r, sign):
         for k, pair in enumerate(level.apply([(read[a, 0, v], read[a, 1, v]) for a in tuple(range(r))])):
@@ -50,7 +50,7 @@ def transformed(one: Scripted, two: Scripted, v: Expr, r: int, sign: int) -> Non
 
 
 def _columns(apply: Apply, p: int, q: int, sign: int) -> Apply:
-    """`apply` to numbers j, j + q, ...; with a sign number k of what comes of it is turned by k j / (p q)."""
+    """Return `apply` on numbers j, j + q, ...; with a sign, result k is rotated by k j / (p q) turns."""
 
     def columns(z: list[Pair]) -> list[Pair]:
         found = [apply(z[j::q]) for j in range(q)]
@@ -60,7 +60,7 @@ def _columns(apply: Apply, p: int, q: int, sign: int) -> Apply:
 
 
 def _rows(apply: Apply, p: int, q: int, last: bool) -> Apply:
-    """`apply` to each q numbers in a row; the last level puts all in their order."""
+    """Return `apply` on each q consecutive numbers; the last level puts all results in order."""
 
     def rows(z: list[Pair]) -> list[Pair]:
         found = [apply(z[k * q : k * q + q]) for k in range(p)]
@@ -70,7 +70,7 @@ def _rows(apply: Apply, p: int, q: int, last: bool) -> Apply:
 
 
 def _turned(z: Pair, part: int, whole: int) -> Pair:
-    """z * exp(2 pi i part / whole)"""
+    """Return z * exp(2 pi i part / whole)."""
     a, b = z
     eighth = 8 * (part % whole)
     if eighth % whole:
@@ -102,14 +102,14 @@ def _both(z: list[Pair]) -> list[Pair]:
 
 
 def _folded(z: list[Pair]) -> list[Pair]:
-    """The first number, then sums and differences of those whose exponents have opposite signs."""
+    """Return the first number, then the sums, then the differences of those whose exponents have opposite signs."""
     ends = list(zip(z[1:], reversed(z[1:]), strict=True))[: len(z) // 2]
     sums = [(a[0] + b[0], a[1] + b[1]) for a, b in ends]
     return [z[0], *sums, *((a[0] - b[0], a[1] - b[1]) for a, b in ends)]
 
 
 def _unfolded(z: list[Pair], sign: int) -> list[Pair]:
-    """A transform of odd prime length: even and odd part of X[k], then their sums and differences."""
+    """Finish a transform of odd prime length: even and odd part of each X[k], then their sums and differences."""
     n = len(z)
     half = n // 2
     found: list[Pair | None] = [None] * n

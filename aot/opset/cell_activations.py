@@ -16,7 +16,7 @@ from runtime.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """One function with its parameters, in three forms; `clip`, if positive, bounds its argument."""
+    """Function with its parameters, in three forms; a positive `clip` bounds its argument to -clip..clip."""
 
     name: str
     alpha: float
@@ -42,7 +42,7 @@ class Activation:
 
 
 def activation(what: str, name: str, alpha: float | None, beta: float | None) -> Activation:
-    """The function `name`, with its usual parameters where none are given; UnsupportedError if there is none."""
+    """Return the function `name`, with usual parameters in place of None; raise UnsupportedError if it is unknown."""
     key = name.lower()
     if key not in FORMS:
         raise UnsupportedError(f"{what}: activation must be one of {', '.join(FORMS)}, got {name}")
@@ -51,7 +51,7 @@ def activation(what: str, name: str, alpha: float | None, beta: float | None) ->
 
 
 def usual_parameters(name: str) -> tuple[float, float]:
-    """Alpha and beta of a function whose attributes give none."""
+    """Return alpha and beta of a function whose attributes give none."""
     return USUAL.get(name.lower(), (1.0, 0.0))
 
 

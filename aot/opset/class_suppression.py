@@ -1,4 +1,4 @@
-"""MatrixNms: boxes get lower scores where better ones overlap them; MulticlassNms: they go, class by class."""
+"""MatrixNms lowers scores of boxes that overlap better ones; MulticlassNms drops these boxes, class by class."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from codegen.loops import Buffer, Expr, prim
 from codegen.script import LANES, Scripted, array, lanes, loops, parallel, select, var
 from runtime.abi import DType
 
-NEAR_ZERO = 1e-10  # a divisor is at least this
+NEAR_ZERO = 1e-10  # added to divisors that may be 0
 
 
 class Decay(StrEnum):
-    """Decay of a score with the overlap."""
+    """Law by which a score decays with the overlap."""
 
     GAUSSIAN = "gaussian"
     LINEAR = "linear"
@@ -30,14 +30,14 @@ class Decay(StrEnum):
 
 @dataclass(frozen=True)
 class _Decaying(Selection):
-    """X: overlap with a better box, K: the most that this one overlaps a better one."""
+    """Decay of scores by X, the overlap with a better box, and K, the most which that box overlaps one better still."""
 
     decay_function: Decay = Decay.LINEAR
     gaussian_sigma: float = 2.0
     post_threshold: float = 0.0
 
     def factor(self, overlap: Expr, most: Expr) -> Expr:
-        """exp((K^2 - X^2) sigma), or (1 - X) / (1 - K)"""
+        """Return exp((K^2 - X^2) sigma) or (1 - X) / (1 - K)."""
         if self.decay_function is Decay.GAUSSIAN:
             return prim("exp", (most * most - overlap * overlap) * self.gaussian_sigma)
         return (1.0 - overlap) / (1.0 - most + NEAR_ZERO)
@@ -62,7 +62,7 @@ class _Decaying(Selection):
 class MatrixNms(_Decaying, Selecting):
     """Scores times the least of f(X, K) over the better boxes of the class, before the limit of boxes of an image.
 
-    X: overlap with the better box, K: the most that this one overlaps a better one;
+    X: overlap with the better box, K: the most that this better box overlaps one better still;
     f = exp((K^2 - X^2) sigma), or (1 - X) / (1 - K).
     """
 
@@ -73,7 +73,7 @@ class MatrixNms(_Decaying, Selecting):
 
 @op()
 class MatrixNmsWithin(_Decaying, SelectionWithin):
-    """MatrixNms with room for all rows that there may be; the last output is how many there are."""
+    """MatrixNms with room for the maximum number of rows; the last output is their actual number."""
 
     strict = True
 
@@ -86,7 +86,7 @@ class MatrixNmsWithin(_Decaying, SelectionWithin):
 def _decay(
     x: Scripted, order: Scripted, found: Scripted, left: Scripted, held: Scripted, room: Scripted, op: Scripted
 ) -> None:
-    """held[image, class]: the corners of the boxes so far, and the most that each overlaps a better one."""
+    """Keep boxes by decayed score. held[image, class]: corners so far, and the most that each overlaps a better one."""
     kept, marks, counts = left
     for item in parallel(x.images * x.classes):
         n = item // x.classes
@@ -111,7 +111,7 @@ def _decay(
 
 @loops
 def _decayed(held: Scripted, row: Scripted, i: Scripted, op: Scripted) -> Scripted:
-    """Greatest overlap of box i with a better one, and the least factor."""
+    """Return the greatest overlap of box i with a better one, and the least factor."""
     own = array(4, dtype=held.dtype)
     common = array(LANES, dtype=held.dtype)
     most = array(LANES, dtype=held.dtype)
@@ -137,7 +137,7 @@ def _decayed(held: Scripted, row: Scripted, i: Scripted, op: Scripted) -> Script
 
 @dataclass(frozen=True)
 class _Adaptive(Selection):
-    """The limit of overlap; while it is above 0.5, each box that is kept multiplies it by `nms_eta`."""
+    """Suppression with a limit of overlap; while it is above 0.5, each kept box multiplies it by `nms_eta`."""
 
     iou_threshold: float = 0.0
     nms_eta: float = 1.0
@@ -153,7 +153,7 @@ class _Adaptive(Selection):
 class MulticlassNms(_Adaptive, Selecting):
     """The best boxes of each class without those that overlap a better one; then the best of each image.
 
-    Or each class has its own boxes [C, B, 4] and scores [C, B], and the third input says how many each image has.
+    Alternatively each class has its own boxes [C, B, 4] and scores [C, B]; the third input is the number per image.
     """
 
     @property
@@ -163,7 +163,7 @@ class MulticlassNms(_Adaptive, Selecting):
 
 @op()
 class MulticlassNmsWithin(_Adaptive, SelectionWithin):
-    """MulticlassNms with room for all rows that there may be; the last output is how many there are."""
+    """MulticlassNms with room for the maximum number of rows; the last output is their actual number."""
 
     def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
         held = room_for(4, room, x.images, x.classes, dtype=x.boxes.dtype.compute)

@@ -24,7 +24,7 @@ TO_YUV = ((0.257, 0.504, 0.098, 16.0), (-0.148, -0.291, 0.439, 128.0), (0.439, -
 
 
 def _stored(value: Expr, dtype: DType) -> Expr:
-    """Clipped to what eight bits hold; integers are rounded."""
+    """Clip to 0..255 and convert to `dtype`; integers are rounded."""
     value = prim("min", prim("max", value, 0.0), 255.0)
     return cast(value if dtype.is_float else prim("round_away", value), dtype)
 
@@ -36,12 +36,12 @@ def _clipped(value: Array, dtype: np.dtype[np.generic]) -> Array:
 
 @dataclass(frozen=True)
 class FromPlanes(ComputeOp):
-    """One, two or three planes to [N, H, W, 3]."""
+    """Base of conversions from one, two or three planes to [N, H, W, 3]."""
 
     elements = Elements.NUMBER
 
     bgr = False
-    planes = 2  # besides the form with one tensor
+    planes = 2  # number of planes, unless one tensor holds all
 
     def infer(self, y: Operand, u: Operand | None = None, v: Operand | None = None) -> TensorType:
         given = [p for p in (y, u, v) if p is not None]
@@ -66,7 +66,7 @@ class FromPlanes(ComputeOp):
         height, width = out.shape[1:3]
 
         def chroma(n: Expr, h: Expr, w: Expr, part: int) -> Expr:
-            """U or V of a pixel."""
+            """Return U (part 0) or V (part 1) of a pixel."""
             i, j = h // 2, w // 2
             if u is not None:
                 if self.planes == 2:
@@ -134,7 +134,7 @@ class I420toBGR(FromPlanes):
 
 @dataclass(frozen=True)
 class ToPlanes(LoopOp):
-    """[N, H, W, 3] to Y for each pixel, U and V for the means of 2 x 2 pixels."""
+    """Base of conversions from [N, H, W, 3] to Y of each pixel, U and V of the means of 2 x 2 pixels."""
 
     elements = Elements.NUMBER
 

@@ -50,7 +50,7 @@ class Col2Im(ComputeOp):
         return [patches, *dividing((x.shape[-2], prod(taps)))]
 
     def _counts(self, sizes: tuple[Dim, ...], taps: tuple[int, ...]) -> list[Dim]:
-        """Number of patches along each axis."""
+        """Return the number of patches along each axis."""
         found: list[Dim] = []
         for n, k, s, d, low, high in zip(
             sizes, taps, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True

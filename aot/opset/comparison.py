@@ -17,7 +17,7 @@ from runtime.errors import ShapeError
 
 @dataclass(frozen=True)
 class Comparison(Binary):
-    """A boolean of an element of `a` and one of `b`."""
+    """Base of comparisons: a boolean from an element of `a` and one of `b`."""
 
     elements = Elements.ANY
 
@@ -75,7 +75,7 @@ class GreaterEqual(Comparison):
 
 @dataclass(frozen=True)
 class Logical(Binary):
-    """A boolean of two booleans."""
+    """Base of logic: a boolean from two booleans."""
 
     elements = Elements.BOOLEAN
 
@@ -133,7 +133,7 @@ class LogicalNot(Elementwise):
 
 @dataclass(frozen=True)
 class Bitwise(Binary):
-    """The bits of two integers."""
+    """Base of logic on the bits of two integers."""
 
     elements = Elements.BITS
 
@@ -193,7 +193,7 @@ class BitwiseNot(Elementwise):
 
 @dataclass(frozen=True)
 class Test(Elementwise):
-    """A boolean of one float."""
+    """Base of tests: a boolean from one float."""
 
     elements = Elements.FLOAT
 

@@ -41,8 +41,8 @@ BRANCHES = ("then", "else")
 class If(RegionOp):
     """Input 0 chooses between the regions `then` and `else`; sizes that differ are those of the one that runs.
 
-    If ranks differ, the condition must hold: only `then` fits what reads the outputs, see `settle_ranks`. `only` names
-    the region that must run because the other one fits neither the inputs nor what reads the outputs.
+    If ranks differ, the condition must hold: only `then` fits the consumers of the outputs, see `settle_ranks`. `only`
+    names the region that must run because the other one fits neither the inputs nor the consumers of the outputs.
     """
 
     then_inputs: tuple[InputMap, ...] = ()
@@ -58,7 +58,7 @@ class If(RegionOp):
             name = self.only or BRANCHES[not chosen]
             if chosen is not None and BRANCHES[not chosen] != name:
                 raise ShapeError(f"If: region {name} must run, because the other one does not fit, got {chosen}")
-            self.chosen(operands[0])  # asks for its symbol: which region runs is checked
+            self.chosen(operands[0])  # requests the condition's symbol: the region that runs is checked
             return self._branch_types(name, operands, regions)
         then, other = (self._branch_types(name, operands, regions) for name in BRANCHES)
         condition = self.chosen(operands[0])
@@ -67,7 +67,7 @@ class If(RegionOp):
         return tuple(_either(condition, a, b) for a, b in zip(then, other, strict=True))
 
     def required(self, regions: Regions) -> str:
-        """The region that must run, since only one can be compiled: `only`, or `then` if ranks differ; else empty."""
+        """Return the only region that can be compiled and must run: `only`, `then` if ranks differ, else empty."""
         if self.only:
             return self.only
         sides = zip(("then", "else"), (self.then_outputs, self.else_outputs), strict=True)
@@ -75,7 +75,7 @@ class If(RegionOp):
         return "then" if _unlike(then, other) else ""
 
     def chosen(self, condition: Operand) -> Dim:
-        """Not 0 where `then` runs."""
+        """Return the condition as a number: not 0 if `then` runs."""
         return condition.dims("If: condition")[0]
 
     def _branch_types(self, name: str, operands: Sequence[Operand], regions: Regions) -> tuple[TensorType, ...]:
@@ -84,7 +84,7 @@ class If(RegionOp):
         return tuple(regions[name].results[m.result].out_port(0).type for m in in_order(outputs))
 
     def maps(self, name: str) -> tuple[tuple[InputMap, ...], tuple[OutputMap, ...]]:
-        """Port maps of region `then` or `else`."""
+        """Return the port maps of region `then` or `else`."""
         return (self.then_inputs, self.then_outputs) if name == "then" else (self.else_inputs, self.else_outputs)
 
     def reference(self, arrays: Arrays, regions: Regions, run: Run) -> tuple[Array, ...]:
@@ -98,7 +98,7 @@ class If(RegionOp):
 
 @dataclass(frozen=True)
 class Iterating(RegionOp):
-    """Runs region `body` several times."""
+    """Base of operations that run region `body` several times."""
 
     input_maps: tuple[InputMap, ...] = ()
     output_maps: tuple[OutputMap, ...] = ()
@@ -108,13 +108,13 @@ class Iterating(RegionOp):
         operands, regions = _split(given)
         body = regions["body"]
         self._enter(operands, body)
-        self.limit(operands, body)  # asks for its symbols
+        self.limit(operands, body)  # requests its symbols
         count = self.iterations(operands, body)
         outside = _symbols(operands)
         return tuple(self._output_type(body, m, count, outside) for m in in_order(self.output_maps))
 
     def _enter(self, operands: Sequence[Operand], body: Graph) -> None:
-        """The body's parameters; carried sizes that change become symbols, until no other does."""
+        """Set the body's parameters; replace carried sizes that change by symbols until the types are stable."""
         carried = {e.parameter: e.result for e in self.back_edges}
         given = {m.parameter: _part(operands[m.external], m) for m in self.input_maps}
         given |= {i: Operand(given[i].type) for i in carried}
@@ -127,7 +127,7 @@ class Iterating(RegionOp):
             given |= {i: Operand(type) for i, type in wider.items()}
 
     def _widened(self, body: Graph, parameter: int, before: TensorType, result: int) -> TensorType:
-        """The type of a carried value before and after an iteration."""
+        """Return a type that fits a carried value before and after an iteration: sizes that differ become symbols."""
         after = body.results[result].out_port(0).type
         if after.dtype is not before.dtype or after.rank != before.rank:
             raise ShapeError(f"{self.type}: a carried value keeps its type and rank, got {before} and then {after}")
@@ -151,11 +151,11 @@ class Iterating(RegionOp):
         return TensorType(type.dtype, tuple(dims))
 
     def iterations(self, operands: Sequence[Operand], body: Graph) -> Dim | None:
-        """Number of iterations, if that is known before it runs; None if a condition in it decides."""
+        """Return the number of iterations if it is known at the start; None if a condition in the body decides."""
         return self.limit(operands, body)
 
     def limit(self, operands: Sequence[Operand], body: Graph) -> Dim:
-        """The most iterations, as the inputs say: as many as all sliced inputs have parts."""
+        """Return the most iterations that the inputs allow: the least number of parts of a sliced input."""
         del body
         parts = [part_count(m, operands[m.external].shape[m.axis]) for m in self.input_maps if m.axis is not None]
         if not parts:
@@ -163,12 +163,12 @@ class Iterating(RegionOp):
         return _least(parts)
 
     def counted(self, body: Graph) -> dict[int, Operand]:
-        """The parameter that counts iterations, if there is one."""
+        """Return the operand of the parameter that counts iterations, if there is one."""
         del body
         return {}
 
     def going(self, body: Graph) -> Dim:
-        """Not 0 where another iteration may follow, as the body says."""
+        """Return the body's condition as a number: not 0 if another iteration may follow."""
         del body
         return 1
 
@@ -192,7 +192,7 @@ class Iterating(RegionOp):
         return all(done < whole_parts(m, whole) for m, whole in sliced)
 
     def count(self, values: dict[int, Array], body: Graph, done: int) -> None:
-        """Sets the parameter that counts, if there is one."""
+        """Set the parameter that counts, if there is one."""
 
     def _output(self, m: OutputMap, body: Graph, values: dict[int, Array], history: list[list[Array]]) -> Array:
         if m.axis is not None:
@@ -220,7 +220,7 @@ class TensorIterator(Iterating):
 class Loop(Iterating):
     """Runs region `body` at most input 0 times (-1: no limit), as long as a condition, at first input 1, holds.
 
-    `current_iteration` is the parameter that counts, `execution_condition` the result that decides; -1: there is none.
+    `current_iteration`: index of the parameter that counts; `execution_condition`: of the deciding result; -1: none.
     """
 
     current_iteration: int = -1
@@ -239,7 +239,7 @@ class Loop(Iterating):
         return bound if first else select(prim("ne", operands[1].dims("Loop: condition")[0], 0), bound, 0)
 
     def _trips(self, operand: Operand, going: Dim) -> Dim:
-        """Input 0; where only it can end the loop, none if it is negative."""
+        """Return the iterations by input 0; a negative one is no limit, or 0 if nothing else can end the loop."""
         trips = operand.dims("Loop: number of iterations")[0]
         if going == 0:
             return _least([1, self._trips(operand, -1)])
@@ -288,7 +288,7 @@ def _split(given: Sequence[Operand | Regions | None]) -> tuple[list[Operand], Re
 
 
 def known_truth(operand: Operand) -> bool | None:
-    """The one element of a condition, where compile time knows it."""
+    """Return the one element of a condition if it is known at compile time, else None."""
     value = operand.value
     return None if value is None or value.dtype == object else bool(value.reshape(-1)[0])
 
@@ -300,7 +300,7 @@ def _known(array: Array | None) -> Array:
 
 
 def enter(what: str, body: Graph, given: Mapping[int, Operand]) -> None:
-    """Tell the body's parameters what they are; what is in the body is inferred anew where that is news."""
+    """Give the body's parameters their operands; nodes of the body are inferred again where these changed."""
     for i, operand in given.items():
         node = body.parameters[i]
         if not isinstance(node.op, Parameter):
@@ -325,7 +325,7 @@ def _unlike(then: Sequence[TensorType], other: Sequence[TensorType]) -> bool:
 
 
 def _either(condition: Dim, one: TensorType, other: TensorType) -> TensorType:
-    """The type of what one of two branches gives."""
+    """Return the type of a result of one of two branches; sizes that differ are selected by the condition."""
     if one.dtype is not other.dtype:
         raise ShapeError(f"If: branches must give equal element types, got {one} and {other}")
     chosen = prim("ne", condition, 0)
@@ -341,22 +341,22 @@ def _symbol(body: Graph, what: str) -> Var:
 
 
 def counter(body: Graph) -> Var:
-    """The iteration that runs; after the loop, how many have run."""
+    """Return the symbol of the current iteration; after the loop, of the number of iterations."""
     return _symbol(body, "i")
 
 
 def carried_size(body: Graph, parameter: int, axis: int) -> Var:
-    """A dimension of a carried value, where it changes."""
+    """Return the symbol of a dimension of a carried value that changes."""
     return _symbol(body, f"p{parameter}.d{axis}")
 
 
 def last_size(body: Graph, result: int, axis: int) -> Var:
-    """A dimension of the value that the last iteration gave, where it changes."""
+    """Return the symbol of a dimension that changes of the last iteration's result."""
     return _symbol(body, f"r{result}.d{axis}")
 
 
 def _symbols(operands: Sequence[Operand]) -> frozenset[Var]:
-    """Symbols of sizes outside of the body."""
+    """Return the symbols of sizes outside of the body."""
     dims = [d for o in operands for d in o.shape]
     values = [v for o in operands if o.value is not None and o.value.dtype == object for v in o.value.reshape(-1)]
     return variables(*(d for d in (*dims, *values) if isinstance(d, Expr)))

@@ -22,12 +22,12 @@ NF4 = (
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 )  # fmt: skip
 
-# integers that NumPy does not know as such
+# integers whose dtype NumPy does not treat as an integer
 _SHORT = tuple(numpy_dtype(t) for t in (DType.I4, DType.I2, DType.U4, DType.U2))
 
 
 def converted(x: Array, dtype: DType) -> Array:
-    """Floats to integers truncate and saturate, NaN gives 0; integers to integers wrap; booleans are `x != 0`."""
+    """Convert: floats to integers truncate and saturate, NaN gives 0; integers wrap; booleans are `x != 0`."""
     to = numpy_dtype(dtype)
     if x.dtype == object:
         return x
@@ -56,7 +56,7 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 
 def convert(x: Expr, dtype: DType) -> Expr:
-    """`x` as a number of the compute type of `dtype`."""
+    """Return `x` as a number of the compute type of `dtype`."""
     if dtype is DType.BOOL and x.dtype is not DType.BOOL:
         return prim("ne", x, 0)
     if dtype in SMALL:
@@ -65,7 +65,7 @@ def convert(x: Expr, dtype: DType) -> Expr:
 
 
 def _packed(x: Expr, dtype: DType) -> Expr:
-    """Floats saturate, integers wrap."""
+    """Convert to an integer of fewer than 8 bits: floats saturate, integers wrap."""
     if x.dtype.is_float:
         low, high = _range(dtype)
         return prim("max", prim("min", cast(x, dtype), high), low)
@@ -75,7 +75,7 @@ def _packed(x: Expr, dtype: DType) -> Expr:
 
 @dataclass(frozen=True)
 class Small:
-    """A float of few bits: those of its mantissa, its least normal and greatest number, and what follows that."""
+    """Float of few bits: bits of its mantissa, least normal and greatest number, and the result beyond the greatest."""
 
     mantissa: int
     least: float
@@ -92,7 +92,7 @@ HALF = Small(10, 2.0**-14, 65504.0, np.inf)
 
 
 def rounded(x: Expr, form: Small) -> Expr:
-    """The nearest number of a small type, half to even; a type without NaN has 0 for it."""
+    """Round to the nearest number of a small type, half to even; a type without NaN has 0 for it."""
     size = prim("abs", x)
     size = prim("select", prim("eq", size, np.inf), 2 * form.greatest, size)
     exponent = prim("and", prim("bits", size, dtype=DType.I32), 0x7F800000)
@@ -160,7 +160,7 @@ class BitCast(Elementwise):
 
 @op()
 class Rounded(Elementwise):
-    """x, of a short float type, rounded to that type here: else what is fused stays f32 until it is stored."""
+    """x rounded to its short float type at this point; without it, fused values stay f32 until they are stored."""
 
     elements = Elements.FLOAT
 
@@ -178,7 +178,7 @@ class Rounded(Elementwise):
 
 
 def _to_bfloat(x: Expr) -> Expr:
-    """The upper half of the bits, to nearest even."""
+    """Round to the upper half of the bits, to nearest even."""
     bits = prim("bits", x, dtype=DType.I32)
     odd = prim("and", prim("shr", bits, 16), 1)
     near = prim("bits", prim("and", bits + odd + 0x7FFF, -0x10000), dtype=DType.F32)
@@ -219,7 +219,7 @@ class ConvertPromoteTypes(DecomposedOp):
         return TensorType(dtype, a.shape), TensorType(dtype, b.shape)
 
     def promoted(self, a: DType, a_shape: Shape, b: DType, b_shape: Shape) -> DType:
-        """The common type; ShapeError where it may lose values and `promote_unsafe` does not allow that."""
+        """Return the common type; raise ShapeError if it may lose values and `promote_unsafe` does not allow that."""
         if a is b:
             return a
         low, high = sorted((a, b), key=_priority)
@@ -266,7 +266,7 @@ _FLOATS = {
 
 
 def _common(a: DType, b: DType) -> DType | None:
-    """The smallest type of the same kind that holds both; None for u64 with a signed integer."""
+    """Return the smallest type of the same kind that holds both; None for u64 with a signed integer."""
     if a.is_float:
         x, y = _FLOATS[a], _FLOATS[b]
         exponent, mantissa = max(x.exponent, y.exponent), max(x.mantissa, y.mantissa)

@@ -150,7 +150,7 @@ def _known(what: str, n: Dim) -> int:
 
 
 def check_data(what: str, x: Operand, w: Operand, weight_rank: int) -> None:
-    """Element types are equal and ranks fit each other."""
+    """Raise ShapeError unless element types are equal and ranks fit."""
     if x.dtype is not w.dtype:
         raise ShapeError(f"{what}: element types differ: {x.dtype.value} and {w.dtype.value}")
     if not 3 <= x.rank <= 5:
@@ -160,7 +160,7 @@ def check_data(what: str, x: Operand, w: Operand, weight_rank: int) -> None:
 
 
 def convolve(found: Windows, x: Array, w: Array) -> Array:
-    """For references: data [N, G * IC, ...], weights [G, OC, IC, kernel...]; sums in double precision, or wrapping."""
+    """Convolve data [N, G * IC, ...] by weights [G, OC, IC, kernel...], for references, in f64 or wrapping i64."""
     groups, oc, ic = w.shape[:3]
     counts = found.sizes
     wide = accumulator(x.dtype)
@@ -174,7 +174,7 @@ def convolve(found: Windows, x: Array, w: Array) -> Array:
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type sums are made in."""
+    """Return the type in which references sum."""
     return np.dtype(np.int64) if dtype.kind in "iu" else numpy_dtype(DType.F64)
 
 

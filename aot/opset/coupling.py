@@ -1,4 +1,4 @@
-"""Probabilities of classes from those of pairs of classes."""
+"""Probabilities of classes from probabilities of pairs of classes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from codegen.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-STEPS = 100  # at most
-CLOSE = 0.005  # largest error over the number of classes at which the search ends
+STEPS = 100  # maximum number of iterations
+CLOSE = 0.005  # divided by the number of classes: largest error at which the search ends
 
 
 @op()
 class PairwiseCoupling(LoopOp):
-    """Probabilities p [rows, k] of pairs r [rows, k, k], r[i, j] + r[j, i] = 1: where p Q p is least.
+    """Probabilities p [rows, k] that minimise p Q p, from those of pairs r [rows, k, k], r[i, j] + r[j, i] = 1.
 
-    Q[i, i] is the sum of r[j, i]^2 over j, and Q[i, j] is -r[j, i] r[i, j] (Wu, Lin, Weng 2004, as LIBSVM finds it).
+    Q[i, i] is the sum of r[j, i]^2 over j, and Q[i, j] is -r[j, i] r[i, j] (Wu, Lin, Weng 2004; solved as in LIBSVM).
     """
 
     def infer(self, r: Operand) -> TensorType:

@@ -21,7 +21,7 @@ NEVER = Const(-math.inf, DType.F32)  # log of the probability 0
 
 @loops
 def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
-    """The class with the largest score; the first one of equals. A score that is NaN is the least."""
+    """Return the class with the largest score, the first of equal ones. A score that is NaN is the least."""
     wide, kind = not isinstance(classes, int) or classes >= LANES, x.dtype.compute
     place = var(0, DType.I64)
     score = var(-math.inf, kind)
@@ -111,7 +111,7 @@ def _greedy_masked(out: Scripted, x: Scripted, mask: Scripted, shape: Scripted, 
 
 
 class _Step:
-    """The scores of one step."""
+    """Index of a step's scores: called with a class, it returns the index of its score."""
 
     def __init__(self, *index: Scripted) -> None:
         self.index = index
@@ -251,7 +251,7 @@ class CTCLoss(LoopOp):
         return out.astype(logits.dtype)
 
     def _path(self, scores: Array, kept: list[int], blank: int) -> float:
-        """log of the sum over all paths; states are blank, label, blank, label, ... blank."""
+        """Return the log of the sum over all paths; states are blank, label, blank, label, ... blank."""
         states = [blank, *(s for label in kept for s in (label, blank))]
         now = np.array([0.0] + [-np.inf] * (len(states) - 1))
         begin = True
@@ -269,7 +269,7 @@ class CTCLoss(LoopOp):
 
 
 def _within(number: Expr, most: Dim) -> Expr:
-    """An integer that data give, held in 0..most: nothing outside of a tensor is read."""
+    """Clamp a data-dependent integer to 0..most, so that nothing outside of a tensor is read."""
     return prim("max", prim("min", cast(number, DType.I64), as_expr(most, DType.I64)), 0)
 
 
@@ -277,7 +277,7 @@ def _within(number: Expr, most: Dim) -> Expr:
 def _kept_labels(
     kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, classes: Scripted, op: Scripted
 ) -> Scripted:
-    """The labels that count, in front of `kept`; how many."""
+    """Write the labels that count to the front of `kept` and return their number."""
     count = var(0, DType.I64)
     for j in range(length):
         label = _within(labels[n, j], classes - 1)
@@ -296,11 +296,11 @@ def _kept_labels(
 
 @dataclass(frozen=True)
 class _States:
-    """Blank, label, blank, label, ... blank: as many as a labelling has, up to whole vectors.
+    """States blank, label, blank, label, ... blank of a labelling, padded to whole vectors.
 
-    of[n, s]: the class; skip[n, s]: 0 where a path may come from state s - 2, else minus infinity;
-    forward[n, side, s + 2]: log of the probability to be there, on two sides that take turns. Two of probability 0 come
-    before the first.
+    of[n, s]: class of state s; skip[n, s]: 0 if a path may come from state s - 2, else minus infinity;
+    forward[n, side, s + 2]: log of the probability of state s, on two sides that alternate by step. Two entries of
+    probability 0 precede the first state.
     """
 
     of: Scripted
@@ -309,7 +309,7 @@ class _States:
 
 
 def _sum(*terms: Expr) -> Expr:
-    """log of the sum of the exponentials of three."""
+    """Return the log of the sum of the exponentials of three."""
     top = prim("max", prim("max", terms[0], terms[1]), terms[2])
     parts = [prim("exp", term - top) for term in terms]
     return select(prim("eq", top, NEVER), top, top + prim("log", parts[0] + parts[1] + parts[2]))
@@ -317,7 +317,7 @@ def _sum(*terms: Expr) -> Expr:
 
 @loops
 def _begin(states: _States, kept: Scripted, n: Scripted, count: Scripted, blank: Scripted, op: Scripted) -> None:
-    """Before the first step: the first state, for certain."""
+    """Initialise the states: before the first step the first state has probability 1."""
     for s in range(states.forward.shape[2]):
         for side in (0, 1):
             states.forward[n, side, s] = NEVER
@@ -333,7 +333,7 @@ def _begin(states: _States, kept: Scripted, n: Scripted, count: Scripted, blank:
 
 @loops
 def _step(states: _States, n: Scripted, now: Scripted, scores: Scripted, count: Scripted, merge: bool) -> None:
-    """All states after a step; `scores`: logits, the step, what is taken from each of them."""
+    """Advance all states by one step; `scores`: logits, the step, the number subtracted from each logit."""
     logits, t, scale = scores
     forward = states.forward
     for part in range((count + (LANES - 1)) // LANES):

@@ -13,38 +13,38 @@ from runtime.abi import DType
 
 
 def widened(build: Builder, port: OutPort) -> OutPort:
-    """The same values in the type sums are made in."""
+    """Convert values to the compute type of their element type, in which sums are made."""
     wide = port.type.dtype.compute
     return port if wide is port.type.dtype else build.Convert(port, destination_type=wide)
 
 
 def narrowed(build: Builder, port: OutPort, dtype: DType) -> OutPort:
-    """The result in the type of the operation's output."""
+    """Convert the result to the type of the operation's output."""
     return port if port.type.dtype is dtype else build.Convert(port, destination_type=dtype)
 
 
 def numbers(build: Builder, values: Iterable[int]) -> OutPort:
-    """Axes, shapes and the like as a constant."""
+    """Return axes, shapes and the like as an i64 constant."""
     return build.const(np.array(list(values), np.int64), DType.I64)
 
 
 def reshaped(build: Builder, port: OutPort, shape: Sequence[int]) -> OutPort:
-    """0 keeps a dimension, -1 takes what is left."""
+    """Reshape; 0 keeps a dimension, -1 takes the remaining elements."""
     return build.Reshape(port, numbers(build, shape), special_zero=True)
 
 
 def along_channels(build: Builder, vector: OutPort, rank: int) -> OutPort:
-    """[C] as [C, 1, 1, ...]: what broadcasts along axis 1 of a tensor of that rank."""
+    """Reshape [C] to [C, 1, 1, ...], which broadcasts along axis 1 of a tensor of that rank."""
     return reshaped(build, vector, (-1, *[1] * (rank - 2)))
 
 
 def wide(x: Array) -> Array:
-    """For references: floats in double precision."""
+    """Convert floats to double precision, for references."""
     return x.astype(np.float64)
 
 
 def softmax_with_sink(build: Builder, scores: OutPort, sink: OutPort) -> OutPort:
-    """Softmax, along the last axis, of the scores and one more, `sink`, which is then dropped."""
+    """Return the softmax along the last axis of the scores and one more, `sink`, whose share is then dropped."""
     last = numbers(build, (-1,))
     top = build.Maximum(build.ReduceMax(scores, last, keep_dims=True), sink)
     powers = build.Exp(build.Subtract(scores, top))

@@ -26,7 +26,7 @@ from runtime.errors import ShapeError
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One spatial axis: input element j adds to output element j * stride + k * dilation - before."""
+    """Geometry of a spatial axis: input element j adds to output element j * stride + k * dilation - before."""
 
     extent: Dim
     kernel: Dim
@@ -46,7 +46,7 @@ class Spread:
         return (self.kernel + step - 1) // step
 
     def sources(self, i: Expr, q: Var | int) -> tuple[Expr, Expr]:
-        """Kernel element and input element that reach output element `i` in phase `q`; either may be out of range."""
+        """Return kernel and input element that reach output element `i` in phase `q`; either may be out of range."""
         step, dilation = self.stride // self.common, self.dilation // self.common
         place = (i + self.before) // self.common
         inverse = pow(dilation, -1, step) if step > 1 else 0
@@ -54,12 +54,12 @@ class Spread:
         return as_expr(k, DType.I64), as_expr(simplify((place - k * dilation) // step), DType.I64)
 
     def weight(self, value: Expr, k: Expr) -> Expr:
-        """A weight, 0 behind the end of the kernel."""
+        """Return the weight `value`, 0 if `k` is beyond the kernel's end."""
         whole = isinstance(self.kernel, int) and self.kernel % (self.stride // self.common) == 0
         return value if whole else prim("within", k, as_expr(self.kernel, DType.I64), value, 0)
 
     def data(self, value: Expr, place: Expr) -> Expr:
-        """An element of the input, 0 outside of it."""
+        """Return the input element `value`, 0 if `place` is outside of the input."""
         low, high = bounds(normal(place, {}))
         inside = low >= 0 and isinstance(self.extent, int) and high < self.extent
         whole = self.before == 0 and self.count == simplify(self.extent * self.stride)
@@ -67,7 +67,7 @@ class Spread:
         return value if inside or tiled else prim("within", place, as_expr(self.extent, DType.I64), value, 0)
 
     def reached(self, i: Expr) -> Expr | None:
-        """Condition that there is any; None: always."""
+        """Return the condition that any input reaches output element `i`; None: always."""
         return prim("eq", (i + self.before) % self.common, 0) if self.common > 1 else None
 
 
@@ -78,7 +78,7 @@ class Transposed(Windowed):
     output_padding: tuple[int, ...] = ()
 
     def spreads(self, extents: Shape, kernel: Shape, wanted: Shape | None) -> tuple[Spread, ...]:
-        """Geometry of each axis; a `wanted` output shape decides the padding, which `auto_pad` distributes."""
+        """Return each axis' geometry; a `wanted` output shape decides the padding, which `auto_pad` distributes."""
         rank = len(extents)
         strides = entries(self.type, "strides", self.strides, rank, 1)
         dilations = entries(self.type, "dilations", self.dilations, rank, 1)
@@ -176,14 +176,14 @@ def phase_axes(spreads: tuple[Spread, ...]) -> tuple[Var | int, ...]:
 def gather(
     spreads: tuple[Spread, ...], at: tuple[Expr, ...], phases: tuple[Var | int, ...]
 ) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """Kernel index, input index, and the conditions under which there is a source at all."""
+    """Return kernel index, input index, and the conditions that any input reaches the output element."""
     pairs = [s.sources(i, q) for s, i, q in zip(spreads, at, phases, strict=True)]
     conditions = [c for s, i in zip(spreads, at, strict=True) if (c := s.reached(i)) is not None]
     return [k for k, _ in pairs], [j for _, j in pairs], conditions
 
 
 def guarded(spreads: tuple[Spread, ...], value: Expr, weight: Expr, ks: list[Expr], places: list[Expr]) -> Expr:
-    """Input element times weight, each 0 where it is out of range."""
+    """Return input element times weight, each 0 if it is out of range."""
     for s, k, place in zip(spreads, ks, places, strict=True):
         value, weight = s.data(value, place), s.weight(weight, k)
     return value * weight
@@ -196,7 +196,7 @@ def where_reached(conditions: list[Expr], value: Expr) -> Expr:
 
 
 def scatter(spreads: tuple[Spread, ...], x: Array, w: Array) -> Array:
-    """For references: data [N, G * IC, ...], weights [G, IC, OC, kernel...]; every input adds to what it reaches."""
+    """Scatter data [N, G * IC, ...] by weights [G, IC, OC, kernel...], for references: inputs add to all they reach."""
     groups, ic, oc = w.shape[:3]
     wide = accumulator(x.dtype)
     data = x.reshape(x.shape[0], groups, ic, *x.shape[2:]).astype(wide)

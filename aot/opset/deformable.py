@@ -22,7 +22,10 @@ from runtime.errors import ShapeError
 
 @dataclass(frozen=True)
 class Deformable(LoopOp):
-    """Data [N, C, H, W], offsets [N, 2 * D * KH * KW, OH, OW], weights [OC, C / group, KH, KW]; D deformable groups."""
+    """Base of deformable convolutions; D deformable groups.
+
+    Data [N, C, H, W], offsets [N, 2 * D * KH * KW, OH, OW], weights [OC, C / group, KH, KW].
+    """
 
     elements = Elements.FLOAT
     uniform = (0, 1, 2, 3)
@@ -38,7 +41,7 @@ class Deformable(LoopOp):
 
     @property
     def zero_outside(self) -> bool:
-        """True if points within one pixel of the data blend with zeros. Otherwise they are zero themselves."""
+        """True if points less than a pixel outside of the data blend with zeros. Otherwise all points outside are 0."""
         return bool(getattr(self, "bilinear_interpolation_pad", False))
 
     def windows(self, extents: Shape, kernel: Shape) -> Windows:
@@ -90,7 +93,7 @@ class Deformable(LoopOp):
         return Definition(out, point, reduce_over("add", (ic, *ks), product))
 
     def _sampled(self, x: Buffer, n: Expr, c: Expr, y: Expr, z: Expr) -> Expr:
-        """x[n, .., c] at the point (y, z), between its four neighbours."""
+        """Return x[n, .., c] at the point (y, z), interpolated between its four neighbours."""
         height, width = (as_expr(e, DType.I64) for e in x.shape[1:3])
         low = [prim("floor", v) for v in (y, z)]
         part = [v - f for v, f in zip((y, z), low, strict=True)]
@@ -113,7 +116,7 @@ class Deformable(LoopOp):
         return value
 
     def computed(self, x: Array, offsets: Array, w: Array, mask: Array | None) -> Array:
-        """For references, in double precision."""
+        """Compute for references, in double precision."""
         found = self.windows(x.shape[2:], w.shape[2:])
         oh, ow = found.sizes
         (kh, kw), shares = w.shape[2:], self.deformable_group
@@ -137,7 +140,7 @@ class Deformable(LoopOp):
         return total.astype(x.dtype)
 
     def _blend(self, x: Array, y: Array, z: Array) -> Array:
-        """x [N, C, H, W] at points [N, OH, OW] as [N, C, OH, OW]."""
+        """Return x [N, C, H, W], interpolated at points [N, OH, OW], as [N, C, OH, OW]."""
         height, width = x.shape[2:]
         rows, columns = np.floor(y).astype(int), np.floor(z).astype(int)
         batch, total = np.arange(len(x))[:, None, None], np.zeros((*x.shape[:2], *y.shape[1:]))

@@ -1,4 +1,4 @@
-"""Within: integers that must lie in a range, checked before anything is made of them."""
+"""Within: integers that must lie in a range, checked before they are used."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from runtime.errors import ShapeError
 
 @op()
 class Within(ViewOp):
-    """`data`, or x without it, where x, a few integers, must be in low..high; these broadcast to x.
+    """`data`, or x if it is absent, after a check that the few integers x are in low..high, which broadcast to x.
 
-    `different`: the numbers are axes of that many dimensions, no two of them the same. `operation`: the type of the
-    user's operation that needs it; `rule`: what it needs, in words.
+    `different`: if not 0, x must be distinct axes of that many dimensions. `operation`: type of the user's operation
+    that requires the range; `rule`: the requirement in words.
     """
 
     operation: str = ""
@@ -66,5 +66,5 @@ class Within(ViewOp):
 
 
 def _times(value: Dim, others: Sequence[Dim]) -> Dim:
-    """Number of the others that are `value`."""
+    """Return the number of the others that equal `value`."""
     return simplify(sum((select(prim("eq", as_expr(value, DType.I64), o), 1, 0) for o in others), start=Const(0)))

@@ -18,7 +18,7 @@ from runtime.errors import ModelError, ShapeError
 
 
 class Code(StrEnum):
-    """Meaning of the location input: corners relative to the prior's, or its middle and the logarithm of its size."""
+    """Meaning of the location input: corners, or centre and logarithm of the size, relative to the prior's."""
 
     CORNER = "caffe.PriorBoxParameter.CORNER"
     CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
@@ -26,7 +26,9 @@ class Code(StrEnum):
 
 @dataclass(frozen=True)
 class Detection(LoopOp):
-    """Inputs: locations [N, P * L * 4], confidences [N, P * C], priors [1 or N, 1 or 2, P * 4 or 5], perhaps the
+    """Base of both versions.
+
+    Inputs: locations [N, P * L * 4], confidences [N, P * C], priors [1 or N, 1 or 2, P * 4 or 5], perhaps the
     confidences [N, P * 2] and locations of a first stage. Output rows: (image, label, confidence, x0, y0, x1, y1),
     after the last one a row with image -1, then zeros.
     """
@@ -51,7 +53,7 @@ class Detection(LoopOp):
     objectness_score: float = 0.0
 
     def sizes(self, confidences: Shape, priors: Shape) -> tuple[int, int]:
-        """Priors and classes."""
+        """Return the numbers of priors and of classes."""
         numbers = TensorType(DType.F32, (confidences[1], priors[2])).static_shape
         count = numbers[1] // (4 if self.normalized else 5)
         return count, getattr(self, "num_classes", 0) or numbers[0] // max(count, 1)
@@ -154,7 +156,7 @@ class Detection(LoopOp):
         return np.clip(found, 0, 1) if self.clip_before_nms else found
 
     def _chosen(self, boxes: Array, scores: Array) -> list[tuple[int, int]]:
-        """(label, prior) in the order of the output."""
+        """Return pairs (label, prior) in the order of the output."""
         most = len(scores) * scores.shape[1] if self.top_k < 0 else self.top_k
         kept: dict[int, list[int]] = {}
         if self.decrease_label_id:
@@ -185,7 +187,7 @@ class _Sizes:
     priors: int
     classes: int
     places: int
-    own_priors: bool  # one set for each image
+    own_priors: bool  # each image has its own set
 
     def place(self, op: Detection, label: Expr) -> Expr:
         return Const(0) if op.share_location else label
@@ -193,7 +195,7 @@ class _Sizes:
 
 @loops
 def _moved(start: Scripted, x: Scripted, spread: Scripted, op: Scripted) -> Scripted:
-    """A box (x0, y0, x1, y1) decoded."""
+    """Return the decoded box (x0, y0, x1, y1)."""
     m = [v if s is None else v * s for v, s in zip(x, spread, strict=True)]
     if op.code_type is Code.CORNER:
         found = [a + b for a, b in zip(start, m, strict=True)]
@@ -239,7 +241,7 @@ def _score(scores: Scripted, confidences: Scripted, objects: Scripted, s: Script
 
 @loops
 def _consider(boxes: Scripted, kept: Scripted, counts: Scripted, where: Scripted, p: Scripted, limit: float) -> None:
-    """Keep prior p of image n and label c, unless it overlaps one that is kept."""
+    """Keep prior p of image n and label c, unless it overlaps a kept one by more than the limit."""
     n, c, place = where
     free = var(1, DType.I64)
     k = var(0, DType.I64)

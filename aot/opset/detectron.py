@@ -1,4 +1,4 @@
-"""Detectron's second stage: the best boxes, their features from the level of a pyramid that fits, what is detected."""
+"""Detectron's second stage: the best boxes, their features from the matching level of a pyramid, the detections."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
         return (*features, Definition(outs[1], copied, rois(i, k)))
 
     def _level(self, rois: Input, count: int, r: Expr) -> Expr:
-        """The level of a box; `count` if it has no area."""
+        """Return the level of a box; `count` if it has no area."""
         area = (rois(r, 2) - rois(r, 0)) * (rois(r, 3) - rois(r, 1))
         size = prim("sqrt", prim("max", area, 0.0)) / CANONICAL
         level = prim("floor", prim("log", size + 1e-6) / float(np.log(2)) + 2.0)
@@ -128,8 +128,8 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
 class ExperimentalDetectronDetectionOutput(LoopOp):
     """Boxes [R, 4], deltas [R, 4 C], scores [R, C], picture [1, 3]: the boxes [M, 4], classes [M] and scores [M] found.
 
-    For each class but the first, deltas move the boxes; kept are those above `score_threshold` that overlap no better
-    one by more than `nms_threshold`. If there are more than M, the M best ones, best first, else by class; then zeros.
+    For each class but the first, deltas move the boxes; those above `score_threshold` that overlap no better one by
+    more than `nms_threshold` are kept. If these are more than M: the best M, best first; else all by class, then zeros.
     """
 
     elements = Elements.FLOAT
@@ -232,7 +232,7 @@ def _suppress(
     order: Scripted, kept: Scripted, boxes: Scripted, confidences: Scripted, count: Scripted,
     op: ExperimentalDetectronDetectionOutput,
 ) -> None:
-    """order[c, 0..kept[c] - 1] holds the places of the boxes of class c that stay."""
+    """Write the places of the kept boxes of class c to order[c, 0..kept[c] - 1]."""
     for t in parallel(op.num_classes - 1):
         c = t + 1
         found = var(0, DType.I64)

@@ -74,7 +74,7 @@ class Einsum(DecomposedOp):
 
 
 def parse(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
-    """Names of the axes of all inputs and of the output; an ellipsis has `.0`, `.1`, ..., aligned at the end."""
+    """Return the axis names of all inputs and of the output; an ellipsis has `.0`, `.1`, ..., aligned at the end."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -108,7 +108,7 @@ def _names(part: str, most: int, count: int) -> Labels:
 
 
 def diagonal(build: Builder, t: Term) -> Term:
-    """Axes of one name become one, two at a time."""
+    """Replace axes of the same name by their diagonal, two at a time."""
     for label in dict.fromkeys(t.labels):
         while t.labels.count(label) > 1:
             first = t.labels.index(label)
@@ -145,13 +145,13 @@ def transposed(build: Builder, port: OutPort, labels: Labels, order: Sequence[in
 
 
 def ordered(build: Builder, t: Term, labels: Iterable[str]) -> Term:
-    """The axes in another order."""
+    """Transpose the axes to the order of `labels`."""
     wanted = tuple(labels)
     return Term(transposed(build, t.port, t.labels, [t.labels.index(x) for x in wanted]), wanted)
 
 
 def summed(build: Builder, t: Term, kept: set[str]) -> Term:
-    """Names that nobody else needs are summed at once."""
+    """Sum over the names that are not in `kept`."""
     gone = [i for i, label in enumerate(t.labels) if label not in kept]
     if not gone:
         return t
@@ -160,7 +160,7 @@ def summed(build: Builder, t: Term, kept: set[str]) -> Term:
 
 
 def pair(build: Builder, a: Term, b: Term, kept: set[str]) -> Term:
-    """The product of two, summed over the names that only they have."""
+    """Return the product of two, summed over their common names that are not in `kept`."""
     both = [x for x in a.labels if x in b.labels]
     batch, inner = [x for x in both if x in kept], [x for x in both if x not in kept]
     rows, columns = [x for x in a.labels if x not in both], [x for x in b.labels if x not in both]
@@ -178,7 +178,7 @@ def pair(build: Builder, a: Term, b: Term, kept: set[str]) -> Term:
 
 
 def joined(build: Builder, *parts: tuple[OutPort, Sequence[int]]) -> OutPort:
-    """A shape: the sizes of axes of ports."""
+    """Return a shape made of the sizes of axes of ports."""
     sizes = [port.shape[a] for port, axes in parts for a in axes]
     if all(isinstance(n, int) for n in sizes):
         return numbers(build, [n for n in sizes if isinstance(n, int)])
@@ -198,7 +198,7 @@ def _outer(build: Builder, a: Term, b: Term, batch: list[str], rows: list[str], 
 
 
 def merged(build: Builder, port: OutPort, start: int, count: int) -> OutPort:
-    """`count` axes from `start` on as one; none as an axis of size 1."""
+    """Merge `count` axes from `start` on into one; no axes become one of size 1."""
     if count == 1:
         return port
     if count == 0:

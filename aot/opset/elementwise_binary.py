@@ -16,19 +16,19 @@ from codegen.loops import Const, Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-START_AXIS = "auto_broadcast.auto_broadcast_axis"  # in files: where the second input's run of dimensions begins
+START_AXIS = "auto_broadcast.auto_broadcast_axis"  # in model files: axis at which the second input's dimensions begin
 
 
 class AutoBroadcast(StrEnum):
-    """Rule by which shapes fit each other."""
+    """Rule of broadcasting."""
 
-    NONE = "none"  # equal ones
+    NONE = "none"  # equal shapes
     EXPLICIT = "explicit"  # old spelling of `none`
-    NUMPY = "numpy"  # aligned at the end, 1 stretches
-    PDPD = "pdpd"  # the second is a run of the first's dimensions
+    NUMPY = "numpy"  # shapes are aligned at the end, 1 stretches
+    PDPD = "pdpd"  # the second shape is a run of the first's dimensions
 
     def shape(self, a: Shape, b: Shape, start: int, what: str) -> Shape:
-        """The shape of the result; ShapeError if there is none. `start`: where PDPD's run begins, -1: at the end."""
+        """Return the result's shape or raise ShapeError. `start`: first axis of PDPD's run; -1: aligned at the end."""
         if self is AutoBroadcast.NUMPY:
             return broadcast(a, b, what=what)
         if self is AutoBroadcast.PDPD:
@@ -36,11 +36,11 @@ class AutoBroadcast(StrEnum):
         return self._same(a, b, what)
 
     def aligned(self, a: Shape, b: Shape, start: int) -> Shape:
-        """`b` with the ones that NumPy's rule needs to align it with `a`."""
+        """Return `b` with the ones that NumPy's rule needs to align it with `a`."""
         return pdpd_shape(a, b, start) if self is AutoBroadcast.PDPD and len(b) <= len(a) else b
 
     def fit(self, x: Array, shape: Shape, start: int) -> Array:
-        """`x` with the ones that NumPy's rule needs to broadcast it to `shape`; ShapeError if that is not `shape`."""
+        """Reshape `x` so that NumPy's rule broadcasts it to `shape`; raise ShapeError if it does not fit."""
         if self is not AutoBroadcast.NUMPY and self.shape(shape, x.shape, start, "broadcast") != shape:
             raise ShapeError(f"broadcast: {list(x.shape)} must fit in {list(shape)}")
         return x.reshape([int(n) for n in self.aligned(shape, x.shape, start) if isinstance(n, int)])
@@ -54,7 +54,7 @@ class AutoBroadcast(StrEnum):
 
 
 def read_aligned(x: Input, shape: Shape, index: tuple[Expr, ...]) -> Expr:
-    """Element of `x`, seen as `shape`: the same dimensions with ones between, broadcast to the rank of `index`."""
+    """Return the element at `index` of `x` seen as `shape`, which has the same dimensions with ones between."""
     own = iter(index[len(index) - len(shape) :])
     kept = [i for i, n in zip(own, shape, strict=True) if n != 1]
     values = iter(kept)

@@ -72,7 +72,7 @@ class ToInteger(Unary):
 
 
 def _each(function: Callable[[float], float]) -> ArrayFunction:
-    """A function of Python floats on arrays of them; the result has the array's type."""
+    """Return a function of Python floats as one of arrays; the result has the array's type."""
     over = np.frompyfunc(function, 1, 1)
 
     def each(x: Array) -> Array:

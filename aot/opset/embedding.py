@@ -19,7 +19,7 @@ from codegen.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-ROW = 128  # numbers of a row that are summed at once
+ROW = 128  # elements of a row that are summed at once
 
 
 class Bag(StrEnum):
@@ -34,7 +34,7 @@ def _wide(x: Array) -> Array:
 
 
 def _rows(table: Array, indices: Array) -> Array:
-    """For references: rows of the table in f64 or as integers; zeros for those that it does not have."""
+    """Return rows of the table in f64 or as integers, for references; zeros for indices out of range."""
     valid = (indices >= 0) & (indices < len(table))
     if not len(table):
         return np.zeros((*indices.shape, *table.shape[1:]), _wide(table).dtype)
@@ -43,7 +43,7 @@ def _rows(table: Array, indices: Array) -> Array:
 
 
 def _paired(indices: Operand, *others: Operand | None) -> list[Condition]:
-    """Weights and segments of indices."""
+    """Return the conditions that weights and segments have one entry for each index."""
     given = [o.shape for o in others if o is not None]
     return [c for shape in given for c in alike("there is one for each index", shape, indices.shape)]
 
@@ -110,7 +110,7 @@ def _one_bag(
     out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
     row: Scripted, mean: bool,
 ) -> None:  # fmt: skip
-    """`bag`: its number, first entry and last + 1. Row `default` where there are none and it is not negative."""
+    """Compute `bag`: number, first entry, last + 1. An empty one is row `default`, or zeros if that is negative."""
     size = volume(row)
     width = min(size, ROW) if isinstance(size, int) else 1
     for part in range(size // max(width, 1)):
@@ -124,7 +124,7 @@ def _columns(
     out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
     part: Scripted, mean: bool,
 ) -> None:  # fmt: skip
-    """A part of the rows: their shape, first column, and how many. What the table does not have adds nothing."""
+    """Compute `part` of a bag: row shape, first column, number of columns. Indices out of range add nothing."""
     number, first, last = bag
     row, start, width = part
     total = array(width, dtype=out.dtype.compute)
@@ -239,7 +239,7 @@ class EmbeddingBagOffsets(OffsetBags):
 
 @loops
 def first_not_below(ids: Buffer, count: Scripted, wanted: Scripted) -> Scripted:
-    """The first place in sorted `ids` whose id is `wanted` or more."""
+    """Return the first place in sorted `ids` whose id is at least `wanted`."""
     low = var(0, DType.I64)
     high = var(count, DType.I64)
     while low < high:

@@ -20,12 +20,12 @@ from runtime.errors import ShapeError
 
 
 def axis(name: str, extent: Dim) -> Var:
-    """A reduction axis."""
+    """Return a reduction axis."""
     return Var(name, extent)
 
 
 def broadcast(*shapes: Shape, what: str) -> Shape:
-    """NumPy's rule: aligned at the end, 1 stretches."""
+    """Broadcast by NumPy's rule: shapes are aligned at the end, 1 stretches."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
     return tuple(_common(dims, what) for dims in zip(*padded, strict=True))
@@ -48,7 +48,7 @@ def _common(dims: Iterable[Dim], what: str) -> Dim:
 
 
 def _either(a: Expr, b: Expr) -> Dim:
-    """The common size of dimensions of which each may be 1: the largest one, or 0 where one is empty."""
+    """Return the common size of dimensions each of which may be 1: the largest one, or 0 if one is empty."""
     first, *rest = sorted(parts_of_common(a) | parts_of_common(b), key=dim_text)
     least = most = first
     for part in rest:
@@ -59,7 +59,7 @@ def _either(a: Expr, b: Expr) -> Dim:
 
 
 def may_stretch(n: Dim, m: Dim) -> bool:
-    """True if dimension `n` can be 1 at run time and stretch to `m`. One computed from another counts as equal."""
+    """True if dimension `n` can be 1 at run time and stretch to `m`. Sizes computed from others count as equal."""
     if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
         return False
     return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_common(m))
@@ -70,9 +70,9 @@ def _is_size(e: Expr) -> bool:
 
 
 def parts_of_common(m: Expr) -> frozenset[Expr]:
-    """The dimensions that a common size is made of."""
+    """Return the dimensions from which a common size is computed."""
     match m:
-        case Prim("max", args) if all(map(_is_size, args)):  # a count that is not below 0 is another maximum
+        case Prim("max", args) if all(map(_is_size, args)):  # max(count, 0) is no common size
             return frozenset(p for a in args for p in parts_of_common(a))
         case Prim("select", (Prim("eq", (_, Const(0))), Const(0), most)):
             return parts_of_common(most)
@@ -81,7 +81,7 @@ def parts_of_common(m: Expr) -> frozenset[Expr]:
 
 
 def stretched(index: ExprLike, n: Dim) -> ExprLike:
-    """Index into a dimension `n`, which stretches to the extent of `index`; 0 where it is 1."""
+    """Return the index into a dimension `n` that stretches to the extent of `index`; 0 if n is 1."""
     if n == 1:
         return 0
     if not isinstance(n, Expr) or not isinstance(index, Var) or index.extent == n or bounds(normal(n, {}))[0] > 1:
@@ -90,7 +90,7 @@ def stretched(index: ExprLike, n: Dim) -> ExprLike:
 
 
 def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
-    """PaddlePaddle's rule: `b` is aligned with `a` from `axis` on, trailing ones dropped."""
+    """Return `b` aligned with `a` from `axis` on by PaddlePaddle's rule; its trailing ones are dropped first."""
     trimmed = list(b)
     while trimmed and trimmed[-1] == 1:
         trimmed.pop()
@@ -102,7 +102,7 @@ def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
 
 @dataclass(frozen=True)
 class Elementwise(ComputeOp):
-    """One element of the output from one element of each input; inputs broadcast."""
+    """Base of operations that compute each output element from one element of each input; inputs broadcast."""
 
     scalar: ClassVar[Callable[..., Expr]]
     symbolic: ClassVar[bool] = False  # `scalar` maps integers to an integer, so it may compute with dimensions
@@ -125,11 +125,11 @@ class Elementwise(ComputeOp):
         return self._folded([(o.value, o.dtype) for o in operands if o is not None and o.value is not None])
 
     def _folded(self, given: Sequence[tuple[Array, DType]]) -> tuple[Array, ...] | None:
-        """Elements made of numbers by `reference`, in their type; those made of symbols by `scalar`."""
+        """Fold each element: from numbers by `reference`, in their type; from symbols by `scalar`."""
         marks = [symbols_in(value) for value, _ in given]
         plain = (np.where(m, 1, v).astype(numpy_dtype(t)) for (v, t), m in zip(given, marks, strict=True))
         found = self.evaluate(*plain)[0].astype(object)
-        if np.broadcast_shapes(*(m.shape for m in marks)) != found.shape:  # PDPD aligns in another way
+        if np.broadcast_shapes(*(m.shape for m in marks)) != found.shape:  # PDPD aligns differently
             return None
         values = [np.broadcast_to(value, found.shape) for value, _ in given]
         marked = np.broadcast_to(np.any(np.broadcast_arrays(*marks), axis=0), found.shape)
@@ -140,14 +140,14 @@ class Elementwise(ComputeOp):
 
 
 def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
-    """`function` in f32 where the arrays are of short floats; the result has the type of the first array."""
+    """Compute `function` in f32 if the arrays are of short floats; the result has the type of the first array."""
     wide = (a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays)
     with np.errstate(all="ignore"):
         return np.asarray(function(*wide)).astype(arrays[0].dtype)
 
 
 def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:
-    """Element of `x`, broadcast to the rank of `index`."""
+    """Return the element of `x` at `index`, to whose rank `x` broadcasts."""
     own = index[len(index) - x.rank :]
     return x(*(stretched(i, n) for i, n in zip(own, x.shape, strict=True)))
 
@@ -162,7 +162,7 @@ class Reduction(ComputeOp):
     symbolic: ClassVar[bool] = False  # `reference` may compute with dimensions
 
     def infer(self, x: Operand, axes: Operand) -> TensorType:
-        if axes.value is None:  # `decompose` finds out; as many axes as it names go
+        if axes.value is None:  # `decompose` computes the sizes; only the number of axes is known
             count = prod(axes.type.static_shape)
             if count > max(x.rank, 1):
                 raise ShapeError(f"{self.type}: a tensor of rank {x.rank} has fewer axes than are named, got {count}")
@@ -173,7 +173,7 @@ class Reduction(ComputeOp):
         return TensorType(x.dtype, tuple(kept))
 
     def axes(self, rank: int, given: Iterable[int]) -> frozenset[int]:
-        """Axes 0 and -1 of a scalar are one of one element, as in OpenVINO and ONNX Runtime."""
+        """Return axes from the front; a scalar counts as one axis of one element, as in OpenVINO and ONNX Runtime."""
         return frozenset(axis_of(a, max(rank, 1), self.type) for a in given)
 
     def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
@@ -191,15 +191,15 @@ class Reduction(ComputeOp):
         return element
 
     def each(self, x: Expr) -> Expr:
-        """Term of the reduction for one element."""
+        """Return the term of the reduction for one element."""
         return x
 
     def finish(self, total: Expr, count: Dim) -> Expr:
-        """The result from the reduced value."""
+        """Return the result from the reduced value."""
         return total
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
-        """`reference`, as a tuple; a scalar has one axis of one element there."""
+        """Evaluate `reference` to a tuple; a scalar is passed as one axis of one element."""
         x, *rest = arrays
         if x is None or x.ndim:
             return super().evaluate(*arrays)

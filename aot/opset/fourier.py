@@ -4,7 +4,7 @@
 
 A stage makes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits that
 are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
-Lengths that only run time knows: `aot.opset.varying_fourier`.
+Dynamic lengths: `aot.opset.varying_fourier`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from runtime.abi import DType
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)  # tried in this order
 WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes
-NARROW = 4  # neighbours from which on they are vectors
+NARROW = 4  # least number of neighbours that fill vectors
 Index = tuple[Expr, ...]
 
 
 def indices(shape: Shape, name: str = "d") -> tuple[tuple[Var, ...], Index]:
-    """Axes for all dimensions but those of one point, and the index of a point."""
+    """Return axes for all dimensions of more than one point, and the index of a point."""
     index = tuple(Const(0) if n == 1 else Var(f"{name}{k}", n) for k, n in enumerate(shape))
     return tuple(i for i in index if isinstance(i, Var)), index
 
 
 def radices(n: int) -> tuple[int, ...]:
-    """Small factors of n, or none if it has a large prime factor."""
+    """Return the small factors of n, or none if it has a large prime factor."""
     found: list[int] = []
     for r in RADICES:
         while n and n % r == 0:
@@ -48,7 +48,7 @@ def radices(n: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Signal:
-    """Complex numbers in a shape that ends with 2: `at` gives the part, real or imaginary, that the last index says."""
+    """Complex numbers in a shape that ends with 2; the last index of `at` selects the real or the imaginary part."""
 
     shape: Shape
     at: Callable[[Index], Expr]
@@ -56,9 +56,10 @@ class Signal:
 
 @dataclass
 class Transforms:
-    """Makes works, one after another; buffers between them are temporaries. `dtype`: f32 or f64.
+    """Builder of works that run in sequence; buffers between them are temporaries. `dtype`: f32 or f64.
 
-    A transform reads and writes planes [rows, 2, n, columns]: dimensions before and behind the axis are one each.
+    A transform reads and writes planes [rows, 2, n, columns]: all dimensions before the axis are merged into rows, all
+    behind it into columns.
     """
 
     dtype: DType
@@ -66,7 +67,7 @@ class Transforms:
 
     @staticmethod
     def of(dtype: DType) -> Transforms:
-        """In f64 for f64, in f32 for all others."""
+        """Return transforms in f64 for f64, in f32 for all other types."""
         return Transforms(DType.F64 if dtype is DType.F64 else DType.F32)
 
     def buffer(self, *shape: Dim) -> Buffer:
@@ -77,7 +78,7 @@ class Transforms:
         return dense(name, *shape, space=Space.TABLE, dtype=self.dtype, values=tuple(rounded.ravel().tolist()))
 
     def _rotations(self, name: str, turns: Array, scale: float = 1.0) -> Buffer:
-        """Table [2, ..]: scale * exp(2 pi i turns)."""
+        """Return the table [2, ..] of scale * exp(2 pi i turns)."""
         angles = 2 * np.pi * turns
         return self._table(name, np.stack([np.cos(angles), np.sin(angles)]) * scale, 2, *turns.shape)
 
@@ -86,9 +87,9 @@ class Transforms:
         return out
 
     def transform(self, x: Signal, axis: int, inverse: bool) -> Signal:
-        """The transform along `axis`, unscaled forwards, with 1 / n backwards."""
+        """Transform along `axis`, unscaled forwards, scaled by 1 / n backwards."""
         n = x.shape[axis]
-        if isinstance(n, int) and n <= 1:  # of nothing nothing is made
+        if isinstance(n, int) and n <= 1:  # the transform of at most one number is that number
             return x
         before, after = x.shape[:axis], x.shape[axis + 1 : -1]
         shape = (volume(before), 2, n, volume(after))
@@ -127,7 +128,7 @@ class Transforms:
         return x
 
     def _chirped(self, x: Buffer, n: int, inverse: bool) -> Buffer:
-        """Bluestein: with k t = (k^2 + t^2 - (k - t)^2) / 2 the sum is a convolution, made by longer transforms."""
+        """Transform by Bluestein: with k t = (k^2 + t^2 - (k - t)^2) / 2 it is a convolution, by longer transforms."""
         size = 1 << (2 * n - 2).bit_length()
         sign = 1 if inverse else -1
         square = np.arange(n, dtype=np.int64) ** 2 % (2 * n) / (2 * n)
@@ -146,7 +147,7 @@ class Transforms:
         return self._times(back, last, n, n)
 
     def _times(self, x: Buffer, table: Buffer, known: int, size: int) -> Buffer:
-        """x * table: the first `known` numbers, then zeros up to `size`."""
+        """Return x * table for the first `known` numbers, then zeros up to `size`."""
         out = self.buffer(x.shape[0], 2, size, x.shape[3])
         axes, (o, c, t, e) = indices(out.shape)
         real = x[o, 0, t, e] * table[0, t] - x[o, 1, t, e] * table[1, t]
@@ -193,9 +194,9 @@ def _stage(out: Scripted, x: Scripted, table: Scripted, sizes: tuple[int, int, i
 def _butterflies(
     out: Scripted, x: Scripted, table: Scripted, place: Scripted, way: tuple[int, int, int], stage: Scripted
 ) -> None:
-    """Transforms of r numbers each, side by side.
+    """Compute transforms of r numbers each, side by side.
 
-    `place`: row, b and neighbour of the first; `way`: what the next one adds to b and to the neighbour, how many.
+    `place`: row, b and neighbour of the first; `way`: steps of b and of the neighbour to the next; their number.
     """
     o, first, neighbour = place
     along, beside, width = way
@@ -219,7 +220,7 @@ def _butterflies(
 
 
 def _rotated(z: tuple[Expr, Expr], table: Buffer | None, at: tuple[int, Expr], part: int, scale: float) -> Expr:
-    """Part of z * rotation[at] * scale; without a rotation where there is no table, or it is 1."""
+    """Return a part of z * rotation[at] * scale; there is no rotation without a table, or if it is 1."""
     k, b = at
     if table is None or not k:
         return z[part] if scale == 1.0 else z[part] * scale

@@ -33,13 +33,13 @@ from runtime.errors import ShapeError, UnsupportedError
 
 
 def wrapped(index: Expr, extent: Dim) -> Expr:
-    """The place that an index means which counts from the end where it is negative."""
+    """Return the place of an index; a negative one counts from the end."""
     place = cast(index, DType.I64)
     return select(prim("lt", place, 0), place + extent, place)
 
 
 def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
-    """`value`, or 0 where a place lies outside of its extent; then nothing of `value` is read."""
+    """Return `value`, or 0 if a place lies outside of its extent; then nothing of `value` is read."""
     for place, extent in places:
         value = prim("within", place, as_expr(extent, DType.I64), value, 0)
     return value
@@ -54,7 +54,7 @@ def all_inside(indices: Input, extent: Dim) -> bool:
 
 
 def inside(indices: Array, extent: int) -> tuple[Array, Array]:
-    """For references: places that can be read, and which of them were meant."""
+    """Return places that can be read, and a mask of the indices in range, for references."""
     places = indices.astype(np.int64)
     places = np.where(places < 0, places + extent, places)
     valid = (places >= 0) & (places < extent)
@@ -62,7 +62,7 @@ def inside(indices: Array, extent: int) -> tuple[Array, Array]:
 
 
 def _picked(data: Array, indices: Array, along: int) -> Array:
-    """np.take; 0 for indices outside."""
+    """Return np.take, with 0 for indices out of range."""
     places, valid = inside(indices, data.shape[along])
     if not data.shape[along]:
         return np.zeros((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
@@ -93,7 +93,7 @@ class Gathering(ComputeOp):
         return alike("batch dimensions must be equal", data.shape[:shared], indices.shape[:shared])
 
     def _places(self, data: Operand, indices: Operand, axis: Operand) -> tuple[int, int]:
-        """The axis and the number of batch dimensions, counted from the front."""
+        """Return the axis and the number of batch dimensions, counted from the front."""
         if not data.rank:
             raise ShapeError(f"Gather: data must have dimensions, got {data.type}")
         along = axis_of(axis.ints("Gather: axis")[0], data.rank, "Gather")
@@ -190,7 +190,7 @@ class GatheringND(ComputeOp):
     batch_dims: int = 0
 
     def shape(self, data: Operand, indices: Operand) -> Shape:
-        """Shape of the output, with all batch dimensions."""
+        """Return the shape of the output, with all batch dimensions."""
         shared, depth = self.batch_dims, self._depth(indices.shape)
         if shared >= min(data.rank, indices.rank):
             raise ShapeError(f"GatherND: batch_dims must be below ranks {data.rank} and {indices.rank}, got {shared}")
@@ -218,7 +218,7 @@ class GatheringND(ComputeOp):
         return guarded(value, list(zip(places, extents, strict=True)))
 
     def gathered(self, data: Array, indices: Array) -> Array:
-        """For references, with all batch dimensions."""
+        """Gather for references, with all batch dimensions."""
         shared, depth = self.batch_dims, indices.shape[-1]
         out = np.zeros((*indices.shape[:-1], *data.shape[shared + depth :]), data.dtype)
         for row in np.ndindex(indices.shape[:-1]):
@@ -302,7 +302,7 @@ class GatherTree(LoopOp):
 
 
 def _within(number: Array, most: int) -> int:
-    """A number as an integer in 0..most; NaN is 0."""
+    """Clamp a number to an integer in 0..most; NaN is 0."""
     return int(np.clip(np.nan_to_num(number), 0, most))
 
 
@@ -310,7 +310,7 @@ def _within(number: Array, most: int) -> int:
 def _trace(
     out: Scripted, steps: Scripted, parents: Scripted, lengths: Scripted, stop: Scripted, state: Scripted
 ) -> None:
-    """All beams of a row together, step by step; `state`: which beam each came from, then whether it has ended."""
+    """Trace all beams of a row together, step by step; `state`: the beam each came from, then 1 if it has ended."""
     times, batches, beams = out.shape
     for b in parallel(batches):
         last: Scripted = prim("max", prim("min", cast(lengths[b], DType.I64), times), 0)
@@ -336,7 +336,7 @@ def _trace(
 
 
 class NegativeIndices(StrEnum):
-    """Meaning of an index below 0: none, or one counted from the end."""
+    """Meaning of an index below 0: no place, or one counted from the end."""
 
     IGNORE_NEGATIVE = "ignore_negative"
     NORMALIZE = "normalize"

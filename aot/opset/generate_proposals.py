@@ -25,8 +25,8 @@ from runtime.errors import ShapeError
 class GenerateProposals(DecomposedOp):
     """Boxes (x0, y0, x1, y1) of all images one behind the other, their scores, how many each image has.
 
-    Images [N, (height, width, scale, perhaps of both)], anchors [H, W, A, 4], deltas [N, 4 A, H, W], scores
-    [N, A, H, W]. A box that is too small counts among the best before the suppression, and is dropped then.
+    Images [N, 3 or 4] (height, width, one scale or two), anchors [H, W, A, 4], deltas [N, 4 A, H, W], scores
+    [N, A, H, W]. A box that is too small counts towards `pre_nms_count` and is then dropped.
     """
 
     elements = Elements.FLOAT
@@ -60,7 +60,7 @@ class GenerateProposals(DecomposedOp):
 
 @op()
 class GenerateProposalsWithin(LoopOp):
-    """GenerateProposals with room for all boxes that there may be; the last output is how many there are."""
+    """GenerateProposals with room for the maximum number of boxes; the last output is their actual number."""
 
     elements = Elements.FLOAT
     single = True
@@ -75,11 +75,11 @@ class GenerateProposalsWithin(LoopOp):
 
     @property
     def offset(self) -> float:
-        """Boxes of whole pixels include both corners."""
+        """Addition to widths and heights: 1 for boxes in whole pixels, which include both corners, else 0."""
         return 0.0 if self.normalized else 1.0
 
     def most(self, boxes: Dim) -> Dim:
-        """Greatest number of boxes of one image."""
+        """Return the maximum number of boxes of one image."""
         return at_most(at_most(boxes, max(self.pre_nms_count, 0)), max(self.post_nms_count, 0))
 
     def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
@@ -171,7 +171,7 @@ def _keep(
     boxes: Scripted, marks: Scripted, images: Scripted, order: Scripted, held: Scripted, kept: Scripted,
     numbers: Scripted, op: Scripted,
 ) -> None:  # fmt: skip
-    """The best boxes of each image, without those that are too small, and without those that overlap a better one."""
+    """Keep the best boxes of each image, without those that are too small or overlap a better one."""
     for n in parallel(marks.shape[0]):
         for m in range(marks.shape[1]):
             order[n, m] = m
@@ -183,7 +183,7 @@ def _keep(
 
 
 def _is_large(boxes: Buffer, n: Expr, least: Sequence[Expr], offset: float, i: Expr) -> Expr:
-    """True if box i is at least so wide and high."""
+    """True if box i is at least as wide and high as `least`."""
     sizes = [boxes[n, i, k + 2] - boxes[n, i, k] + offset for k in (0, 1)]
     return prim("and", *(prim("ge", size, limit) for size, limit in zip(sizes, least, strict=True)))
 

@@ -20,7 +20,7 @@ class Sequence(ComputeOp):
     """out[i] = start + i step, as long as that is before `stop`."""
 
     def length(self, dtype: DType, *numbers: Operand) -> Dim:
-        """Number of elements; the numbers are converted to `dtype` first."""
+        """Return the number of elements; the numbers are converted to `dtype` first."""
         if any(o.rank > 1 or any(isinstance(d, int) and d != 1 for d in o.shape) for o in numbers):
             given = ", ".join(str(o.type) for o in numbers)
             raise ShapeError(f"Range: start, stop and step must be single numbers, got {given}")
@@ -58,7 +58,7 @@ def _count(gap: Dim, step: Dim) -> Expr:
 
 
 def _numbers(dtype: DType, *inputs: Array) -> list[float | int]:
-    """Start, stop and step; ShapeError where no count follows from them."""
+    """Return start, stop and step; raise ShapeError if no count follows from them."""
     given: list[float | int] = [x.reshape(-1)[0].item() for x in inputs]
     if not all(map(math.isfinite, given)):
         raise ShapeError(f"Range: start, stop and step must be finite, got {', '.join(map(str, given))}")

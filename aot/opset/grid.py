@@ -16,8 +16,8 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 CUBIC = -0.75  # the `a` of Keys' cubic convolution
-MANY = 8  # channels from which on they are vectors
-FAR = 1e9  # places beyond are outside of any image; sums with them stay exact integers
+MANY = 8  # least number of channels that fill vectors
+FAR = 1e9  # limit of places: beyond any image, and sums with it stay exact integers
 
 Pixel = Callable[[Expr, Expr], Expr]
 
@@ -29,7 +29,7 @@ class SampleMode(StrEnum):
 
 
 class Outside(StrEnum):
-    """Values outside of the image."""
+    """Values read outside of the image."""
 
     ZEROS = "zeros"
     BORDER = "border"
@@ -81,7 +81,7 @@ class GridSample(LoopOp):
         return (*works, Definition(outs[0], axes, value))
 
     def _gathers_rows(self, image: Shape, grid: Shape) -> bool:
-        """True if channels fill vectors, and there are so many places that a copy with channels last pays."""
+        """True if channels fill vectors, and enough pixels are read that a copy with channels last pays."""
         _, channels, height, width = image
         taps = {SampleMode.NEAREST: 1, SampleMode.BILINEAR: 4, SampleMode.BICUBIC: 16}[self.mode]
         size, places = height * width, grid[1] * grid[2] * taps
@@ -89,7 +89,7 @@ class GridSample(LoopOp):
         return isinstance(channels, int) and channels >= MANY and small
 
     def _place(self, coordinate: Expr, extent: Dim) -> Expr:
-        """From -1..1 to pixels."""
+        """Map a coordinate from -1..1 to pixels, within `FAR`."""
         size = cast(as_expr(extent, DType.I64), coordinate.dtype)
         corner = (coordinate + 1.0) * (size - 1.0) if self.align_corners else (coordinate + 1.0) * size - 1.0
         found = corner / 2.0
@@ -141,7 +141,7 @@ class GridSample(LoopOp):
         return ((coordinate + one) * coordinate.dtype.type(extent) - one) / two
 
     def _read(self, image: Array, row: Array, column: Array) -> Array:
-        """image[n, :, row[n], column[n]] with what lies outside."""
+        """Return image[n, :, row[n], column[n]], by `padding_mode` outside of the image."""
         valid = np.ones(row.shape, np.bool_)
         places: list[Array] = []
         for i, n in ((row.astype(np.int64), image.shape[2]), (column.astype(np.int64), image.shape[3])):
@@ -158,12 +158,12 @@ class GridSample(LoopOp):
 
 
 def _index(place: Expr) -> Expr:
-    """A whole number within `FAR`, which 32 bits hold: there are vector instructions for them everywhere."""
+    """Convert a whole number within `FAR` by way of 32 bits, for which every target has vector instructions."""
     return cast(cast(place, DType.I32), DType.I64)
 
 
 def _weighted(y: Expr, x: Expr, cubic: bool, pixel: Pixel) -> Expr:
-    """Sum over the pixels around (y, x)."""
+    """Return the weighted sum over the pixels around (y, x)."""
     top, left = prim("floor", y), prim("floor", x)
     row, column = _index(top), _index(left)
     down, right = y - top, x - left
@@ -182,7 +182,7 @@ def _weighted(y: Expr, x: Expr, cubic: bool, pixel: Pixel) -> Expr:
 
 
 def _cubic(s: Expr) -> list[Expr]:
-    """Weights of the pixels at -1, 0, 1, 2 for a place s behind pixel 0."""
+    """Return the weights of the pixels at -1, 0, 1, 2 for a place at distance s after pixel 0."""
     a = CUBIC
 
     def near(d: Expr) -> Expr:

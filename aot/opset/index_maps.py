@@ -12,7 +12,7 @@ IndexMap = Callable[..., tuple[Expr, ...]]
 
 
 def whole(out: TensorType, index: IndexMap, source: int = 0, output: int = 0) -> Piece:
-    """One piece that covers the output."""
+    """Return one piece that covers the output."""
     return Piece(source, (0,) * out.rank, out.shape, index, output)
 
 
@@ -21,7 +21,7 @@ def same(*index: Expr) -> tuple[Expr, ...]:
 
 
 def reshaped(old: Shape, new: Shape) -> IndexMap:
-    """Index into `old` of an element of `new`, both row-major: dimensions that do not change keep their index.
+    """Return the map from indices of `new` to those of `old`, both row-major; unchanged dimensions keep their index.
 
     [n, 12, 64] as [n, 768]: (b, j) -> (b, j // 64, j % 64); only groups of dimensions with equal products are mixed.
     """
@@ -43,7 +43,7 @@ def reshaped(old: Shape, new: Shape) -> IndexMap:
 
 
 def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
-    """The smallest runs of dimensions of both shapes with equal products; those of size 1 belong to none."""
+    """Return the smallest runs of dimensions of both shapes with equal products; those of size 1 belong to none."""
     left, right = [k for k, n in enumerate(old) if n != 1], [k for k, n in enumerate(new) if n != 1]
     groups: list[tuple[list[int], list[int]]] = []
     while left and right:
@@ -64,12 +64,12 @@ def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
 
 
 def _less(a: Dim, b: Dim) -> bool:
-    """Should the first product grow? Sizes known at run time only are joined with all that follows."""
+    """True if the first product should grow. A dynamic size is joined with all dimensions that follow."""
     return isinstance(a, int) and isinstance(b, int) and a < b
 
 
 def permuted(order: Sequence[int]) -> IndexMap:
-    """Index into the input of a transposition: output dimension k is input dimension order[k]."""
+    """Return the index map of a transposition: output dimension k is input dimension order[k]."""
 
     def index(*at: Expr) -> tuple[Expr, ...]:
         found: list[Expr] = [Const(0)] * len(order)
@@ -81,6 +81,6 @@ def permuted(order: Sequence[int]) -> IndexMap:
 
 
 def shifted(offsets: Sequence[Dim], steps: Sequence[int] | None = None) -> IndexMap:
-    """Index i of a slice is offset + i * step."""
+    """Return the index map of a slice: i to offset + i * step."""
     strides = steps if steps is not None else [1] * len(offsets)
     return lambda *at: tuple(o + i * s for i, o, s in zip(at, offsets, strides, strict=True))

@@ -1,4 +1,4 @@
-"""Suppressions whose number of rows data decides: an operation with room for all, then only what is filled."""
+"""Suppressions with a data-dependent number of rows: an operation with room for all, then the filled rows only."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from aot.opset.slicing import Prefix
 
 @dataclass(frozen=True)
 class KeptRows(DecomposedOp, ABC):
-    """Rows (image, class, box) of the boxes that are kept, rows (image, class, score), and their number."""
+    """Base of suppressions: rows (image, class, box) and (image, class, score) of the kept boxes, and their number."""
 
     @property
     @abstractmethod
     def within(self) -> LoopOp:
-        """The operation that has room for all."""
+        """Operation with room for the maximum number of rows."""
 
     def kept(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
-        """The types; the number of rows is a symbol."""
+        """Return the types of the outputs; the number of rows is a symbol."""
         rows, scored, number = self.within.outputs(boxes, scores, *limits)
         count = fresh(self, "count", rows.shape[0], boxes, scores, *limits)
         return TensorType(rows.dtype, (count, 3)), TensorType(scored.dtype, (count, 3)), number

@@ -43,7 +43,7 @@ class Inverse(LoopOp):
 
 @loops
 def _invert(out: Scripted, x: Scripted, left: Scripted, right: Scripted, shape: Scripted, adjoint: bool) -> None:
-    """[left | right] from [x | 1] to [1 | inverse] by operations on rows."""
+    """Transform [left | right] from [x | 1] to [1 | inverse] by operations on rows."""
     size = shape[-1]
     for o in parallel(volume(shape[:-2])):
         before = unravel(o, shape[:-2])
@@ -60,7 +60,7 @@ def _invert(out: Scripted, x: Scripted, left: Scripted, right: Scripted, shape: 
 
 @loops
 def _eliminate(left: Scripted, right: Scripted, size: Scripted, o: Scripted, k: Scripted) -> None:
-    """Column `k` of the left side becomes that of the unit matrix; the pivot is its largest element from row `k` on."""
+    """Make column `k` of the left side that of the unit matrix; the pivot is its largest element from row `k` on."""
     best = var(k, DType.I64)
     for i in range(k + 1, size):
         if abs(left[o, i, k]) > abs(left[o, best, k]):
@@ -99,7 +99,7 @@ class Det(LoopOp):
 
 @loops
 def _determine(out: Scripted, x: Scripted, left: Scripted, shape: Scripted) -> None:
-    """The product of the pivots; each exchange of rows turns the sign."""
+    """Compute the product of the pivots; each exchange of rows flips the sign."""
     size = shape[-1]
     for o in parallel(volume(shape[:-2])):
         before = unravel(o, shape[:-2])

@@ -1,4 +1,4 @@
-"""Data that only moves: Transpose, Concat, Split, VariadicSplit, Reverse, ReverseSequence, Roll."""
+"""Operations that only move data: Transpose, Concat, Split, VariadicSplit, Reverse, ReverseSequence, Roll."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runtime.errors import ShapeError
 
 
 def _is(k: Dim, place: int) -> Expr:
-    """1 where k is `place`, else 0."""
+    """Return 1 if k is `place`, else 0."""
     return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
 
 
@@ -33,7 +33,7 @@ def _may_be_below_zero(n: Dim) -> bool:
 
 
 def _chosen(shape: Shape, k: Dim) -> Dim:
-    """shape[k]"""
+    """Return shape[k]; k may be dynamic."""
     if isinstance(k, int):
         return shape[k]
     found = as_expr(shape[0], DType.I64)
@@ -59,7 +59,7 @@ class Transpose(ViewOp):
         return found
 
     def conditions(self, x: Operand, order: Operand) -> Sequence[Condition]:
-        """An order that run time tells names each dimension once, so that there are as many elements as before."""
+        """Return the conditions that a data-dependent order is a permutation, which keeps the number of elements."""
         places = self._order(x, order)
         if all(isinstance(k, int) for k in places):
             return ()
@@ -126,7 +126,7 @@ class Concat(ViewOp):
 
 
 class _Parts(ViewOp, ABC):
-    """Parts of the first input along an axis."""
+    """Base of operations that cut the first input into parts along an axis."""
 
     @abstractmethod
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
@@ -183,7 +183,7 @@ class VariadicSplit(_Parts):
 
     @staticmethod
     def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
-        """The lengths without a -1; one that an inference computes may be -1 as well, and then no other one is."""
+        """Return the lengths with any -1 replaced. A data-dependent length may be -1 too, if it is the only one."""
         wanted = list(lengths.dims("VariadicSplit: lengths"))
         open_ = [k for k, n in enumerate(wanted) if isinstance(n, int) and n == -1]
         if len(open_) > 1 or any(isinstance(n, int) and n < -1 for n in wanted):
@@ -316,7 +316,7 @@ class Roll(DecomposedOp):
 
 @op()
 class Rolled(ViewOp):
-    """Cyclic shift of each dimension by `shifts`: what wraps along the last one are two parts."""
+    """Cyclic shift of each dimension by `shifts`; it is two parts if the last dimension wraps."""
 
     shifts: tuple[int, ...] = ()
 
@@ -344,7 +344,7 @@ class Rolled(ViewOp):
 
 @op()
 class RolledAt(ComputeOp):
-    """Cyclic shift along axes, by what data say: one number for all, or one for each."""
+    """Cyclic shift along axes by data-dependent numbers: one for all, or one for each."""
 
     axes: tuple[int, ...] = ()
 
