@@ -11,10 +11,12 @@ system enforce limits too (`hard`).
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import re
 import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -87,9 +89,12 @@ class Budget:
         limit = self._arm() if self._hard else None
         try:
             try:
-                return work()
+                result = work()
             finally:
                 watch.stop()
+            if watch.over:  # the interpreter drops exceptions that arrive in a finalizer
+                raise BudgetError(f"compile: {watch.over}")
+            return result
         except _Over as error:
             watch.stop()  # the exception may have come while it was stopped
             raise BudgetError(f"compile: {watch.over}{_where(error.__traceback__)}") from None
@@ -157,11 +162,26 @@ class _Watch:
         while not self._ended.wait(INTERVAL):
             over = self.over or self._budget.excess(self.elapsed)
             with self._lock:
+                self.over = over
                 due = not self._raised or self.elapsed - self._raised > AGAIN
-                if over and due and not self._ended.is_set():
-                    self.over, self._raised = over, self.elapsed
+                if over and due and not self._ended.is_set() and not _is_finalizing(self._thread):
+                    self._raised = self.elapsed
                     raised = ctypes.py_object(_Over)
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), raised)
+
+
+def _is_finalizing(thread: int) -> bool:
+    """True if the thread runs a finalizer or a callback of the garbage collector.
+
+    The interpreter prints an exception that leaves one of them, and goes on as if there were none.
+    """
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def anonymous_bytes() -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -91,6 +93,24 @@ def test_work_within_the_budget_may_nest_and_leaves_nothing_behind() -> None:
     with pytest.raises(KeyError):
         budget.run(lambda: {}["x"])
     time.sleep(0.2)  # no exception comes late
+
+
+def test_an_excess_inside_of_a_finalizer_is_not_lost() -> None:
+    """The interpreter drops what is raised there: the exception waits, and work that ended in between is refused."""
+    slow = threading.Event()
+
+    def collect(phase: str, info: dict[str, int]) -> None:
+        slow.wait(0.4)
+
+    def work() -> int:
+        gc.callbacks.append(collect)
+        try:
+            return gc.collect(0)
+        finally:
+            gc.callbacks.remove(collect)
+
+    with pytest.raises(BudgetError, match="--max-seconds"):
+        Budget(None, 0.1).run(work)
 
 
 def test_the_layer_is_named() -> None:
