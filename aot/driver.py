@@ -3,7 +3,7 @@
     imported   the graph as it was read                     aot.frontends
     optimized  canonical opset graph                        aot.passes
     steps      what runs, over values in memory             aot.lowering
-    groups     what is computed together, and how           aot.lowering.program
+    groups     what is computed together, and how           aot.lowering.program.build_program
     loops      loop nests                                   codegen
     llvm, asm  LLVM IR and machine code                     codegen.llvm
 """
@@ -25,40 +25,39 @@ from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.ir.scope import Scope, within
-from aot.lowering.define import define
+from aot.lowering.define.define import define
+from aot.lowering.define.regions import lower_region
+from aot.lowering.ir.printer import steps_text
+from aot.lowering.ir.steps import Steps
 from aot.lowering.pipeline import Lowering
 from aot.lowering.pipeline import pipeline as lowering_pipeline
-from aot.lowering.program import Pick, ProgramBuilder
-from aot.lowering.regions import lower_region
+from aot.lowering.program.build_program import Pick, ProgramBuilder
+from aot.lowering.program.constant_places import Weights
 from aot.lowering.run import LoweringReport, run_lowering
-from aot.lowering.steps import Steps
-from aot.lowering.text import steps_text
-from aot.lowering.weights import Weights
 from aot.options import CompileOptions, Stage
 from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
-from aot.passes.order import sort_passes
+from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
 from aot.specialise import SizesByName, combinations, text_of
 from aot.tuning import Run, Tuning, form_key
-from codegen.define import Definition, Group
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import Kernel
+from codegen.ir.printer import kernel_text
+from codegen.ir.program import Program
+from codegen.ir.schedule import Schedule
 from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
 from codegen.llvm.jit import load as load_in_memory
 from codegen.llvm.levels import Levels, join, names_of
-from codegen.loops import Kernel
-from codegen.printer import kernel_text
-from codegen.program import Program
-from codegen.schedule import Schedule
 from codegen.target import Target
 from codegen.versions import join_versions
 from runtime.errors import AotError, PassError, ShapeError, UnsupportedError, UsageError
+from runtime.examples import example_inputs
 from runtime.library import Library
 from runtime.model import CompiledModel
-from runtime.examples import example_inputs
-
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
 

@@ -13,7 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.op import Op, attributes
 from aot.ir.types import Dim, Shape
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import CorruptError, ModelError, UnsupportedError
 
