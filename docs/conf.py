@@ -1,4 +1,4 @@
-"""The site: `sphinx-build -W -n docs docs/_build`; Markdown by MyST, the Python API by autodoc."""
+"""The site: `sphinx-build -W -n docs build/docs`; Markdown by MyST, the Python API by autodoc."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ project = "aot"
 release = version = VERSION
 author = "The aot authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"aot {VERSION}"
 pygments_style, pygments_dark_style = "friendly", "monokai"
@@ -31,5 +30,9 @@ nitpick_ignore = [
     ("py:class", "aot.budget.Budget"),
     ("py:class", "aot.ir.graph.Graph"),
     ("py:class", "aot.lowering.program.constant_places.Weights"),
+    ("py:class", "runtime.library.Library"),
+    ("py:class", "runtime.library.Pool"),
+    ("py:class", "runtime.manifest.VariableInfo"),
+    ("py:class", "runtime.outputs.CallTime"),
     ("py:class", "runtime.variables.Variables"),
 ]

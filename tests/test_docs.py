@@ -29,7 +29,6 @@ import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES = [p for p in PAGES if "_build" not in p.parts]
 NAMES = [str(p.relative_to(ROOT)) for p in PAGES]
 RUN = ("sh", "python")
 LONGEST = 250
