@@ -320,9 +320,11 @@ class Compilation:
         return "\n".join(kernel_text(k) for k in self._chosen(kernel).kernels)
 
     def llvm(self, kernel: str | None = None) -> str:
+        """LLVM IR, of one kernel or of all."""
         return kernels_text(self._chosen(kernel), self.target)
 
     def asm(self, kernel: str | None = None) -> str:
+        """Assembly of the target, of one kernel or of all."""
         return kernels_assembly(self._chosen(kernel), self.target, self.options.level)
 
     def _chosen(self, kernel: str | None) -> Program:
