@@ -304,6 +304,7 @@ class Compilation:
 
     @property
     def groups(self) -> str:
+        """Calls with their works and schedules; those of versions follow."""
         lines = list(map(str, self._lowered.text))
         for sizes, one in self.versions:
             lines += [f"version {text_of(sizes)}", *map(str, one._lowered.text)]
