@@ -141,7 +141,7 @@ def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
     """Compute `function` in f32 if the arrays are of short floats; the result has the type of the first array."""
     wide = (a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays)
     with np.errstate(all="ignore"):
-        return np.asarray(function(*wide)).astype(arrays[0].dtype)
+        return np.asarray(function(*wide)).astype(arrays[0].dtype, copy=False)
 
 
 def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:
