@@ -41,7 +41,7 @@ from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
 from aot.passes.order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
-from aot.passes.run import PassReport, RunReport, run_passes
+from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_passes
 from aot.specialise import SizesByName, combinations, text_of
 from aot.tuning import Run, Tuning, form_key
 from codegen.define import Definition, Group
@@ -140,6 +140,15 @@ class Compilation:
                 error.add_note("with the shapes that were given for inputs: the network may be made for others")
             raise
         self._save("10-optimized.txt", lambda: graph_text(graph))
+        return graph
+
+    @budgeted
+    def converted(self) -> Graph:
+        """The graph in operations of the opset, as it is after the front phase; the imported one is changed in place."""
+        graph = self.imported
+        extra = self.extensions.passes if self.extensions is not None else ()
+        with within(self._scope):
+            run_passes(graph, self._passes, extra, until=FRONT_FINISH)
         return graph
 
     @property

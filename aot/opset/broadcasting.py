@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Operand, Piece, ViewOp, at_least, op
+from aot.ir.op import Operand, Piece, ViewOp, at_least, attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.families import broadcast, pdpd_shape
 from aot.opset.index_maps import whole
@@ -32,7 +32,11 @@ class Broadcast(ViewOp):
     `start_axis`; bidirectional: input and target stretch each other.
     """
 
-    mode: BroadcastMode = BroadcastMode.NUMPY
+    mode: BroadcastMode = attr(
+        BroadcastMode.NUMPY,
+        since="opset3",
+        before=(BroadcastMode.EXPLICIT, BroadcastMode.NONE, BroadcastMode.PDPD),
+    )
     start_axis: int = -1
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:

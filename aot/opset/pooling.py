@@ -37,7 +37,7 @@ class Pool(Op):
     pads_begin: tuple[int, ...] = ()
     pads_end: tuple[int, ...] = ()
     kernel: tuple[int, ...] = ()
-    rounding_type: Rounding = Rounding.FLOOR
+    rounding_type: Rounding = attr(Rounding.FLOOR, since="opset14", before=(Rounding.CEIL,))
     auto_pad: AutoPad = AutoPad.EXPLICIT
 
     def windows(self, shape: Shape) -> Windows:
