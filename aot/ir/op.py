@@ -156,14 +156,16 @@ Work = Definition | Group | tuple[Stmt, ...]
 
 
 def attr(
-    default: Any = MISSING, *, xml: str | None = None, since: str = "", before: Container[object] = ()
-) -> Any:
+    default: Any = MISSING, *, xml: str | None = None, since: str = "", before: Container[object] = (),
+    own: bool = False,
+) -> Any:  # fmt: skip
     """An attribute whose XML name is not its Python name, that has no default, or that a later operation set extended.
 
     `since`: the set whose definition has the attribute, or allows more values; `before`: the values, besides the
-    default, that older definitions allow, none if they do not have the attribute.
+    default, that older definitions allow, none if they do not have the attribute. `own`: OpenVINO does not have it, so
+    that files hold it only where it differs from the default.
     """
-    metadata: dict[str, object] = {"xml": xml} if xml else {}
+    metadata: dict[str, object] = {"own": own} | ({"xml": xml} if xml else {})
     if since:
         metadata |= {"since": _number(since), "before": before}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
@@ -235,6 +237,10 @@ class Op:
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Conditions on the inputs, checked by inference where sizes are known, else at run time."""
         return ()
+
+    def spelled(self) -> Op:
+        """The operation as files spell it: with lists in full that may be left out, or be short, here."""
+        return self
 
     @property
     def user_type(self) -> str:
@@ -407,10 +413,14 @@ def definition_of(op: Op) -> str | None:
     return f"opset{number}" if number else EXTENSION
 
 
-def has_attribute(field: Field[Any], opset: str) -> bool:
-    """True if the definition of operation set `opset` has an attribute."""
+def is_written(field: Field[Any], value: object, opset: str) -> bool:
+    """True if files hold an attribute of this value, in the definition of operation set `opset`.
+
+    An empty list that is the default is left out: OpenVINO takes one that is there at its word.
+    """
     since = field.metadata.get("since", 0)
-    return bool(field.metadata.get("before")) or _number(opset) >= since
+    known = bool(field.metadata.get("before")) or _number(opset) >= since
+    return known and (value != field.default or not (value == () or field.metadata.get("own")))
 
 
 def _is_old(field: Field[Any], value: object) -> bool:
@@ -462,5 +472,5 @@ __all__ = [
     "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Elements", "Foreign", "Input", "LoopOp", "ModelError",
     "Op", "Operand", "Piece", "RegionOp", "Stateful", "ViewOp", "Work", "absent", "alike", "at_least", "at_most_equal",
     "attr", "attributes", "axis_of", "definition_of", "find",
-    "has_attribute", "op", "opsets_of",
+    "is_written", "op", "opsets_of",
 ]

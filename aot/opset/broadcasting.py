@@ -35,9 +35,9 @@ class Broadcast(ViewOp):
     mode: BroadcastMode = attr(
         BroadcastMode.NUMPY,
         since="opset3",
-        before=(BroadcastMode.EXPLICIT, BroadcastMode.NONE, BroadcastMode.PDPD),
+        before=(BroadcastMode.EXPLICIT, BroadcastMode.NONE),
     )
-    start_axis: int = -1
+    start_axis: int = attr(-1, own=True)
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
         wanted = target.dims("Broadcast: target shape")

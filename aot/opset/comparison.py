@@ -252,7 +252,7 @@ class Select(Elementwise):
     symbolic, moved = True, (1, 2)
 
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS)
+    start_axis: int = attr(default=-1, xml=START_AXIS, own=True)
 
     def infer(self, condition: Operand, a: Operand, b: Operand) -> TensorType:
         if condition.dtype is not DType.BOOL:

@@ -68,7 +68,7 @@ class Binary(Elementwise):
     elements = Elements.NUMBER
 
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS)
+    start_axis: int = attr(default=-1, xml=START_AXIS, own=True)
 
     fn: ClassVar[str]
     numpy: ClassVar[Callable[..., Any]]

@@ -27,7 +27,7 @@ class FakeQuantize(ComputeOp):
 
     levels: int = attr()
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS)
+    start_axis: int = attr(default=-1, xml=START_AXIS, own=True)
 
     def infer(self, x: Operand, *limits: Operand) -> TensorType:
         if len(limits) != 4:

@@ -13,7 +13,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from aot.ir.inference import MAX_ELEMENTS
-from aot.ir.op import Op, attributes, has_attribute
+from aot.ir.op import Op, attributes, is_written
 from aot.ir.types import Dim, Shape
 from codegen.loops import Expr, Var
 from runtime.abi import DType
@@ -61,12 +61,12 @@ def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | No
 
 
 def texts(op: Op, opset: str) -> dict[str, str]:
-    """The attributes that the definition of operation set `opset` has, as text; the inverse of `build`."""
-    found: dict[str, str] = {}
+    """The attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
+    op, found = op.spelled(), dict[str, str]()
     for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
         value = getattr(op, name)
         shaped = hint in (Shape, Shape | None)
-        if has_attribute(field, opset) and (value is not None or shaped):
+        if shaped or (value is not None and is_written(field, value, opset)):
             found[xml] = shape_text(value) if shaped else text_of(value)
     return found
 

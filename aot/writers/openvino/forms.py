@@ -8,7 +8,6 @@ from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, definition_of
 from aot.opset.control_flow import If
-from aot.opset.infrastructure import Constant, Parameter
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from aot.ir.build import Builder
@@ -28,8 +27,8 @@ def precision(dtype: DType) -> str:
 
 @rule(DecomposedOp)
 def give_form(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
-    """f(x, ..) -> f.decompose(x, ..), where no operation set has f"""
-    return decompose_operation.body(node, op, build) if definition_of(op) is None else None
+    """f(x, ..) -> f.decompose(x, ..), where IR has no form for f"""
+    return decompose_operation.body(node, op, build) if _reason(node) else None
 
 
 give_forms = RuleSet("give_forms", (give_form,), phase="front", required=True)
@@ -64,7 +63,5 @@ def _reason(node: Node) -> str:
         return f"input {given.index(False)} must be given where a later one is, got none"
     if isinstance(op, If) and op.only:
         return f"both branches must fit, got only {op.only}"
-    dtype = op.element_type if isinstance(op, Constant | Parameter) else None
-    if dtype in FOREIGN_TYPES:
-        return f"element type must be one of OpenVINO's, got {dtype}"
-    return ""
+    types = [value for value in vars(op).values() if isinstance(value, DType) and value in FOREIGN_TYPES]
+    return f"element types must be OpenVINO's, got {types[0].value}" if types else ""
