@@ -144,7 +144,7 @@ class Compilation:
 
     @budgeted
     def converted(self) -> Graph:
-        """The graph in operations of the opset, as it is after the front phase; the imported one is changed in place."""
+        """The graph in operations of the opset, after the front phase; the imported one is changed in place."""
         graph = self.imported
         extra = self.extensions.passes if self.extensions is not None else ()
         with within(self._scope):

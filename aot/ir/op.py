@@ -157,15 +157,17 @@ Work = Definition | Group | tuple[Stmt, ...]
 
 def attr(
     default: Any = MISSING, *, xml: str | None = None, since: str = "", before: Container[object] = (),
-    own: bool = False,
+    only: tuple[str, object] | None = None,
 ) -> Any:  # fmt: skip
     """An attribute whose XML name is not its Python name, that has no default, or that a later operation set extended.
 
     `since`: the set whose definition has the attribute, or allows more values; `before`: the values, besides the
-    default, that older definitions allow, none if they do not have the attribute. `own`: OpenVINO does not have it, so
-    that files hold it only where it differs from the default.
+    default, that older definitions allow, none if they do not have the attribute. `only`: the name and value of
+    another attribute without which files do not hold this one.
     """
-    metadata: dict[str, object] = {"own": own} | ({"xml": xml} if xml else {})
+    metadata: dict[str, object] = {"only": only}
+    if xml:
+        metadata["xml"] = xml
     if since:
         metadata |= {"since": _number(since), "before": before}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
@@ -413,14 +415,14 @@ def definition_of(op: Op) -> str | None:
     return f"opset{number}" if number else EXTENSION
 
 
-def is_written(field: Field[Any], value: object, opset: str) -> bool:
-    """True if files hold an attribute of this value, in the definition of operation set `opset`.
+def is_written(op: Op, field: Field[Any], opset: str) -> bool:
+    """True if files hold an attribute of an operation, in the definition of operation set `opset`.
 
     An empty list that is the default is left out: OpenVINO takes one that is there at its word.
     """
-    since = field.metadata.get("since", 0)
-    known = bool(field.metadata.get("before")) or _number(opset) >= since
-    return known and (value != field.default or not (value == () or field.metadata.get("own")))
+    value, only = getattr(op, field.name), field.metadata.get("only")
+    known = bool(field.metadata.get("before")) or _number(opset) >= field.metadata.get("since", 0)
+    return known and not (value == () == field.default) and (only is None or getattr(op, only[0]) == only[1])
 
 
 def _is_old(field: Field[Any], value: object) -> bool:

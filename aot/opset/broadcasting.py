@@ -37,7 +37,7 @@ class Broadcast(ViewOp):
         since="opset3",
         before=(BroadcastMode.EXPLICIT, BroadcastMode.NONE),
     )
-    start_axis: int = attr(-1, own=True)
+    start_axis: int = attr(-1, only=("mode", BroadcastMode.PDPD))
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
         wanted = target.dims("Broadcast: target shape")

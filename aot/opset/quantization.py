@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, Shape, TensorType
-from aot.opset.elementwise_binary import START_AXIS, AutoBroadcast, read_aligned
+from aot.opset.elementwise_binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, read_aligned
 from aot.opset.families import Elementwise, rounded_once
 from codegen.loops import Expr, prim, select
 from runtime.abi import DType
@@ -27,7 +27,7 @@ class FakeQuantize(ComputeOp):
 
     levels: int = attr()
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS, own=True)
+    start_axis: int = attr(default=-1, xml=START_AXIS, only=PDPD_ALIGNED)
 
     def infer(self, x: Operand, *limits: Operand) -> TensorType:
         if len(limits) != 4:

@@ -66,7 +66,7 @@ def texts(op: Op, opset: str) -> dict[str, str]:
     for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
         value = getattr(op, name)
         shaped = hint in (Shape, Shape | None)
-        if shaped or (value is not None and is_written(field, value, opset)):
+        if shaped or (value is not None and is_written(op, field, opset)):
             found[xml] = shape_text(value) if shaped else text_of(value)
     return found
 
@@ -79,7 +79,7 @@ def text_of(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ", ".join(map(text_of, cast("tuple[object, ...]", value)))
-    return repr(float(value)) if isinstance(value, float | np.floating) else str(value)
+    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def shape_text(shape: Shape | None) -> str:

@@ -1,4 +1,4 @@
-"""Which nodes IR has a form for; operations that are defined by simpler ones are replaced by these where it has none."""
+"""Forms of nodes in IR: what it has none for is replaced, where that can be done, or refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, definition_of
-from aot.opset.control_flow import If
+from aot.opset.conversion import Rounded
+from aot.opset.demands import Within
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from aot.ir.build import Builder
@@ -31,7 +32,19 @@ def give_form(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
     return decompose_operation.body(node, op, build) if _reason(node) else None
 
 
-give_forms = RuleSet("give_forms", (give_form,), phase="front", required=True)
+@rule(Within)
+def drop_check(node: Node, op: Within, build: Builder) -> Replacement:
+    """Within(x, low, high, data) -> data, or x without data: operations of IR check their inputs themselves"""
+    return node.source(3) if len(node.in_ports()) > 3 and not node.in_port(3).disconnected() else node.source(0)
+
+
+@rule(Rounded)
+def drop_rounding(node: Node, op: Rounded, build: Builder) -> Replacement:
+    """Rounded(x) -> x: IR cannot say that a short float is rounded where it is fused"""
+    return node.source(0)
+
+
+give_forms = RuleSet("give_forms", (give_form, drop_check, drop_rounding), phase="front", required=True)
 
 
 def formless(graph: Graph) -> Iterator[Problem]:
@@ -61,7 +74,5 @@ def _reason(node: Node) -> str:
     given = [port is not None for port in node.sources()]
     if given != sorted(given, reverse=True):
         return f"input {given.index(False)} must be given where a later one is, got none"
-    if isinstance(op, If) and op.only:
-        return f"both branches must fit, got only {op.only}"
     types = [value for value in vars(op).values() if isinstance(value, DType) and value in FOREIGN_TYPES]
     return f"element types must be OpenVINO's, got {types[0].value}" if types else ""

@@ -18,6 +18,7 @@ from aot.ir.types import Array, TensorType
 from aot.opset.conversion import Convert
 from aot.opset.infrastructure import Constant, Result
 from aot.writers.openvino.forms import precision
+from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps
 from aot.writers.openvino.weights import WeightsFile, fits_half
 from runtime.abi import DType
@@ -38,7 +39,7 @@ class _Network:
 
     layers: Element
     edges: Element
-    names: set[str]
+    names: dict[int, str]
     ids: dict[int, int] = field(default_factory=dict[int, int])
     places: dict[OutPort, Place] = field(default_factory=dict[OutPort, Place])
     count: int = 0
@@ -67,7 +68,7 @@ class Layers:
 
     def add(self, root: Element, graph: Graph) -> dict[int, int]:
         """Add layers and edges of a graph to `root`; gives the ids of its layers by ids of nodes."""
-        names = {node.name for node in graph.nodes.values()}
+        names = layer_names(graph)
         network = _Network(etree.SubElement(root, "layers"), etree.SubElement(root, "edges"), names)
         for node in _order(graph):
             if isinstance(node.op, Constant):
@@ -83,7 +84,7 @@ class Layers:
     def _operation(self, network: _Network, node: Node) -> None:
         op = node.op
         data = {} if isinstance(op, RegionOp) else texts(op, definition_of(op) or "")
-        element = network.layer(node.name, op, data, node.rt_info)
+        element = network.layer(network.names[node.id], op, data, node.rt_info)
         bodies = self._bodies(node)
         if isinstance(op, RegionOp):
             add_port_maps(element, node, {name: ids for name, (_, ids) in bodies.items()})
@@ -115,15 +116,15 @@ class Layers:
         values, out = node.data, node.out_port(0)
         if values is None:
             raise InternalError(f"{node.name}: a Constant has data, got none")
-        names = _tensor_names(out)
+        name, names = network.names[node.id], _tensor_names(out)
         if not (self.half and op.element_type is DType.F32 and fits_half(values)):
-            self._stored(network, node.name, op, values, names, node.rt_info, _lowest_first(out))
+            self._stored(network, name, op, values, names, node.rt_info, _lowest_first(out))
             network.places[out] = network.count - 1, 0
             return
         kept = Constant(DType.F16)
-        self._stored(network, f"{node.name}_compressed", kept, values.astype(np.float16), (), node.rt_info)
+        self._stored(network, f"{name}_compressed", kept, values.astype(np.float16), (), node.rt_info)
         widen = Convert(destination_type=op.element_type)
-        element = network.layer(node.name, widen, texts(widen, "opset1"), DECOMPRESSION)
+        element = network.layer(name, widen, texts(widen, "opset1"), DECOMPRESSION)
         _add_ports(element, "input", 0, [(TensorType(DType.F16, values.shape), ())], {})
         _add_ports(element, "output", 1, [(out.type, names)], {})
         network.edge((network.count - 2, 0), (network.count - 1, 0))

@@ -41,7 +41,8 @@ def write(graph: Graph, path: Path, *, version: int = 11, half: bool = False) ->
         if graph.rt_info:
             _add_information(etree.SubElement(root, "rt_info"), graph.rt_info)
         etree.indent(root, "\t")
-        etree.ElementTree(root).write(str(xml), xml_declaration=True, encoding="utf-8")
+        with xml.open("wb") as stream:  # lxml says nothing of a full disk where it opens the file itself
+            etree.ElementTree(root).write(stream, xml_declaration=True, encoding="utf-8")
 
 
 @contextmanager
