@@ -114,9 +114,10 @@ def test_openvino_reads_the_same_attributes(module: str, tmp_path: Path) -> None
         write(graph, tmp_path / "m.xml")
         try:
             theirs = core.read_model(tmp_path / "m.xml")
-        except RuntimeError as error:
-            assert case.op.type in REFUSED, f"{name}: {error}"
-            continue
+        except RuntimeError:
+            if case.op.type in REFUSED:
+                continue
+            raise
         (node,) = (n for n in theirs.get_ops() if n.get_friendly_name() == NAME)
         wrong = misread(case.op, {k: v for k, v in node.get_attributes().items() if k not in COUNTED_OUT})
         assert not wrong, f"{name}: {wrong}"

@@ -42,6 +42,7 @@ class _Network:
     names: dict[int, str]
     ids: dict[int, int] = field(default_factory=dict[int, int])
     places: dict[OutPort, Place] = field(default_factory=dict[OutPort, Place])
+    links: list[tuple[Place, Place]] = field(default_factory=list[tuple[Place, Place]])  # target, source
     count: int = 0
 
     def layer(self, name: str, op: Op, data: Mapping[str, str], info: Info) -> Element:
@@ -54,9 +55,11 @@ class _Network:
         _add_info(element, {key: value for key, value in info.items() if key not in OF_TENSORS})
         return element
 
-    def edge(self, source: Place, target: Place) -> None:
-        ends = {"from-layer": source[0], "from-port": source[1], "to-layer": target[0], "to-port": target[1]}
-        etree.SubElement(self.edges, "edge", {key: str(id) for key, id in ends.items()})
+    def add_edges(self) -> None:
+        """Add all links, in the order of what they lead to."""
+        for target, source in sorted(self.links):
+            ends = {"from-layer": source[0], "from-port": source[1], "to-layer": target[0], "to-port": target[1]}
+            etree.SubElement(self.edges, "edge", {key: str(id) for key, id in ends.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,8 @@ class Layers:
             network.ids[node.id] = network.count - 1
         for node in _order(graph):
             for port, source in _connected(node):
-                network.edge(network.places[source], (network.ids[node.id], port.idx))
+                network.links.append(((network.ids[node.id], port.idx), network.places[source]))
+        network.add_edges()
         return network.ids
 
     def _operation(self, network: _Network, node: Node) -> None:
@@ -127,7 +131,7 @@ class Layers:
         element = network.layer(name, widen, texts(widen, "opset1"), DECOMPRESSION)
         _add_ports(element, "input", 0, [(TensorType(DType.F16, values.shape), ())], {})
         _add_ports(element, "output", 1, [(out.type, names)], {})
-        network.edge((network.count - 2, 0), (network.count - 1, 0))
+        network.links.append(((network.count - 1, 0), (network.count - 2, 0)))
         network.places[out] = network.count - 1, 1
 
     def _stored(
