@@ -63,7 +63,7 @@ def _sources(model: Path) -> list[Path]:
 
 
 def _parameters(model: str | Path | Graph, options: CompileOptions, half: bool) -> Mapping[str, object]:
-    """What was converted, and how, without paths, so that the file is the same wherever it is made."""
+    """Facts about the conversion; without paths, so that the file is the same wherever it is made."""
     found: dict[str, object] = {} if isinstance(model, Graph) else {"input_model": Path(model).name}
     if half:
         found["compress_to_fp16"] = "True"
