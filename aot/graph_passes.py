@@ -15,7 +15,7 @@ from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
-from aot.passes.run import PassReport, RunReport, run_passes
+from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_passes
 from runtime.errors import PassError, ShapeError, UsageError
 
 
@@ -47,6 +47,12 @@ def optimize(
         if options.shapes:
             error.add_note("with the shapes that were given for inputs: the network may be made for others")
         raise
+
+
+def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
+    """Run the front phase alone: all operations are those of the opset afterwards."""
+    extra = extensions.passes if extensions is not None else ()
+    run_passes(graph, _passes(options), extra, until=FRONT_FINISH)
 
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
@@ -95,6 +95,10 @@ class TopK(Selection):
     """The k largest or smallest elements along an axis; equal ones keep their order, `stable` or not."""
 
     stable: bool = False
+
+    def spelled(self) -> Op:
+        order = Order.VALUE if self.stable and self.sort is Order.NONE else self.sort  # NONE cannot be stable there
+        return replace(self, sort=order)
 
 
 @op("opset3", type="TopK")
