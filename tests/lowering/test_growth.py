@@ -15,7 +15,6 @@ from aot.lowering.program.arena import Life, place
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.binary import Add
 from aot.opset.movement.movement import Concat
-from aot.opset.products.convolution import Convolution
 from aot.opset.products.matmul import MatMul
 from aot.opset.reduction.softmax import Softmax
 from aot.options import CompileOptions
@@ -44,19 +43,6 @@ def parts(count: int) -> Graph:
         c = graph.add(Constant(element_type=DType.F32), data=np.full((1, 1), n, np.float32)).out_port(0)
         made.append(graph.add(Add(), x, c).out_port(0))
     graph.add(Result(), graph.add(Concat(axis=0), *made).out_port(0))
-    return graph
-
-
-def convolutions(count: int) -> Graph:
-    """Equal residual convolutions, one after another."""
-    graph, r = Graph("convolutions"), np.random.default_rng(0)
-    y = graph.add(Parameter(element_type=DType.F32, shape=(1, 8, 6, 6)), name="x").out_port(0)
-    for _ in range(count):
-        weights = r.standard_normal((8, 8, 3, 3)).astype(np.float32)
-        w = graph.add(Constant(element_type=DType.F32), data=weights).out_port(0)
-        window = Convolution(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
-        y = graph.add(Add(), graph.add(window, y, w).out_port(0), y).out_port(0)
-    graph.add(Result(), y)
     return graph
 
 
@@ -92,7 +78,7 @@ def calls_of(run: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("network", [layers, parts, convolutions, kept])
+@pytest.mark.parametrize("network", [layers, parts, kept])
 def test_twice_the_layers_take_at_most_twice_the_calls(network: Callable[[int], Graph]) -> None:
     few, many = (stages(network(n), CompileOptions(target="x86-64-v3")) for n in (40, 80))
     for made in (few, many):

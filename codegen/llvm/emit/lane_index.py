@@ -23,11 +23,11 @@ _LIMIT = 1 << 31
 
 
 @lru_cache(maxsize=1 << 12)  # unrolled loads differ in terms that are equal in all lanes
-def _distances(moving: Expr, lane: Var, width: int) -> list[int] | None:
+def _distances(moving: Expr, lane: Var, width: int) -> tuple[int, ...] | None:
     """Return the distance of each lane from the first one if all are constants, else None."""
     parts = [normal(moving, {lane: exactly(i)}) for i in range(width)]
     steps = [p.plus(parts[0], -1) for p in parts]
-    return None if any(s.terms for s in steps) else [s.const for s in steps]
+    return None if any(s.terms for s in steps) else tuple(s.const for s in steps)
 
 
 class Lanes(ABC):
@@ -64,7 +64,8 @@ class Lanes(ABC):
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
             return None
         moving = Affine({atom: c for atom, c in a.terms.items() if lane in variables(atom)})
-        return _distances(moving.expr(), lane, self.width)
+        found = _distances(moving.expr(), lane, self.width)
+        return None if found is None else list(found)
 
     def numbers(self, a: Affine, dtype: DType = WIDE) -> Value:
         """Return a sum whose terms may vary by lane, modulo 2^32 if `dtype` is i32."""
