@@ -121,7 +121,7 @@ def compile(
         check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
     from codegen.llvm.header import checked_name, header_text, name_from
-    from codegen.llvm.link import find_linker
+    from codegen.llvm.object.link import find_linker
 
     called = name_from(out.stem) if name is None else checked_name(name)
     with Watch(sys.stderr) as watch:

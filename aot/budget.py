@@ -23,13 +23,13 @@ from collections.abc import Callable
 from functools import cached_property, wraps
 from pathlib import Path
 from traceback import walk_tb
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Protocol, TypeVar
 
 from aot.cache import files_of
 from aot.ir.graph import Graph, Node
-from aot.lowering.steps import Step
-from codegen.loops import Kernel
+from aot.lowering.ir.steps import Step
+from codegen.ir.loops import Kernel
 from runtime.describe import size_text
 from runtime.errors import BudgetError
 
@@ -176,7 +176,8 @@ def _is_finalizing(thread: int) -> bool:
     The interpreter prints an exception that leaves one of them, and goes on as if there were none.
     """
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
-    frame = sys._current_frames().get(thread)
+    frames: dict[int, FrameType] = vars(sys)["_current_frames"]()
+    frame = frames.get(thread)
     while frame is not None:
         if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
             return True

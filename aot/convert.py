@@ -11,7 +11,7 @@ from aot.cache import files_of
 from aot.driver import stages
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
-from aot.passes.middle.dead_code import dead_code
+from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from aot.writers.openvino import VERSIONS, write
 from aot.writers.openvino.forms import give_forms
@@ -44,7 +44,7 @@ def convert_model(
     for target in (path, path.with_suffix(".bin")):
         check_output(target, *([] if isinstance(model, Graph) else _sources(Path(model))))
     graph = made.converted
-    run_passes(graph, (give_forms, dead_code))
+    run_passes(graph, (give_forms, remove_dead_code))
     if "conversion_parameters" not in graph.rt_info:
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
     write(graph, path, version=ir_version, half=compress_to_f16)

@@ -21,7 +21,7 @@ from types import ModuleType
 
 from aot.ir.scope import Scope, within
 from aot.modules import Modules
-from aot.passes.order import PHASES
+from aot.passes.pass_order import PHASES
 from aot.passes.rewrite import Rule, RuleSet
 from runtime.errors import UsageError
 

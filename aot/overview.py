@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
-from aot.lowering.program import result_name
+from aot.lowering.program.build_program import result_name
 
 Facts = dict[str, object]
 

@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 
 from aot.ir.graph import Graph
-from codegen.expressions import variables
-from codegen.loops import Expr, Var
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Expr, Var
 from codegen.versions import SizesByName
 from runtime.errors import UsageError
 

@@ -21,17 +21,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
-from aot.lowering.program import Pick, alone
-from codegen.access import known
-from codegen.define import Definition, Group
-from codegen.loops import Buffer
-from codegen.nest import units
-from codegen.printer import definition_text, schedule_text
-from codegen.schedule import Schedule
+from aot.lowering.program.build_program import Pick, alone
+from codegen.ir.access import known
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import Buffer
+from codegen.ir.printer import definition_text, schedule_text
+from codegen.ir.schedule import Schedule
+from codegen.ir.traverse import reads, writes
+from codegen.nest.nest import units
 from codegen.schedules.candidates import candidates
 from codegen.schedules.choose import choose
 from codegen.target import Target
-from codegen.traverse import reads, writes
 from runtime.atomic import replacing
 from runtime.errors import UsageError
 from runtime.machine import missing_features

@@ -37,6 +37,7 @@ from openvino import opset13 as ops
 
 from benchmarks.net import SEED, Net
 
+
 def resnet() -> ov.Model:
     net = Net()
     x = ops.parameter([1, 3, 224, 224], np.float32, "x")

@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from codegen.expressions import rewrite
-from codegen.index import normal
-from codegen.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
-from codegen.program import Bind, Call, Check, Control, Jump, Label, Late, Let, Place, Program, Rule, Tensor, Version
+from codegen.ir.expressions import rewrite
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
+from codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Late, Let, Place, Program, Rule, Tensor, Version
 from runtime.abi import DType
 from runtime.errors import InternalError, UnsupportedError
 

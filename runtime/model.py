@@ -21,6 +21,7 @@ from runtime.request import InferRequest, Outputs, find
 from runtime.string_request import StringRequest
 from runtime.strings import joined
 
+
 class CompiledModel:
     """Code and weights of a model, with the threads that run it; may be called from any number of threads."""
 

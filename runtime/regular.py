@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 from io import BufferedReader
+from pathlib import Path
 
 from runtime.errors import UsageError
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Input, Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
-from codegen.define import identity
-from codegen.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
+from codegen.ir.definition import identity
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from runtime.abi import DType
 
 _ERF = np.frompyfunc(math.erf, 1, 1)

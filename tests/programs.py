@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from codegen.llvm.build import Built, build
-from codegen.loops import Const, Expr, For, If, Kernel, LoopKind, Store, Var, dense, prim
-from codegen.program import (
+from codegen.ir.loops import Const, Expr, For, If, Kernel, LoopKind, Store, Var, dense, prim
+from codegen.ir.program import (
     Bind,
     Call,
     Check,
@@ -23,6 +22,7 @@ from codegen.program import (
     Rule,
     Tensor,
 )
+from codegen.llvm.build import Built, build
 from codegen.target import Target
 from runtime.abi import DType
 

@@ -20,11 +20,11 @@ from aot.ir.estimate import check_table, is_quick
 from aot.ir.graph import Graph
 from aot.ir.op import Operand
 from aot.ir.types import TensorType
-from aot.opset.infrastructure import Parameter
-from aot.opset.matmul import MatMul
-from aot.opset.pooling import AvgPool, MaxPool
+from aot.opset.control.infrastructure import Parameter
+from aot.opset.products.matmul import MatMul
+from aot.opset.products.pooling import AvgPool, MaxPool
 from aot.options import CompileOptions, bytes_of
-from codegen.llvm.workers import Workers
+from codegen.llvm.object.workers import Workers
 from codegen.target import Target
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, ModelError, UsageError

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 import numpy as np
 import pytest
 
-import tests.cases
 from aot.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.types import Array, Shape
-from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.options import CompileOptions
-from codegen.loops import Var
-from tests.cases import Case
+from codegen.ir.loops import Var
+from tests.cases import Case, tables
 
-MODULES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
+MODULES = sorted(tables())
 FAST = CompileOptions(level=None)
 
 
 def cases_of(module: str, dynamic: bool) -> list[Case]:
-    cases: list[Case] = importlib.import_module(f"tests.cases.{module}").CASES
-    return [c for c in cases if bool(c.sizes) == dynamic]
+    return [c for c in tables()[module] if bool(c.sizes) == dynamic]
 
 
 def own(shape: Shape, at: int) -> Shape:

@@ -13,33 +13,33 @@ from aot.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
-from aot.opset.activation import Clamp, PRelu
-from aot.opset.blocks import SpaceToBatch
-from aot.opset.class_suppression import MatrixNms, MulticlassNms
-from aot.opset.ctc import CTCLoss
-from aot.opset.deconvolution import ConvolutionBackpropData
-from aot.opset.elementwise_binary import Add, AutoBroadcast, Divide, Power, SquaredDifference, Subtract
-from aot.opset.elementwise_unary import Sqrt
-from aot.opset.embedding import Bag, EmbeddingBagOffsets
-from aot.opset.gather import GatherTree
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.nonzero import Unique
-from aot.opset.normalization import LRN
-from aot.opset.padding import Pad
-from aot.opset.pooling import AvgPool, MaxPool_8
-from aot.opset.quantization import FakeConvert, FakeQuantize, Float8
-from aot.opset.reduction import ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceProd
-from aot.opset.resize import Interpolate_11, ShapeFrom
-from aot.opset.resize_weights import Coordinates, Mode
-from aot.opset.scatter import Combination, ScatterElementsUpdate, SliceScatter
-from aot.opset.segments import Fill, SegmentMax
-from aot.opset.selection import Sorting
-from aot.opset.slicing import StridedSlice
-from aot.opset.spectrum import RDFT
-from aot.opset.suppression import NonMaxSuppression
-from aot.opset.windows import AutoPad, Rounding
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.detection.class_suppression import MatrixNms, MulticlassNms
+from aot.opset.detection.selection import Sorting
+from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.elementwise.activation import Clamp, PRelu
+from aot.opset.elementwise.binary import Add, AutoBroadcast, Divide, Power, SquaredDifference, Subtract
+from aot.opset.elementwise.quantization import FakeConvert, FakeQuantize, Float8
+from aot.opset.elementwise.unary import Sqrt
+from aot.opset.image.resize import Interpolate_11, ShapeFrom
+from aot.opset.image.resize_weights import Coordinates, Mode
+from aot.opset.movement.blocks import SpaceToBatch
+from aot.opset.movement.embedding import Bag, EmbeddingBagOffsets
+from aot.opset.movement.gather import GatherTree
+from aot.opset.movement.padding import Pad
+from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, SliceScatter
+from aot.opset.movement.slicing import StridedSlice
+from aot.opset.products.deconvolution import ConvolutionBackpropData
+from aot.opset.products.pool_windows import AutoPad, Rounding
+from aot.opset.products.pooling import AvgPool, MaxPool_8
+from aot.opset.recurrent.ctc import CTCLoss
+from aot.opset.reduction.nonzero import Unique
+from aot.opset.reduction.normalization import LRN
+from aot.opset.reduction.reduction import ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceProd
+from aot.opset.reduction.segments import Fill, SegmentMax
+from aot.opset.signal.spectrum import RDFT
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 
 PAGE = Path(__file__).parent.parent / "docs" / "differences.md"

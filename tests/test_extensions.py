@@ -30,8 +30,8 @@ OPERATION = '''
 """The square of what is above zero."""
 
 from aot.ir.op import op
-from aot.opset.elementwise_unary import Real
-from codegen.loops import Expr, prim
+from aot.opset.elementwise.unary import Real
+from codegen.ir.loops import Expr, prim
 
 
 @op("extension")
@@ -56,7 +56,7 @@ def square(node, x):
 '''
 
 RULES = '''
-from aot.opset.elementwise_unary import Abs, Negative
+from aot.opset.elementwise.unary import Abs, Negative
 from aot.passes.rewrite import rule
 
 
@@ -163,7 +163,7 @@ def test_the_cache_sees_what_extensions_say(tmp_path: Path) -> None:
 
 SCALED = """
 from aot.ir.op import op
-from aot.opset.elementwise_unary import Real
+from aot.opset.elementwise.unary import Real
 {imports}
 
 

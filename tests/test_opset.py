@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import replace
 
 import pytest
 
-import tests.cases
 from aot.ir.op import ComputeOp, Input, LoopOp, Op
 from aot.ir.types import Array, Dim, Shape, numpy_dtype, simplify
-from codegen.expressions import rewrite, variables
-from codegen.loops import Const, dense
-from tests.cases import Case
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.loops import Const, dense
+from tests.cases import Case, tables
 from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.evaluate import computed
 
-MODULES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
 CASES = [
     pytest.param(case, id=f"{name}-{i}-{case.name}")
-    for name in MODULES
-    for i, case in enumerate(importlib.import_module(f"tests.cases.{name}").CASES)
+    for name, table in sorted(tables().items())
+    for i, case in enumerate(table)
 ]
 
 

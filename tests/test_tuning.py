@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from aot.driver import Compilation, in_memory, stages
-from aot.lowering.program import Pick, ProgramBuilder
+from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
 from aot.tuning import Run, Tuning, form_key
-from codegen.define import Definition, Group
-from codegen.schedule import Schedule
+from codegen.ir.definition import Definition, Group
+from codegen.ir.schedule import Schedule
 from codegen.schedules.candidates import candidates
 from codegen.target import Target
 from runtime.errors import UsageError

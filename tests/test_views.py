@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-import tests.cases
 from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp
 from aot.ir.types import TensorType
-from tests.cases import Case
+from tests.cases import Case, tables
 from tests.evaluate import computed
 
 CASES = [
-    pytest.param(case, id=f"{module.name}-{i}-{case.name}")
-    for module in pkgutil.iter_modules(tests.cases.__path__)
-    for i, case in enumerate(importlib.import_module(f"tests.cases.{module.name}").CASES)
+    pytest.param(case, id=f"{name}-{i}-{case.name}")
+    for name, table in sorted(tables().items())
+    for i, case in enumerate(table)
     if isinstance(case.op, ViewOp)
 ]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from codegen.expressions import variables
-from codegen.index import Affine, bounds, normal
-from codegen.loops import Const, Expr, Prim, prim
+from codegen.ir.expressions import variables
+from codegen.ir.index import Affine, bounds, normal
+from codegen.ir.loops import Const, Expr, Prim, prim
 from runtime.abi import DType
 
 

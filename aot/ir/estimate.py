@@ -7,8 +7,8 @@ from math import prod
 
 from aot.ir.op import ComputeOp, Input, Op, Operand
 from aot.ir.types import TensorType
-from codegen.expressions import walk
-from codegen.loops import Reduce, Var, dense
+from codegen.ir.expressions import walk
+from codegen.ir.loops import Reduce, Var, dense
 from runtime.errors import BudgetError
 
 TABLE_BYTES = 1 << 28  # of a constant that is made of attributes: the largest ones of known networks have 2^24

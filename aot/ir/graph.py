@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from aot.ir.connection import Connection
 from aot.ir.inference import FOLD_LIMIT, Named, few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
-from aot.ir.order import producers_first
 from aot.ir.origin import Origin
+from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType
 from runtime.errors import AotError, InternalError, ModelError, UnsupportedError
 

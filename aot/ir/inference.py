@@ -16,7 +16,7 @@ from aot.ir.estimate import is_quick
 from aot.ir.op import Foreign, Op, Operand, RegionOp
 from aot.ir.symbolic import held
 from aot.ir.types import Array, TensorType, dtype_of
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
 

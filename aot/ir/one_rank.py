@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, TensorType, dim_text
-from codegen.expressions import variables
-from codegen.index import bounds, normal
-from codegen.loops import Expr
+from codegen.ir.expressions import variables
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Expr
 from runtime.errors import UnsupportedError
 
 

@@ -20,10 +20,10 @@ import numpy as np
 from aot.ir.scope import current, scope_for
 from aot.ir.symbolic import settled
 from aot.ir.types import Array, Dim, Shape, TensorType
-from codegen.define import Definition, Group
-from codegen.index import bounds, normal
-from codegen.loops import Buffer, Expr, Load, Stmt, Var, as_expr, prim
-from codegen.loops import Operand as ExprLike
+from codegen.ir.definition import Definition, Group
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Buffer, Expr, Load, Stmt, Var, as_expr, prim
+from codegen.ir.loops import Operand as ExprLike
 from runtime.abi import DType
 from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 

@@ -29,8 +29,8 @@ import numpy as np
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign, attributes
 from aot.ir.types import Array, TensorType, dim_text, dtype_of
-from codegen.expressions import variables
-from codegen.loops import Expr, Var
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Expr, Var
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from aot.ir.types import Dim, TensorType
-from codegen.loops import Const, Var, prim
+from codegen.ir.loops import Const, Var, prim
 from runtime.abi import DType
 from runtime.errors import ModelError
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array, numpy_dtype
-from codegen.expressions import measure, variables
-from codegen.index import bounds, normal
-from codegen.loops import Expr
+from codegen.ir.expressions import measure, variables
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Expr
 from runtime.abi import DType
 
 MAX_PARTS = 1 << 11  # of an element, shared parts counted each time; beyond, kernels compute the value

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.dims import shortest
-from codegen.loops import Const, Expr
-from codegen.printer import expr_text
+from codegen.ir.loops import Const, Expr
+from codegen.ir.printer import expr_text
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 

@@ -1,8 +1,8 @@
 """The order of lowering. Each line says why it stands where it stands.
 
 A pass changes one block of steps at a time: the model's own, then each body of control flow. The last two see all
-blocks together. Passes below `assign_layouts` rely on final strides; `aot.lowering.verify` says what holds between any
-two passes.
+blocks together. Passes below `assign_layouts` rely on final strides; `aot.lowering.ir.verify` says what holds between
+any two passes.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from aot.lowering.chain import chain
-from aot.lowering.compress import compress
-from aot.lowering.dots import use_dots
-from aot.lowering.fuse import fuse
-from aot.lowering.group import group
-from aot.lowering.hoist import hoist
-from aot.lowering.in_place import reuse
-from aot.lowering.layout import lay_out
-from aot.lowering.narrow import narrow
-from aot.lowering.recurrence import spread
-from aot.lowering.split import split
-from aot.lowering.steps import Layouts, Steps
-from aot.lowering.strassen import use_strassen
-from aot.lowering.strips import use_strips
-from aot.lowering.windows import separate_windows
-from aot.lowering.winograd import use_winograd
+from aot.lowering.algorithms.separate_pooling import separate_pooling
+from aot.lowering.algorithms.unroll_recurrence import unroll_recurrence
+from aot.lowering.algorithms.use_strassen import use_strassen
+from aot.lowering.algorithms.use_winograd import use_winograd
+from aot.lowering.fusion.fuse_attention import fuse_attention
+from aot.lowering.fusion.fuse_row_strips import fuse_row_strips
+from aot.lowering.fusion.fuse_steps import fuse_steps
+from aot.lowering.fusion.group_rows import group_rows
+from aot.lowering.fusion.hoist_invariants import hoist_invariants
+from aot.lowering.fusion.split_quotient_axes import split_quotient_axes
+from aot.lowering.ir.steps import Layouts, Steps
+from aot.lowering.layout.assign_layouts import assign_layouts
+from aot.lowering.program.write_in_place import write_in_place
+from aot.lowering.storage.compress_constants import compress_constants
+from aot.lowering.storage.narrow_constants import narrow_constants
+from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
 from codegen.target import Target
 
@@ -55,27 +55,32 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     """The lowering passes in the order in which they run, for these options and this target."""
     small = options.small_weights
     exact = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
-    dots = partial(use_dots, target=target)
+    dots = partial(use_integer_dots, target=target)
+    attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
-    compressed, narrowed = partial(compress, always=small), partial(narrow, target=target, always=small)
+    strips = partial(fuse_row_strips, target=target)
+    unrolled = partial(unroll_recurrence, target=target)
+    compressed = partial(compress_constants, always=small)
+    narrowed = partial(narrow_constants, target=target, always=small)
     every = (
-        _logical("fuse_steps", fuse),                  # views vanish before any pass counts readers
-        _logical("use_integer_dots", dots),            # quantised products still have their scales beside them
-        _logical("group_rows", group),                 # before layouts are voted on: a group votes as one
-        _logical("split_quotient_axes", split),        # grouped and transposed convolutions become products
-        _logical("hoist_invariants", hoist),           # what is equal along an axis leaves the sums
-        _logical("use_integer_dots_again", dots),      # for products that the split has exposed
-        _logical("fuse_attention", partial(chain, target=target)),     # needs softmax as a group of rows
-        _logical("use_winograd", winograd, enabled=not exact),         # its tiles are values that get layouts below
-        Lowering("assign_layouts", lay_out, Layouts.LOGICAL, Layouts.FINAL, required=True),  # strides are final below
-        _final("use_strassen", strassen, enabled=not exact),           # halves of matrices are addresses: needs strides
-        _final("separate_pooling", separate_windows),  # needs the halo fills that layouts brought
-        _final("fuse_row_strips", partial(use_strips, target=target)),  # weighs bytes of rows as they lie in memory
-        _final("unroll_recurrence", partial(spread, target=target)),    # moves buffers by their strides, step by step
-        _final("write_in_place", reuse),               # the last readers are known, and which layouts are equal
-        _final("compress_constants", compressed, whole=True),          # the readers in all blocks are known
-        _final("narrow_constants", narrowed, whole=True),              # takes what bytes could not hold
-    )  # fmt: skip
+        _logical("fuse_steps", fuse_steps),  # views vanish before any pass counts readers
+        _logical("use_integer_dots", dots),  # quantised products still have their scales beside them
+        _logical("group_rows", group_rows),  # before layouts are voted on: a group votes as one
+        _logical("split_quotient_axes", split_quotient_axes),  # grouped and transposed convolutions become products
+        _logical("hoist_invariants", hoist_invariants),  # what is equal along an axis leaves the sums
+        _logical("use_integer_dots_again", dots),  # for products that the split has exposed
+        _logical("fuse_attention", attention),  # needs softmax as a group of rows
+        _logical("use_winograd", winograd, enabled=not exact),  # its tiles are values that get layouts below
+        # strides are final below
+        Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
+        _final("use_strassen", strassen, enabled=not exact),  # halves of matrices are addresses: needs strides
+        _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
+        _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
+        _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
+        _final("write_in_place", write_in_place),  # the last readers are known, and which layouts are equal
+        _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known
+        _final("narrow_constants", narrowed, whole=True),  # takes what bytes could not hold
+    )
     return tuple(p for p in every if p.enabled)
 
 

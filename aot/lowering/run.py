@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from aot.lowering.ir.steps import Steps
+from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
-from aot.lowering.steps import Steps
-from aot.lowering.verify import verify_steps
-from codegen.traverse import Work
+from codegen.ir.traverse import Work
 from runtime.errors import AotError, InternalError
 
 LOG = logging.getLogger(__name__)

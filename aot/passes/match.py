@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op, Operand
 from aot.ir.types import Array, Shape
-from aot.opset.elementwise_binary import AutoBroadcast, Binary, Multiply
+from aot.opset.elementwise.binary import AutoBroadcast, Binary, Multiply
 
 T = TypeVar("T", bound=Op)
 

@@ -6,7 +6,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import axis_of
 from aot.ir.types import Shape
-from aot.opset.movement import Transpose
+from aot.opset.movement.movement import Transpose
 from runtime.abi import DType
 
 Order = tuple[int, ...]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from aot.ir.graph import Graph
-from aot.passes.front.name_bodies import name_bodies
+from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.middle.carry_variables import carry_variables
-from aot.passes.middle.dead_code import dead_code
+from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.decompose import decompose
-from aot.passes.middle.decompress import decompress
-from aot.passes.middle.dedupe import dedupe
+from aot.passes.middle.decompress_weights import decompress_weights
+from aot.passes.middle.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
-from aot.passes.middle.layout import layout
+from aot.passes.middle.lower_strings import lower_strings
+from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
+from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.middle.round_short_floats import round_short_floats
-from aot.passes.middle.settle_ranks import settle_ranks
-from aot.passes.middle.spell_strings import spell_strings
-from aot.passes.middle.trim_regions import trim_regions
+from aot.passes.middle.unify_branch_ranks import unify_branch_ranks
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
 
@@ -35,33 +35,33 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
     """
     return (
         "FrontStart",
-        *front,             # foreign operations become those of the opset; types cannot be inferred before
-        name_bodies,        # types inside of bodies get symbols of the body's scope
+        *front,  # foreign operations become those of the opset; types cannot be inferred before
+        scope_region_symbols,  # types inside of bodies get symbols of the body's scope
         "FrontFinish",
         "MiddleStart",
-        carry_variables,    # no variables in bodies, and none of dynamic size, for the passes below
-        inline_regions,     # static control flow disappears: passes below fuse across former bodies
-        settle_ranks,       # every value has one rank for the passes below; after inlining, which settles known Ifs
-        trim_regions,       # remaining bodies lose unused outputs
-        dead_code,          # the passes below need not visit unused nodes
-        spell_strings,      # all passes below handle numbers only
-        decompress,         # before constants are folded, which would round in f16
-        fold_constants,     # rules look for constants: weights stored in f16, computed shapes
-        dedupe,             # rules compare ports: x in `x * sigmoid(x)` must be one
-        canonicalize,       # patterns written out become the operations that the passes below know
-        layout,             # after activations are one node each; before absorb_scales: scales then lie along channels
-        canonicalize,       # merges Transposes that have become adjacent
-        dedupe,             # merges equal Transposes of one tensor
+        carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
+        inline_regions,  # static control flow disappears: passes below fuse across former bodies
+        unify_branch_ranks,  # every value has one rank; after inlining, which settles known Ifs
+        drop_unused_region_ports,  # remaining bodies lose unused outputs
+        remove_dead_code,  # the passes below need not visit unused nodes
+        lower_strings,  # all passes below handle numbers only
+        decompress_weights,  # before constants are folded, which would round in f16
+        fold_constants,  # rules look for constants: weights stored in f16, computed shapes
+        merge_equal_nodes,  # rules compare ports: x in `x * sigmoid(x)` must be one
+        canonicalize,  # patterns written out become the operations that the passes below know
+        change_layout,  # after activations are one node each; before absorb_scales: scales lie along channels
+        canonicalize,  # merges Transposes that have become adjacent
+        merge_equal_nodes,  # merges equal Transposes of one tensor
         "MiddleFinish",
         "BackStart",
-        absorb_scales,      # needs convolutions with their scales and shifts next to them
-        decompose,          # after all rules that match the composite operation
-        fold_constants,     # arithmetic on attributes in decompositions: scales of BatchNormInference, for instance
-        absorb_scales,      # scales that decompositions produced
-        simplify,           # produces operations that only lowering knows, hence last
-        fold_constants,     # constants that rules produced
-        dedupe,             # equal constants and means that decompositions produced
-        round_short_floats, # after patterns of arithmetic are matched; lowering fuses in f32
-        dead_code,          # lowering sees live nodes only
+        absorb_scales,  # needs convolutions with their scales and shifts next to them
+        decompose,  # after all rules that match the composite operation
+        fold_constants,  # arithmetic on attributes in decompositions: scales of BatchNormInference, for instance
+        absorb_scales,  # scales that decompositions produced
+        simplify,  # produces operations that only lowering knows, hence last
+        fold_constants,  # constants that rules produced
+        merge_equal_nodes,  # equal constants and means that decompositions produced
+        round_short_floats,  # after patterns of arithmetic are matched; lowering fuses in f32
+        remove_dead_code,  # lowering sees live nodes only
         "BackFinish",
-    )  # fmt: skip
+    )

@@ -21,7 +21,7 @@ from typing import Any
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
 from aot.ir.verify import verify
-from aot.passes.order import PassItem, sort_passes
+from aot.passes.pass_order import PassItem, sort_passes
 from aot.passes.rewrite import RewriteLog, RuleSet
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, PassError, UsageError
 

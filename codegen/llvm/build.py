@@ -21,21 +21,21 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from codegen.llvm.append import append, placeholder
-from codegen.llvm.elf import PAGE, Data, write_data_object
-from codegen.llvm.emit import emit
-from codegen.llvm.link import Linker, find_linker, link
-from codegen.llvm.module import Function as Emitted
-from codegen.llvm.module import arch_of, module_text, scratch_of
-from codegen.llvm.optimize import assembly
-from codegen.llvm.parts import Parts, functions_text, has_vectors
-from codegen.llvm.relocatable import add_sections
-from codegen.llvm.shapes import depends, made_of
-from codegen.llvm.sizes import size_text
-from codegen.llvm.text import Function
-from codegen.llvm.workers import Workers
-from codegen.loops import Const, Kernel, Size, Var
-from codegen.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
+from codegen.ir.loops import Const, Kernel, Size, Var
+from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
+from codegen.llvm.driver.module import Function as Emitted
+from codegen.llvm.driver.module import arch_of, module_text, scratch_of
+from codegen.llvm.driver.shape_functions import depends, made_of
+from codegen.llvm.driver.size_code import size_text
+from codegen.llvm.emit.function_text import Function
+from codegen.llvm.emit.kernel import emit
+from codegen.llvm.object.append import append, placeholder
+from codegen.llvm.object.elf_writer import PAGE, Data, write_data_object
+from codegen.llvm.object.link import Linker, find_linker, link
+from codegen.llvm.object.optimize import assembly
+from codegen.llvm.object.parts import Parts, functions_text, has_vectors
+from codegen.llvm.object.relocatable import add_sections
+from codegen.llvm.object.workers import Workers
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing

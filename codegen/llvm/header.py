@@ -12,7 +12,6 @@ from runtime.abi import ABI_VERSION, CANCEL_WORDS, ERROR_CANCELLED, ERROR_CAPACI
 from runtime.errors import UsageError
 from runtime.manifest import TensorInfo, from_json
 
-
 _RESERVED = ("ABI", "CAPACITY", "CANCELLED", "WEIGHTS_OFFSET")  # AOT_... in every header
 
 

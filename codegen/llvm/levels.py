@@ -4,7 +4,7 @@
                                         | kernels, pool, manifest of the level
                                         | weights     of all levels: packed ones differ with the length of vectors
 
-Weights that are equal in several levels are stored once, see `aot.lowering.weights`.
+Weights that are equal in several levels are stored once, see `aot.lowering.program.constant_places`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from codegen.llvm.append import append, placeholder
+from codegen.ir.program import ConstantBlock
 from codegen.llvm.build import Built, Manifest, manifest_bytes, parts_of, reserved, weights_hash, weights_section
-from codegen.llvm.elf import Data, write_data_object
-from codegen.llvm.link import Linker, find_linker, link, merge
-from codegen.llvm.optimize import compile_module
-from codegen.llvm.relocatable import add_sections, hidden
-from codegen.program import ConstantBlock
+from codegen.llvm.object.append import append, placeholder
+from codegen.llvm.object.elf_writer import Data, write_data_object
+from codegen.llvm.object.link import Linker, find_linker, link, merge
+from codegen.llvm.object.optimize import compile_module
+from codegen.llvm.object.relocatable import add_sections, hidden
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
@@ -174,7 +174,7 @@ def dispatch_text(levels: Levels) -> str:
         declared.append(f"declare hidden ptr {query}(i32)")
         lines += [f"  br i1 {fit}, label %take{i}, label %{f'try{i - 1}' if i else 'none'}", f"take{i}:"]
         lines += [f"  %t{i} = call ptr {query}(i32 %version)", f"  ret ptr %t{i}"]
-    template = (files("codegen.llvm") / "dispatch.ll").read_text(encoding="utf-8")
+    template = (files("codegen.llvm.pool") / "dispatch.ll").read_text(encoding="utf-8")
     return "\n".join([template, *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
 
 

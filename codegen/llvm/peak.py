@@ -15,7 +15,7 @@ from functools import partial
 import llvmlite.binding as llvm
 import numpy as np
 
-from codegen.llvm.optimize import compile_module
+from codegen.llvm.object.optimize import compile_module
 from codegen.target import Target
 from runtime.abi import MAX_THREADS
 from runtime.roofline import Roofline

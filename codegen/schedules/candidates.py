@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from codegen.access import known
-from codegen.define import Definition, Group
-from codegen.legality import check
-from codegen.schedule import Schedule, ScheduleError, Tile
+from codegen.ir.access import known
+from codegen.ir.definition import Definition, Group
+from codegen.ir.schedule import Schedule, ScheduleError, Tile
+from codegen.nest.legality import check
 from codegen.schedules.choose import choose
 from codegen.schedules.product import HIGHEST
 from codegen.target import Target

@@ -2,13 +2,13 @@
 
     form                                               schedule
     a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
-      all of them                                      codegen.schedules.windows    pixels x channels
+      all of them                                      codegen.schedules.depthwise    pixels x channels
       in many small groups                             codegen.schedules.grouped    pixels x channels of several groups
     a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
     no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
     group                                              members as above, rows in parallel
-    products with rows between                         codegen.schedules.chain      a block of rows at a time
-    what windows read, and they                        codegen.schedules.strips     a strip of rows at a time
+    products with rows between                         codegen.schedules.attention      a block of rows at a time
+    what windows read, and they                        codegen.schedules.row_strips     a strip of rows at a time
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from codegen.define import Definition, Group
-from codegen.expressions import variables
-from codegen.index import normal
-from codegen.loops import Expr, Var
-from codegen.schedule import Schedule
-from codegen.schedules.chain import chain, is_chain
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Expr, Var
+from codegen.ir.schedule import Schedule
+from codegen.ir.traverse import members, reads, writes
+from codegen.schedules.attention import chain, is_chain
 from codegen.schedules.pointwise import pointwise
 from codegen.schedules.product import product
+from codegen.schedules.row_strips import strips
 from codegen.schedules.rows import rows
-from codegen.schedules.strips import strips
 from codegen.target import Target
-from codegen.traverse import members, reads, writes
 
 NOTHING: frozenset[Var] = frozenset()
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from math import prod
 
-from codegen.access import Access, reads, store, varies
-from codegen.define import Definition
-from codegen.loops import Var
-from codegen.schedule import Pack, Schedule
+from codegen.ir.access import Access, reads, store, varies
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Pack, Schedule
 from codegen.schedules.pointwise import fresh, packable
 from codegen.schedules.product_form import Form, extent, loops_of, row_tile
 from codegen.target import Target

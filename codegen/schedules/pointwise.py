@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from math import lcm, prod
 
-from codegen.access import Access, coefficient, known, reads, runs_on, store, varies
-from codegen.define import Definition
-from codegen.expressions import rewrite, variables
-from codegen.loops import Const, Expr, Load, Var
-from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.ir.access import Access, coefficient, known, reads, runs_on, store, varies
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.loops import Const, Expr, Load, Var
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
 
 UNROLL = 4  # vectors in flight

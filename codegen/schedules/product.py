@@ -13,17 +13,17 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
-from codegen.access import buffer_bytes, reads, runs_on, store, varies
-from codegen.border import Border, borders
-from codegen.define import Definition
-from codegen.dots import small_factors, takes_words, word
-from codegen.expressions import variables
-from codegen.loops import Var
-from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import small_factors, takes_words, word
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.nest.padding_terms import Border, borders
+from codegen.schedules.depthwise import window
 from codegen.schedules.grouped import grouped
 from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.schedules.product_form import Form, extent, form_of, is_thin, loops_of, parts, row_tile, width_of
-from codegen.schedules.windows import window
 from codegen.target import Target
 
 HIGHEST = 14  # rows of a register tile: more would only spend loads

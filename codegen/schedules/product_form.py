@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from codegen.access import Access, known, reads, store, varies
-from codegen.define import Definition
-from codegen.dots import small_factors
-from codegen.loops import Var
-from codegen.schedule import Tail, Tile
+from codegen.ir.access import Access, known, reads, store, varies
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import small_factors
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Tail, Tile
 from codegen.schedules.pointwise import MOST, fresh, packable
 
 MANY = 3  # tiles

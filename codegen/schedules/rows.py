@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from math import isqrt, prod
 
-from codegen.access import known, reads, runs_on, store, varies
-from codegen.define import Definition
-from codegen.loops import Space, Var
-from codegen.schedule import Schedule, Tail, Tile
+from codegen.ir.access import known, reads, runs_on, store, varies
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Space, Var
+from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packable, packs
 from codegen.target import Target
 

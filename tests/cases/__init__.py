@@ -1,4 +1,4 @@
-"""Tables of cases, one module a family: an operation, its inputs, and how close the compiled result must be.
+"""Tables of cases, in the folders of aot/opset: an operation, its inputs, and how close the compiled result must be.
 
     Case(Relu(), [(DType.F32, (2, 3))])                       two inputs would be two entries
     Case(ReduceSum(), [(DType.F32, ("n=3", 4)), AXES])        an array is a compile-time constant; `n` a run-time size
@@ -9,14 +9,16 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
+from pkgutil import walk_packages
 
 import ml_dtypes
 import numpy as np
 
 from aot.ir.op import Op, Operand
 from aot.ir.types import Array, Dim, TensorType, dtype_of, numpy_dtype
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 
 
@@ -95,6 +97,13 @@ class Case:
         """Values of the run-time dimensions."""
         specs = [s for s in self.inputs if isinstance(s, tuple)]
         return {name: size for s in specs for name, size in map(_size, s[1]) if name}
+
+
+@cache
+def tables() -> dict[str, list[Case]]:
+    """Return the cases of each module, by a name like "elementwise.activation"."""
+    found = walk_packages(__path__, f"{__name__}.")
+    return {m.name.removeprefix(f"{__name__}."): import_module(m.name).CASES for m in found if not m.ispkg}
 
 
 def _size(dim: int | str) -> tuple[str, int]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from aot.ir.op import Work
 from aot.ir.types import Array, numpy_dtype
-from codegen.define import Definition, Group, identity
-from codegen.loops import (
+from codegen.ir.definition import Definition, Group, identity
+from codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,

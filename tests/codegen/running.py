@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen.expressions import rewrite
-from codegen.index import decide, normal
-from codegen.llvm.emit import emit
-from codegen.llvm.optimize import compile_module
-from codegen.llvm.text import Function, global_name
-from codegen.loops import Const, Expr, Kernel, Prim, Size, Var
-from codegen.nest import units
+from codegen.ir.expressions import rewrite
+from codegen.ir.index import decide, normal
+from codegen.ir.loops import Const, Expr, Kernel, Prim, Size, Var
+from codegen.llvm.emit.function_text import Function, global_name
+from codegen.llvm.emit.kernel import emit
+from codegen.llvm.object.optimize import compile_module
+from codegen.nest.nest import units
 from codegen.target import Target
 
 Array = NDArray[np.generic]

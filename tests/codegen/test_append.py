@@ -11,7 +11,7 @@ import pytest
 from aot.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.llvm.append import LARGE_PAGE, pieces
+from codegen.llvm.object.append import LARGE_PAGE, pieces
 from runtime import abi, load
 from tests.lowering.check import weights
 from tests.passes.check import graph_of

@@ -13,12 +13,12 @@ from aot.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.define import Definition
-from codegen.llvm.emit import emit
-from codegen.llvm.optimize import assembly
-from codegen.loops import Reduce, Var, dense
-from codegen.nest import apply
-from codegen.schedule import Pack, Schedule, Tail, Tile
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Reduce, Var, dense
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.llvm.emit.kernel import emit
+from codegen.llvm.object.optimize import assembly
+from codegen.nest.nest import apply
 from codegen.target import Target
 from tests.lowering.check import conv, weights
 from tests.passes.check import graph_of

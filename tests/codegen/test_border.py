@@ -8,12 +8,12 @@ from math import inf
 import numpy as np
 import pytest
 
-from codegen.border import borders
-from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Reduce, Var, dense, prim
-from codegen.nest import apply
-from codegen.printer import kernel_text, schedule_text
-from codegen.schedule import Schedule, ScheduleError, Tail, Tile
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Buffer, Expr, Reduce, Var, dense, prim
+from codegen.ir.printer import kernel_text, schedule_text
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from codegen.nest.nest import apply
+from codegen.nest.padding_terms import borders
 from tests.codegen.running import Array, aligned, compiled
 
 SIDE, FAR, CHANNELS = 6, 4, 16

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from codegen.define import Definition
-from codegen.loops import Reduce, Size, Var, as_expr, dense, prim
-from codegen.schedule import Schedule, Tail
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Reduce, Size, Var, as_expr, dense, prim
+from codegen.ir.schedule import Schedule, Tail
 from codegen.schedules.choose import choose
 from codegen.schedules.rows import rows
 from codegen.target import Target

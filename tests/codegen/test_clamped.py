@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.expressions import clamp_of
-from codegen.loops import Const, Expr, Prim, Var, cast, dense, prim
+from codegen.ir.expressions import clamp_of
+from codegen.ir.loops import Const, Expr, Prim, Var, cast, dense, prim
 from runtime.abi import DType
 from tests.codegen.test_dtypes import NUMPY, run, saturated
 

@@ -18,7 +18,7 @@ from aot.options import CompileOptions
 from codegen.llvm.build import Built, build
 from codegen.llvm.header import header_text
 from codegen.llvm.levels import Levels
-from codegen.llvm.link import LIBC, Linker, find_linker
+from codegen.llvm.object.link import LIBC, Linker, find_linker
 from codegen.target import Target
 from runtime.abi import QUERY_PREFIX
 from runtime.elf import ElfFile

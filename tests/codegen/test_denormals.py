@@ -13,7 +13,7 @@ from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.denormals import denormals
+from codegen.ir.denormals import denormals
 from runtime.abi import DType
 from runtime.describe import notes
 from tests.passes.check import graph_of

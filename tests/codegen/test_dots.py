@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from codegen.define import Definition
-from codegen.dots import word
-from codegen.llvm.emit import emit
-from codegen.llvm.optimize import assembly
-from codegen.loops import Buffer, Expr, Load, Reduce, Size, Var, cast, dense
-from codegen.nest import apply
-from codegen.pack import pack, pack_array, pack_buffer
-from codegen.printer import kernel_text, schedule_text
-from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import word
+from codegen.ir.loops import Buffer, Expr, Load, Reduce, Size, Var, cast, dense
+from codegen.ir.printer import kernel_text, schedule_text
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.llvm.emit.kernel import emit
+from codegen.llvm.object.optimize import assembly
+from codegen.nest.nest import apply
+from codegen.nest.pack import pack, pack_array, pack_buffer
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType

@@ -6,10 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.define import Definition, identity
-from codegen.loops import Const, Expr, Load, Reduce, Var, cast, dense, prim, select
-from codegen.nest import apply
-from codegen.schedule import Schedule
+from codegen.ir.definition import Definition, identity
+from codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast, dense, prim, select
+from codegen.ir.schedule import Schedule
+from codegen.nest.nest import apply
 from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled

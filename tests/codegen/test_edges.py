@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.define import Definition
-from codegen.loops import Const, Kernel, Var, dense
-from codegen.nest import apply, units
-from codegen.printer import kernel_text
-from codegen.schedule import Schedule, Tail, Tile
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Const, Kernel, Var, dense
+from codegen.ir.printer import kernel_text
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.nest.nest import apply, units
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 

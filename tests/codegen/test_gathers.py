@@ -8,11 +8,11 @@ import mmap
 import numpy as np
 import pytest
 
-from codegen.define import Definition
-from codegen.loops import Buffer, Expr, Kernel, Space, Var, as_expr, cast, dense, prim
-from codegen.nest import apply
-from codegen.schedule import Schedule, Tail, Tile
-from codegen.script import loops, parallel, select, var
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Buffer, Expr, Kernel, Space, Var, as_expr, cast, dense, prim
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.nest.nest import apply
+from codegen.script.script import loops, parallel, select, var
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.define import Definition
-from codegen.index import Affine, normal
-from codegen.loops import Const, Expr, Prim, Var, dense, prim
-from codegen.nest import apply
-from codegen.schedule import Schedule
+from codegen.ir.definition import Definition
+from codegen.ir.index import Affine, normal
+from codegen.ir.loops import Const, Expr, Prim, Var, dense, prim
+from codegen.ir.schedule import Schedule
+from codegen.nest.nest import apply
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from codegen.define import Definition
-from codegen.llvm.shuffle import near, pieces
-from codegen.loops import Expr, Var, as_expr, cast, dense, prim
-from codegen.nest import apply
-from codegen.schedule import Schedule, Tail, Tile
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Expr, Var, as_expr, cast, dense, prim
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.llvm.emit.shuffle import near, pieces
+from codegen.nest.nest import apply
 from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import Array, aligned, compiled

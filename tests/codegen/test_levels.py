@@ -11,10 +11,10 @@ import pytest
 import runtime
 from aot.driver import compile_model, in_memory, stages
 from aot.options import CompileOptions
+from codegen.ir.program import ConstantBlock
 from codegen.llvm import levels as module
 from codegen.llvm.build import Built, build
 from codegen.llvm.levels import Levels, dispatch_text, join, names_of
-from codegen.program import ConstantBlock
 from codegen.target import Target
 from runtime.abi import WEIGHTS_SECTION
 from runtime.elf import ElfFile

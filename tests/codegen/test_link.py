@@ -13,9 +13,9 @@ import pytest
 
 import runtime
 from codegen.llvm.build import Built, build
-from codegen.llvm.elf import Data, write_data_object
-from codegen.llvm.link import LIBC, find_linker, link
-from codegen.llvm.optimize import compile_module
+from codegen.llvm.object.elf_writer import Data, write_data_object
+from codegen.llvm.object.link import LIBC, find_linker, link
+from codegen.llvm.object.optimize import compile_module
 from codegen.target import Target
 from runtime.elf import ElfFile
 from runtime.errors import InternalError, PlatformError

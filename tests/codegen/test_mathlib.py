@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from codegen.define import Definition
-from codegen.loops import Var, dense, prim
-from codegen.nest import apply
-from codegen.schedule import Schedule
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Var, dense, prim
+from codegen.ir.schedule import Schedule
+from codegen.nest.nest import apply
 from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled

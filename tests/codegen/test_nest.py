@@ -10,9 +10,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from codegen.define import Definition, Group
-from codegen.llvm.emit import emit
-from codegen.loops import (
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import (
     Alloc,
     Expr,
     For,
@@ -27,11 +26,12 @@ from codegen.loops import (
     dense,
     prim,
 )  # fmt: skip
-from codegen.nest import apply, units
-from codegen.pack import pack_array
-from codegen.printer import definition_text, kernel_text, schedule_text
-from codegen.reduction import AHEAD
-from codegen.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.ir.printer import definition_text, kernel_text, schedule_text
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.llvm.emit.kernel import emit
+from codegen.nest.nest import apply, units
+from codegen.nest.pack import pack_array
+from codegen.nest.reduction import AHEAD
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled, evaluated, number
 

@@ -10,13 +10,13 @@ import llvmlite.binding as llvm
 import pytest
 
 from aot.driver import stages
-from codegen.llvm import parts, workers
+from codegen.ir.program import Program
 from codegen.llvm.build import build
-from codegen.llvm.combine import combine
-from codegen.llvm.optimize import compile_module
-from codegen.llvm.relocatable import taken_apart
-from codegen.llvm.workers import Workers
-from codegen.program import Program
+from codegen.llvm.object import parts, workers
+from codegen.llvm.object.combine import combine
+from codegen.llvm.object.optimize import compile_module
+from codegen.llvm.object.relocatable import taken_apart
+from codegen.llvm.object.workers import Workers
 from codegen.target import Target
 from runtime.errors import InternalError
 from tests import networks

@@ -9,8 +9,8 @@ from aot.driver import compile_model, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.options import CompileOptions
-from codegen.llvm.plan import swings
-from codegen.printer import kernel_text
+from codegen.ir.printer import kernel_text
+from codegen.llvm.driver.plan import swings
 from codegen.target import Target
 from tests.lowering.check import weights
 from tests.passes.check import graph_of

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from codegen.llvm.build import build
-from codegen.llvm.elf import Data
-from codegen.llvm.relocatable import add_sections
+from codegen.llvm.object.elf_writer import Data
+from codegen.llvm.object.relocatable import add_sections
 from codegen.target import Target
 from runtime.elf import ElfFile
 from runtime.errors import InternalError

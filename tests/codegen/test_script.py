@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.loops import Buffer, Expr, For, If, LoopKind, Stmt, While, dense
-from codegen.script import ScriptError, array, loops, parallel, select, unrolled, var
+from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, While, dense
+from codegen.script.script import ScriptError, array, loops, parallel, select, unrolled, var
 from runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells
 

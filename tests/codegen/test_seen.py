@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.expressions import loads, variables
-from codegen.index import Affine, exactly, normal
-from codegen.llvm.seen import Seen, unified
-from codegen.llvm.text import number
-from codegen.loops import Const, For, Prim, Reduce, Store, Var, dense
+from codegen.ir.expressions import loads, variables
+from codegen.ir.index import Affine, exactly, normal
+from codegen.ir.loops import Const, For, Prim, Reduce, Store, Var, dense
+from codegen.llvm.emit.function_text import number
+from codegen.llvm.emit.memo import Seen, unified
 from runtime.abi import DType
 
 ROW, COLUMN = Var("i", 8), Var("j", 4)

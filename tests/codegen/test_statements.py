@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codegen.loops import (
+from codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,

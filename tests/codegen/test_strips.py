@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.define import Definition, Group, Window
-from codegen.llvm.emit import emit
-from codegen.loops import Buffer, Const, Reduce, Space, Var, dense
-from codegen.nest import apply, units
-from codegen.printer import definition_text
-from codegen.schedule import Schedule, ScheduleError, Tail, Tile
+from codegen.ir.definition import Definition, Group, Window
+from codegen.ir.loops import Buffer, Const, Reduce, Space, Var, dense
+from codegen.ir.printer import definition_text
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from codegen.llvm.emit.kernel import emit
+from codegen.nest.nest import apply, units
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 

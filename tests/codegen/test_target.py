@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 import codegen.target
-from codegen.define import Definition
-from codegen.llvm.emit import emit
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Reduce, Var, dense
+from codegen.llvm.emit.kernel import emit
 from codegen.llvm.host import host
-from codegen.llvm.optimize import assembly
-from codegen.loops import Reduce, Var, dense
-from codegen.nest import apply
+from codegen.llvm.object.optimize import assembly
+from codegen.nest.nest import apply
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.machine import missing_features

@@ -10,11 +10,11 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Dim
-from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.recurrent_cells import LSTMCell_4
-from aot.opset.state import Assign, ReadValue_3
-from codegen.loops import Var
+from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.control.state import Assign, ReadValue_3
+from aot.opset.recurrent.recurrent_cells import LSTMCell_4
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from tests.dynamic.networks import N, parameter, result, weights
 

@@ -11,11 +11,11 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, Dim
-from aot.opset.infrastructure import Parameter, Result
-from aot.opset.resampling import NearestResize
-from aot.opset.resize_weights import Coordinates, Rounding
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.image.resampling import NearestResize
+from aot.opset.image.resize_weights import Coordinates, Rounding
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.model import CompiledModel
 

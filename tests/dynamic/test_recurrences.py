@@ -11,11 +11,11 @@ import pytest
 from aot.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
-from aot.opset.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
+from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
 from aot.options import CompileOptions
-from codegen.llvm.control import control_functions
-from codegen.llvm.plan import swings
-from codegen.loops import Var
+from codegen.ir.loops import Var
+from codegen.llvm.driver.control import control_functions
+from codegen.llvm.driver.plan import swings
 from runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result, weights
 

@@ -9,11 +9,11 @@ import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.infrastructure import Parameter
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.state import Assign, ReadValue_3
-from codegen.loops import Var
+from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.infrastructure import Parameter
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.control.state import Assign, ReadValue_3
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import UnsupportedError, UsageError
 from tests.dynamic.networks import check, compiled, parameter, result

@@ -10,7 +10,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.options import CompileOptions, dims_of, shapes_of
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import ShapeError, UsageError
 from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, pyramid, result, weights

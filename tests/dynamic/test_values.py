@@ -12,14 +12,14 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, Shape
-from aot.opset.broadcasting import BroadcastMode
-from aot.opset.infrastructure import Parameter
-from aot.opset.nonzero import Unique
-from aot.opset.padding import PadMode
-from aot.opset.sparse import SparseFillEmptyRows
-from aot.opset.suppression import NonMaxSuppression
+from aot.opset.control.infrastructure import Parameter
+from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.elementwise.broadcasting import BroadcastMode
+from aot.opset.movement.padding import PadMode
+from aot.opset.movement.sparse import SparseFillEmptyRows
+from aot.opset.reduction.nonzero import Unique
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import BudgetError, UsageError
 

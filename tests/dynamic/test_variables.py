@@ -13,11 +13,11 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
-from aot.opset.control_flow import If, Loop
-from aot.opset.port_maps import InputMap, OutputMap
-from aot.opset.state import Assign, ReadValue_3, ReadValue_6
+from aot.opset.control.control_flow import If, Loop
+from aot.opset.control.port_maps import InputMap, OutputMap
+from aot.opset.control.state import Assign, ReadValue_3, ReadValue_6
 from aot.options import specialise_of
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import ModelError, UsageError
 from runtime.model import CompiledModel

@@ -15,8 +15,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.options import CompileOptions, specialise_of
+from codegen.ir.program import Program
 from codegen.llvm.build import Built
-from codegen.program import Program
 from runtime.abi import DType
 from runtime.describe import manifest_text
 from runtime.errors import UsageError

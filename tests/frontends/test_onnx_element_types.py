@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from aot.frontends.unsupported import UnconvertedError
 from aot.frontends.onnx.element_types import DTYPES, OTHERS
+from aot.frontends.unsupported import UnconvertedError
 from aot.ir.types import numpy_dtype
 from runtime.abi import DType
 from tests.frontends.onnx_models import Array, converted, i64, model, save

@@ -11,7 +11,7 @@ from aot.frontends import read_model
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.op import Foreign
 from aot.ir.printer import print_graph
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.errors import CorruptError, UnsupportedError, UsageError
 from tests.frontends.onnx_models import converted, model, run, save
 

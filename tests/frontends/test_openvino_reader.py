@@ -11,8 +11,8 @@ import pytest
 from aot.frontends import read_model
 from aot.ir.graph import Graph
 from aot.ir.op import REGISTRY
-from aot.opset.port_maps import BackEdge, InputMap
-from codegen.loops import Var
+from aot.opset.control.port_maps import BackEdge, InputMap
+from codegen.ir.loops import Var
 from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError, UsageError
 from tests.frontends.irfile import constant, layer, network, parameter, result, write
 

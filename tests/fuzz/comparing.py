@@ -14,7 +14,7 @@ from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
-from aot.opset.infrastructure import Parameter
+from aot.opset.control.infrastructure import Parameter
 from aot.options import CompileOptions
 from runtime.errors import AotError, InternalError, UnsupportedError
 from runtime.model import CompiledModel

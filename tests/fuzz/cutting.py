@@ -10,7 +10,7 @@ from aot.frontends import read_model
 from aot.ir.graph import Graph, Node
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, dtype_of
-from aot.opset.infrastructure import Parameter
+from aot.opset.control.infrastructure import Parameter
 from runtime.errors import AotError
 from tests.fuzz.case import Case
 from tests.fuzz.comparing import FED, packed, unpacked

@@ -11,11 +11,11 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import numpy_dtype
-from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.infrastructure import Parameter, Result
-from aot.opset.movement import Split
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.shape import Reshape
+from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.movement.movement import Split
+from aot.opset.movement.shape import Reshape
 from runtime.abi import DType
 from tests.fuzz.formulas import Equality, ints, number, rank_of, rule, size_of
 from tests.properties.drawing import Draw

@@ -12,8 +12,8 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import REGISTRY, Op, RegionOp, Stateful
 from aot.ir.types import Array, Dim, dtype_of, numpy_dtype
-from aot.opset.infrastructure import Constant, Parameter, Result
-from codegen.loops import Var
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
 from tests.properties.drawing import Draw

@@ -9,8 +9,8 @@ import numpy as np
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import RegionOp, opsets_of
 from aot.ir.types import TensorType
-from aot.opset.control_flow import If, Loop
-from aot.opset.port_maps import InputMap, OutputMap
+from aot.opset.control.control_flow import If, Loop
+from aot.opset.control.port_maps import InputMap, OutputMap
 from tests.properties.oracle import fields, port
 
 

@@ -8,16 +8,16 @@ import numpy as np
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.elementwise_unary import Rounding
-from aot.opset.infrastructure import Parameter, Result
-from aot.opset.movement import Split, VariadicSplit
-from aot.opset.padding import Pad, PadMode
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.shape import Reshape
-from aot.opset.slicing import StridedSlice
-from aot.opset.sorting import TopK
-from aot.opset.state import Assign, ReadValue_3
+from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.control.state import Assign, ReadValue_3
+from aot.opset.elementwise.unary import Rounding
+from aot.opset.movement.movement import Split, VariadicSplit
+from aot.opset.movement.padding import Pad, PadMode
+from aot.opset.movement.shape import Reshape
+from aot.opset.movement.slicing import StridedSlice
+from aot.opset.reduction.sorting import TopK
 from runtime.abi import DType
 from tests.fuzz.growing import Growing, Refused, Step, Value, grow
 from tests.fuzz.seeds import MAKERS

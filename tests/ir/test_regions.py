@@ -10,8 +10,8 @@ from aot.ir.interpret import interpret
 from aot.ir.parser import parse_graph
 from aot.ir.types import dim_text
 from aot.ir.verify import verify
-from codegen.index import bounds, normal
-from codegen.loops import Var, as_expr
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Var, as_expr
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 

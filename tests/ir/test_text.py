@@ -18,7 +18,7 @@ from aot.ir.parser import parse_graph
 from aot.ir.printer import constants_by_sha, name_text, print_graph
 from aot.ir.scanner import Scanner
 from aot.ir.types import TensorType, dim_text, simplify
-from codegen.loops import Var, prim, select
+from codegen.ir.loops import Var, prim, select
 from runtime.abi import DType
 from runtime.errors import ModelError
 

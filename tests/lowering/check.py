@@ -11,9 +11,9 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from codegen.expressions import walk
-from codegen.loops import Prim
-from codegen.traverse import expressions
+from codegen.ir.expressions import walk
+from codegen.ir.loops import Prim
+from codegen.ir.traverse import expressions
 from runtime.abi import DType
 from tests.cases import LOOSE, Tolerance
 from tests.passes.check import graph_of, values

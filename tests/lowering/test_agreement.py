@@ -8,10 +8,10 @@ import pytest
 from aot.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from aot.opset.elementwise_binary import AutoBroadcast
-from aot.opset.infrastructure import Parameter, Result
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.elementwise.binary import AutoBroadcast
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import UsageError
 from runtime.model import CompiledModel

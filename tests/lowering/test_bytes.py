@@ -11,15 +11,29 @@ from aot.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
+from aot.opset.control.control_flow import If
+from aot.opset.control.port_maps import InputMap, OutputMap
 from aot.options import CompileOptions
-from aot.opset.control_flow import If
-from aot.opset.port_maps import InputMap, OutputMap
 from runtime.abi import DType
 from tests.dynamic.loops import Body
 from tests.dynamic.networks import parameter, result
 from tests.lowering.check import ints
 from tests.lowering.quantised import (
-    CLOSE, F32, I8, IMAGE, SCALE, U8, bytes_of, check, convolution, data, fake, numbers_of, quantised, weights, whole,
+    CLOSE,
+    F32,
+    I8,
+    IMAGE,
+    SCALE,
+    U8,
+    bytes_of,
+    check,
+    convolution,
+    data,
+    fake,
+    numbers_of,
+    quantised,
+    weights,
+    whole,
 )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Dim
 from aot.options import CompileOptions
-from codegen.define import Definition, Group
-from codegen.loops import Reduce, Var, dense
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import Reduce, Var, dense
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType

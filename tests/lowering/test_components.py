@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from aot.lowering.components import Components
-from aot.lowering.order import Makers
-from aot.lowering.steps import Step
+from aot.lowering.ir.components import Components
+from aot.lowering.ir.dependencies import Makers
+from aot.lowering.ir.steps import Step
 
 
 class Above:
@@ -63,7 +63,7 @@ def test_a_merge_is_refused_exactly_where_a_path_leads_around(seed: int) -> None
 
 
 def test_ranks_are_spread_when_none_is_left_between_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aot.lowering.components.GAP", 1)
+    monkeypatch.setattr("aot.lowering.ir.components.GAP", 1)
     edges = {0: [], 1: [], 2: [1], 3: [0, 2], 4: [3, 2]}
     steps, components = made(edges)
     components.merge(steps[0], steps[3])  # 1 and 2 move below both

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from aot.lowering.program import separated
-from codegen.define import Definition
-from codegen.loops import Reduce, Var, dense
-from codegen.nest import apply
-from codegen.schedule import Pack, Schedule, ScheduleError
+from aot.lowering.program.build_program import separated
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Reduce, Var, dense
+from codegen.ir.schedule import Pack, Schedule, ScheduleError
+from codegen.nest.nest import apply
 
 ROW, J, K = Var("i", 4), Var("j", 8), Var("k", 8)
 X, W, Y, Z = dense("x0", 4, 8), dense("w0", 8, 8), dense("y0", 4, 8), dense("y1", 4, 8)

@@ -9,8 +9,8 @@ import pytest
 from aot.driver import stages
 from aot.ir.op import Input, LoopOp, Operand, Work
 from aot.ir.types import TensorType
-from codegen.define import Definition
-from codegen.loops import Buffer, Space, Var, dense
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Buffer, Space, Var, dense
 from runtime.errors import InternalError
 from tests.passes.check import graph_of
 

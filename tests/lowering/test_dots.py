@@ -16,7 +16,21 @@ from aot.options import CompileOptions
 from runtime.abi import DType
 from tests.lowering.check import conv, ints
 from tests.lowering.quantised import (
-    CLOSE, F32, HAS, I32, I8, IMAGE, TARGETS, U8, bytes_of, check, convolution, data, fake, numbers_of, quantised,
+    CLOSE,
+    F32,
+    HAS,
+    I8,
+    I32,
+    IMAGE,
+    TARGETS,
+    U8,
+    bytes_of,
+    check,
+    convolution,
+    data,
+    fake,
+    numbers_of,
+    quantised,
     weights,
     whole,
 )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.printer import schedule_text
+from codegen.ir.printer import schedule_text
 from codegen.schedules.rows import rows
 from tests.codegen.test_choose import FAR, product
 from tests.lowering.check import compiled, conv, weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.traverse import reads
+from codegen.ir.traverse import reads
 from runtime.abi import DType
 from tests.lowering.check import calls, compiled, conv, ints, weights
 

@@ -11,10 +11,10 @@ from aot.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Dim
-from aot.opset.normalization import Inside
+from aot.opset.reduction.normalization import Inside
 from aot.options import CompileOptions
-from codegen.define import Group
-from codegen.loops import Var
+from codegen.ir.definition import Group
+from codegen.ir.loops import Var
 from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import calls, compiled, conv, ints, weights
 

@@ -11,14 +11,14 @@ import pytest
 
 from aot.driver import stages
 from aot.ir.graph import Graph
-from aot.opset.elementwise_binary import Add
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.matmul import MatMul
-from aot.opset.movement import Concat
-from aot.opset.softmax import Softmax
+from aot.lowering.program.arena import Life, place
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.elementwise.binary import Add
+from aot.opset.movement.movement import Concat
+from aot.opset.products.matmul import MatMul
+from aot.opset.reduction.softmax import Softmax
 from aot.options import CompileOptions
-from aot.lowering.memory import Life, place
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 
 

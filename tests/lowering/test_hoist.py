@@ -7,8 +7,8 @@ import pytest
 from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.opset.grid import Outside, SampleMode
-from codegen.define import Group
+from aot.opset.image.grid import Outside, SampleMode
+from codegen.ir.definition import Group
 from tests.lowering.check import compiled
 
 

@@ -7,7 +7,7 @@ import pytest
 from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.program import Place, Region
+from codegen.ir.program import Place, Region
 from tests.lowering.check import compiled, ints, weights
 
 

@@ -7,11 +7,11 @@ import pytest
 from aot.driver import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.opset.pooling import Rounding
-from codegen.access import known
-from codegen.loops import Buffer
-from codegen.program import Region
-from codegen.traverse import members
+from aot.opset.products.pooling import Rounding
+from codegen.ir.access import known
+from codegen.ir.loops import Buffer
+from codegen.ir.program import Region
+from codegen.ir.traverse import members
 from tests.lowering.check import asks, calls, compiled, conv, ints, weights
 
 

@@ -11,11 +11,11 @@ from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
-from aot.lowering.memory import ALIGN, Life, lifetimes, place, plan
-from aot.opset.convolution import Convolution
-from aot.opset.infrastructure import Parameter, Result
+from aot.lowering.program.arena import ALIGN, Life, lifetimes, place, plan
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.products.convolution import Convolution
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from tests.lowering.check import compiled, weights
 

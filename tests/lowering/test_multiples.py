@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aot.ir.types import Array
-from aot.lowering.integers import whole_numbers
+from aot.lowering.storage.integers import whole_numbers
 
 BYTE = 127
 ROUNDED = 2.0**-20  # of its size, what three products have moved a weight by

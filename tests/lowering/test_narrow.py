@@ -16,7 +16,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
-from codegen.program import Program
+from codegen.ir.program import Program
 from codegen.target import Target
 from runtime.abi import DType
 from tests.passes.check import graph_of, values

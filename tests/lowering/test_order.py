@@ -6,10 +6,10 @@ import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.lowering.order import sort
-from aot.lowering.steps import Step, Steps
-from codegen.define import Definition
-from codegen.loops import Load, Var, dense, prim
+from aot.lowering.ir.dependencies import sort
+from aot.lowering.ir.steps import Step, Steps
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Load, Var, dense, prim
 from runtime.errors import InternalError
 from tests.lowering.check import calls, compiled, conv, ints, weights
 

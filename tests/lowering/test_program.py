@@ -8,7 +8,7 @@ from aot.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.program import Region
+from codegen.ir.program import Region
 from tests.lowering.check import calls, compiled, conv, weights
 from tests.passes.check import graph_of
 

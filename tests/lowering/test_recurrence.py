@@ -8,10 +8,10 @@ import pytest
 from aot.driver import compile_model, in_memory, stages
 from aot.ir.graph import Graph
 from aot.ir.types import dtype_of
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.recurrent import LSTMSequence
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.recurrent.recurrent import LSTMSequence
 from aot.options import CompileOptions
-from codegen.program import Region
+from codegen.ir.program import Region
 from runtime.abi import DType
 from tests.cases import LOOSE
 

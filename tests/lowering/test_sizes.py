@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aot.lowering.sizes import MANY, Sizes
-from codegen.loops import Expr, Var, prim
+from aot.lowering.ir.symbolic_sizes import MANY, Sizes
+from codegen.ir.loops import Expr, Var, prim
 from runtime.errors import UnsupportedError
 
 N = Var("n", None, 1)

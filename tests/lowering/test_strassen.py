@@ -9,8 +9,8 @@ from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
 from aot.options import CompileOptions
-from codegen.schedules.strassen_matrices import BASIS, LEFT, OUT, RIGHT
 from codegen.target import Target
 from runtime.abi import DType
 from tests.lowering.check import Make, compiled, conv, weights

@@ -8,10 +8,10 @@ import pytest
 from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.opset.pooling import MaxPool
+from aot.opset.products.pooling import MaxPool
 from aot.options import CompileOptions
-from codegen.define import Group
-from codegen.schedules.strips import rows_of
+from codegen.ir.definition import Group
+from codegen.schedules.row_strips import rows_of
 from codegen.target import Target
 from tests.lowering.check import Make, calls, compiled, conv, weights
 from tests.passes.check import graph_of, values

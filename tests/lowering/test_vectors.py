@@ -9,11 +9,11 @@ from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Dim
-from aot.opset.padding import PadMode
+from aot.opset.movement.padding import PadMode
 from aot.options import CompileOptions
-from codegen.define import Definition
-from codegen.loops import Var
-from codegen.schedule import Schedule
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Schedule
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType

@@ -11,15 +11,15 @@ import pytest
 from aot.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.lowering.define import define
+from aot.lowering.define.define import define
+from aot.lowering.define.regions import lower_region
+from aot.lowering.ir.steps import Layouts, Step, Steps
+from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering, pipeline
-from aot.lowering.regions import lower_region
 from aot.lowering.run import run_lowering
-from aot.lowering.steps import Layouts, Step, Steps
-from aot.lowering.verify import verify_steps
 from aot.options import CompileOptions
-from codegen.define import Definition
-from codegen.loops import Const, cast
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Const, cast
 from codegen.target import Target
 from runtime.abi import DType
 from runtime.errors import InternalError, UnsupportedError

@@ -8,10 +8,10 @@ import pytest
 from aot.driver import Compilation, compile_model, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from aot.opset.pooling import AvgPool, DilatedMaxPool, MaxPool
+from aot.opset.products.pooling import AvgPool, DilatedMaxPool, MaxPool
 from aot.options import CompileOptions
-from codegen.define import Group
-from codegen.loops import Var
+from codegen.ir.definition import Group
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import compiled, conv, weights

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import aot.lowering.winograd
+import aot.lowering.algorithms.use_winograd
 import codegen.target
 from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.lowering.algorithms.winograd_matrices import back, into, sums, weight_matrix
 from aot.options import CompileOptions
-from codegen.access import known
-from codegen.define import Group
-from codegen.expressions import rewrite
-from codegen.index import normal
-from codegen.loops import Const
-from codegen.schedules.winograd_matrices import back, into, sums, weight_matrix
+from codegen.ir.access import known
+from codegen.ir.definition import Group
+from codegen.ir.expressions import rewrite
+from codegen.ir.index import normal
+from codegen.ir.loops import Const
 from codegen.target import Target
 from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
@@ -276,6 +276,6 @@ def test_weights_from_memory_are_not_made_more(
     """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
     monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
-    monkeypatch.setattr(aot.lowering.winograd, "KEPT", kept)
+    monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "KEPT", kept)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))
     assert points_of(stages(graph, CompileOptions(target="native"))) == points

@@ -8,7 +8,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.inference import arity
 from aot.ir.op import REGISTRY, RegionOp
-from aot.opset.infrastructure import Constant, Parameter
+from aot.opset.control.infrastructure import Constant, Parameter
 from runtime.abi import DType
 from runtime.errors import ModelError
 

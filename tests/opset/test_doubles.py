@@ -10,8 +10,8 @@ import pytest
 from aot.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.op import DecomposedOp, Elements, LoopOp, Op
-from aot.opset.quantization import FakeConvert
-from aot.opset.random_numbers import Multinomial, RandomUniform
+from aot.opset.control.random_numbers import Multinomial, RandomUniform
+from aot.opset.elementwise.quantization import FakeConvert
 from aot.options import CompileOptions
 from runtime.abi import DType
 from runtime.errors import UnsupportedError

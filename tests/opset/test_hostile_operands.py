@@ -15,46 +15,59 @@ from aot.driver import compile_model
 from aot.ir.graph import Graph, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
-from aot.opset.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
-from aot.opset.blocks import BatchToSpace, SpaceToBatch
-from aot.opset.broadcasting import Broadcast, BroadcastMode, Tile
-from aot.opset.bucketing import Bucketize, SearchSorted
-from aot.opset.columns import Col2Im
-from aot.opset.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
-from aot.opset.deconvolution import ConvolutionBackpropData
-from aot.opset.deformable_pooling import DeformablePSROIPooling
-from aot.opset.embedding import (
-    EmbeddingBagOffsets, EmbeddingBagOffsetsSum, EmbeddingBagPacked, EmbeddingBagPackedSum, EmbeddingSegmentsSum,
+from aot.opset.control.generators import Eye, Range, Range_1
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.control.random_numbers import Multinomial, RandomUniform
+from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
+from aot.opset.detection.prior_boxes import PriorBox, PriorBoxClustered
+from aot.opset.detection.roi_align import ROIAlign, ROIAlign_3, ROIAlignRotated
+from aot.opset.detection.roi_pooling import PSROIPooling, ROIPooling
+from aot.opset.detection.suppression import NonMaxSuppression, NonMaxSuppression_1
+from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
+from aot.opset.image.grid import GridSample
+from aot.opset.image.resize import Interpolate_1, Interpolate_4, Interpolate_11, ShapeFrom
+from aot.opset.image.resize_weights import Mode
+from aot.opset.movement.blocks import BatchToSpace, SpaceToBatch
+from aot.opset.movement.columns import Col2Im
+from aot.opset.movement.embedding import (
+    EmbeddingBagOffsets,
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagPacked,
+    EmbeddingBagPackedSum,
+    EmbeddingSegmentsSum,
 )  # fmt: skip
-from aot.opset.gather import (
-    Gather, Gather_1, Gather_7, GatherElements, GatherND, GatherND_5, GatherTree, NegativeIndices, OneHot, OneHot_1,
+from aot.opset.movement.gather import (
+    Gather,
+    Gather_1,
+    Gather_7,
+    GatherElements,
+    GatherND,
+    GatherND_5,
+    GatherTree,
+    NegativeIndices,
+    OneHot,
+    OneHot_1,
 )  # fmt: skip
-from aot.opset.generators import Eye, Range, Range_1
-from aot.opset.grid import GridSample
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.movement import ReverseSequence, Roll, Split, Transpose, VariadicSplit
-from aot.opset.nonzero import Unique
-from aot.opset.padding import Pad, PadMode
-from aot.opset.prior_boxes import PriorBox, PriorBoxClustered
-from aot.opset.random_numbers import Multinomial, RandomUniform
-from aot.opset.recurrent import GRUSequence, LSTMSequence, RNNSequence
-from aot.opset.reduction import ReduceLogicalOr, ReduceMax, ReduceMean, ReduceSum
-from aot.opset.resize import Interpolate_1, Interpolate_4, Interpolate_11, ShapeFrom
-from aot.opset.resize_weights import Mode
-from aot.opset.roi_align import ROIAlign, ROIAlign_3, ROIAlignRotated
-from aot.opset.roi_pooling import PSROIPooling, ROIPooling
-from aot.opset.scan import CumSum
-from aot.opset.scatter import ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
-from aot.opset.segments import SegmentMax
-from aot.opset.shape import Reshape
-from aot.opset.short_time import ISTFT, STFT
-from aot.opset.slicing import Slice, StridedSlice
-from aot.opset.sorting import TopK
-from aot.opset.sparse import SparseFillEmptyRows
-from aot.opset.spectrum import DFT, IDFT, IRDFT, RDFT
-from aot.opset.suppression import NonMaxSuppression, NonMaxSuppression_1
+from aot.opset.movement.movement import ReverseSequence, Roll, Split, Transpose, VariadicSplit
+from aot.opset.movement.padding import Pad, PadMode
+from aot.opset.movement.scatter import ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
+from aot.opset.movement.shape import Reshape
+from aot.opset.movement.slicing import Slice, StridedSlice
+from aot.opset.movement.sparse import SparseFillEmptyRows
+from aot.opset.products.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
+from aot.opset.products.deconvolution import ConvolutionBackpropData
+from aot.opset.recurrent.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
+from aot.opset.recurrent.recurrent import GRUSequence, LSTMSequence, RNNSequence
+from aot.opset.reduction.bucketing import Bucketize, SearchSorted
+from aot.opset.reduction.nonzero import Unique
+from aot.opset.reduction.reduction import ReduceLogicalOr, ReduceMax, ReduceMean, ReduceSum
+from aot.opset.reduction.scan import CumSum
+from aot.opset.reduction.segments import SegmentMax
+from aot.opset.reduction.sorting import TopK
+from aot.opset.signal.short_time import ISTFT, STFT
+from aot.opset.signal.spectrum import DFT, IDFT, IRDFT, RDFT
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 from runtime.model import CompiledModel

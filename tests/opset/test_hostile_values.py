@@ -12,36 +12,36 @@ from aot.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
-from aot.opset.activation import PRelu, Selu
-from aot.opset.blocks import BatchToSpace, DepthToSpace, ReorgYolo, ShuffleChannels, SpaceToBatch, SpaceToDepth
-from aot.opset.broadcasting import Broadcast, BroadcastMode
-from aot.opset.columns import Col2Im
-from aot.opset.convolution import GroupConvolution
-from aot.opset.deconvolution import ConvolutionBackpropData
-from aot.opset.elementwise_binary import Add, Multiply
-from aot.opset.elementwise_unary import Sqrt
-from aot.opset.detectron import ExperimentalDetectronROIFeatureExtractor
-from aot.opset.embedding import EmbeddingBagOffsets, EmbeddingBagPackedSum
-from aot.opset.gather import Gather, GatherTree
-from aot.opset.generators import Range
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.movement import Concat, ReverseSequence
-from aot.opset.padding import Pad, PadMode
-from aot.opset.quantization import FakeQuantize
-from aot.opset.recurrent import GRUSequence
-from aot.opset.reduction import ReduceLogicalOr
-from aot.opset.resize import Interpolate_1
-from aot.opset.resize_weights import Mode
-from aot.opset.roi_align import ROIAlign
-from aot.opset.roi_pooling import PSROIPooling, ROIPooling
-from aot.opset.scan import CumSum
-from aot.opset.scatter import SliceScatter
-from aot.opset.shape import Reshape, ShapeOf, Squeeze, Unsqueeze
-from aot.opset.slicing import StridedSlice
-from aot.opset.sparse import SparseFillEmptyRows
-from aot.opset.spectrum import DFT
+from aot.opset.control.generators import Range
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.detection.detectron import ExperimentalDetectronROIFeatureExtractor
+from aot.opset.detection.roi_align import ROIAlign
+from aot.opset.detection.roi_pooling import PSROIPooling, ROIPooling
+from aot.opset.elementwise.activation import PRelu, Selu
+from aot.opset.elementwise.binary import Add, Multiply
+from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
+from aot.opset.elementwise.quantization import FakeQuantize
+from aot.opset.elementwise.unary import Sqrt
+from aot.opset.image.resize import Interpolate_1
+from aot.opset.image.resize_weights import Mode
+from aot.opset.movement.blocks import BatchToSpace, DepthToSpace, ReorgYolo, ShuffleChannels, SpaceToBatch, SpaceToDepth
+from aot.opset.movement.columns import Col2Im
+from aot.opset.movement.embedding import EmbeddingBagOffsets, EmbeddingBagPackedSum
+from aot.opset.movement.gather import Gather, GatherTree
+from aot.opset.movement.movement import Concat, ReverseSequence
+from aot.opset.movement.padding import Pad, PadMode
+from aot.opset.movement.scatter import SliceScatter
+from aot.opset.movement.shape import Reshape, ShapeOf, Squeeze, Unsqueeze
+from aot.opset.movement.slicing import StridedSlice
+from aot.opset.movement.sparse import SparseFillEmptyRows
+from aot.opset.products.convolution import GroupConvolution
+from aot.opset.products.deconvolution import ConvolutionBackpropData
+from aot.opset.recurrent.recurrent import GRUSequence
+from aot.opset.reduction.reduction import ReduceLogicalOr
+from aot.opset.reduction.scan import CumSum
+from aot.opset.signal.spectrum import DFT
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import BudgetError, ShapeError, UnsupportedError, UsageError
 from tests.properties.compiled import network, wrong

@@ -13,20 +13,20 @@ from aot.ir.op import Op
 from aot.ir.parser import parse_graph
 from aot.ir.printer import print_graph
 from aot.ir.types import Array, dtype_of
-from aot.opset.activation import PRelu
-from aot.opset.bucketing import SearchSorted
-from aot.opset.elementwise_binary import Add, Maximum
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.movement import Transpose
-from aot.opset.nonzero import Unique
-from aot.opset.padding import Pad, PadMode
-from aot.opset.region import RegionYolo
-from aot.opset.shape import Reshape
-from aot.opset.slicing import Slice
-from aot.opset.softmax import LogSoftmax, Softmax
-from aot.opset.suppression import NonMaxSuppression
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.detection.region import RegionYolo
+from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.elementwise.activation import PRelu
+from aot.opset.elementwise.binary import Add, Maximum
+from aot.opset.movement.movement import Transpose
+from aot.opset.movement.padding import Pad, PadMode
+from aot.opset.movement.shape import Reshape
+from aot.opset.movement.slicing import Slice
+from aot.opset.reduction.bucketing import SearchSorted
+from aot.opset.reduction.nonzero import Unique
+from aot.opset.reduction.softmax import LogSoftmax, Softmax
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.errors import UsageError
 from runtime.model import CompiledModel
 

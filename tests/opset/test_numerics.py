@@ -13,15 +13,15 @@ import pytest
 from aot.driver import compile_model
 from aot.ir.op import Op
 from aot.ir.types import Array
-from aot.opset.activation import Elu, HSigmoid, HSwish, Relu, Sigmoid
-from aot.opset.comparison import Equal, Less, NotEqual
-from aot.opset.conversion import Convert, converted
-from aot.opset.elementwise_binary import Add, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, Subtract
-from aot.opset.elementwise_unary import Acos, Exp, Round, Rounding, Sign, Sqrt
-from aot.opset.pooling import AvgPool
-from aot.opset.reduction import ReduceMean, ReduceSum
-from aot.opset.rotated_suppression import NMSRotated
-from aot.opset.suppression import NonMaxSuppression
+from aot.opset.detection.rotated_suppression import NMSRotated
+from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.elementwise.activation import Elu, HSigmoid, HSwish, Relu, Sigmoid
+from aot.opset.elementwise.binary import Add, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, Subtract
+from aot.opset.elementwise.comparison import Equal, Less, NotEqual
+from aot.opset.elementwise.conversion import Convert, converted
+from aot.opset.elementwise.unary import Acos, Exp, Round, Rounding, Sign, Sqrt
+from aot.opset.products.pooling import AvgPool
+from aot.opset.reduction.reduction import ReduceMean, ReduceSum
 from aot.options import CompileOptions
 from runtime.abi import DType
 from tests.properties.compiled import network

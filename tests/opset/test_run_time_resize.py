@@ -10,11 +10,11 @@ import pytest
 from aot.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, dtype_of
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.resize import Interpolate_1, Interpolate_4, Interpolate_11, Interpolation, ShapeFrom
-from aot.opset.resize_weights import Coordinates, Mode, Rounding
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.image.resize import Interpolate_1, Interpolate_4, Interpolate_11, Interpolation, ShapeFrom
+from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.errors import UsageError
 
 FAST = CompileOptions(level=None)

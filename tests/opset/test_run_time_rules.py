@@ -11,29 +11,29 @@ from aot.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
-from aot.opset.bucketing import SearchSorted
-from aot.opset.colour import NV12toRGB, RGBtoNV12
-from aot.opset.comparison import Select
-from aot.opset.convolution import Convolution
-from aot.opset.ctc import CTCGreedyDecoder, CTCLoss
-from aot.opset.deformable import DeformableConvolution
-from aot.opset.deformable_pooling import DeformablePSROIPooling
-from aot.opset.elementwise_binary import Add, AutoBroadcast
-from aot.opset.embedding import EmbeddingBagPackedSum
-from aot.opset.gather import GatherElements, GatherTree
-from aot.opset.grid import GridSample
-from aot.opset.infrastructure import Parameter, Result
-from aot.opset.linear_algebra import Inverse
-from aot.opset.movement import Concat, ReverseSequence
-from aot.opset.pooling import AvgPool, MaxPool
-from aot.opset.proposal import Proposal
-from aot.opset.roi_align import ROIAlign
-from aot.opset.roi_pooling import PSROIPooling
-from aot.opset.scatter import ScatterNDUpdate
-from aot.opset.segments import GroupedMatMul
-from aot.opset.slicing import Slice
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
+from aot.opset.detection.proposal import Proposal
+from aot.opset.detection.roi_align import ROIAlign
+from aot.opset.detection.roi_pooling import PSROIPooling
+from aot.opset.elementwise.binary import Add, AutoBroadcast
+from aot.opset.elementwise.comparison import Select
+from aot.opset.image.colour import NV12toRGB, RGBtoNV12
+from aot.opset.image.grid import GridSample
+from aot.opset.movement.embedding import EmbeddingBagPackedSum
+from aot.opset.movement.gather import GatherElements, GatherTree
+from aot.opset.movement.movement import Concat, ReverseSequence
+from aot.opset.movement.scatter import ScatterNDUpdate
+from aot.opset.movement.slicing import Slice
+from aot.opset.products.convolution import Convolution
+from aot.opset.products.deformable import DeformableConvolution
+from aot.opset.products.linear_algebra import Inverse
+from aot.opset.products.pooling import AvgPool, MaxPool
+from aot.opset.recurrent.ctc import CTCGreedyDecoder, CTCLoss
+from aot.opset.reduction.bucketing import SearchSorted
+from aot.opset.reduction.segments import GroupedMatMul
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import ModelError, UsageError
 from tests.properties.compiled import network

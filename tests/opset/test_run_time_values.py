@@ -12,10 +12,10 @@ from aot.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
-from aot.opset.blocks import BatchToSpace, SpaceToBatch
-from aot.opset.convolution import Convolution
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.scan import CumProd, CumSum
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.movement.blocks import BatchToSpace, SpaceToBatch
+from aot.opset.products.convolution import Convolution
+from aot.opset.reduction.scan import CumProd, CumSum
 from aot.options import CompileOptions
 from runtime.errors import UsageError
 from runtime.model import CompiledModel

@@ -7,13 +7,13 @@ import pytest
 
 from aot.ir.op import Op, Operand
 from aot.ir.types import TensorType, simplify
-from aot.opset.comparison import Equal, Select
-from aot.opset.conversion import Convert
-from aot.opset.elementwise_binary import Add, Divide, Maximum, Multiply, Subtract
-from aot.opset.elementwise_unary import Exp
-from aot.opset.generators import Range, Range_1
-from aot.opset.reduction import ReduceMax, ReduceProd, ReduceSum
-from codegen.loops import Var, prim
+from aot.opset.control.generators import Range, Range_1
+from aot.opset.elementwise.binary import Add, Divide, Maximum, Multiply, Subtract
+from aot.opset.elementwise.comparison import Equal, Select
+from aot.opset.elementwise.conversion import Convert
+from aot.opset.elementwise.unary import Exp
+from aot.opset.reduction.reduction import ReduceMax, ReduceProd, ReduceSum
+from codegen.ir.loops import Var, prim
 from runtime.abi import DType
 
 N = Var("n", 65)

@@ -18,16 +18,16 @@ from aot.ir.op import Op
 from aot.ir.parser import parse_graph
 from aot.ir.printer import constants_by_sha, print_graph
 from aot.ir.types import Array, dtype_of
-from aot.opset.comparison import Select
-from aot.opset.elementwise_unary import Exp
-from aot.opset.gather import Gather
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.movement import Concat, Split, Transpose
-from aot.opset.shape import Reshape, ShapeOf, Squeeze
-from aot.opset.slicing import Slice
-from aot.opset.strings import StringPlaces, StringSymbols, StringTensorPack, StringTensorUnpack
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.control.strings import StringPlaces, StringSymbols, StringTensorPack, StringTensorUnpack
+from aot.opset.elementwise.comparison import Select
+from aot.opset.elementwise.unary import Exp
+from aot.opset.movement.gather import Gather
+from aot.opset.movement.movement import Concat, Split, Transpose
+from aot.opset.movement.shape import Reshape, ShapeOf, Squeeze
+from aot.opset.movement.slicing import Slice
 from aot.options import CompileOptions
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from runtime.files import read_arrays, write_outputs

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import zlib
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-import tests.cases
 from aot.ir.inference import infer_outputs
 from aot.ir.op import Op, Operand, Stateful
 from aot.ir.symbolic import MAX_PARTS, held, settled, symbols_in
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.opset.comparison import BitwiseAnd, BitwiseRightShift, Equal, Less
-from aot.opset.conversion import Convert
-from aot.opset.elementwise_binary import Add, Divide, FloorMod, Mod, Multiply, Power, Subtract
-from aot.opset.elementwise_unary import Abs, Negative, Sign, Sqrt
-from aot.opset.gather import Gather
-from aot.opset.generators import Range
-from aot.opset.scan import CumSum
-from codegen.expressions import rewrite
-from codegen.loops import Const, Expr, Var
+from aot.opset.control.generators import Range
+from aot.opset.elementwise.binary import Add, Divide, FloorMod, Mod, Multiply, Power, Subtract
+from aot.opset.elementwise.comparison import BitwiseAnd, BitwiseRightShift, Equal, Less
+from aot.opset.elementwise.conversion import Convert
+from aot.opset.elementwise.unary import Abs, Negative, Sign, Sqrt
+from aot.opset.movement.gather import Gather
+from aot.opset.reduction.scan import CumSum
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Const, Expr, Var
 from runtime.abi import DType
 from runtime.errors import AotError
-from tests.cases import Case
+from tests.cases import Case, tables
 from tests.codegen.interpreter import Interpreter
 
-MODULES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
-CASES = {name: importlib.import_module(f"tests.cases.{name}").CASES for name in MODULES}
 N = Var("n", None)
 
 
@@ -64,9 +59,9 @@ def numbers(value: Array, sizes: dict[Expr, Expr], dtype: DType) -> Array:
     return np.array(each, object).reshape(value.shape).astype(numpy_dtype(dtype))
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", sorted(tables()))
 def test_what_is_folded_with_symbols_agrees_with_the_reference(name: str) -> None:
-    for case in CASES[name]:
+    for case in tables()[name]:
         for which in range(len(case.inputs)):
             made = marked(case, which)
             if not made.sizes or isinstance(case.op, Stateful):

@@ -12,9 +12,9 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, Dim, numpy_dtype
 from aot.ir.verify import verify
-from aot.opset.infrastructure import Parameter, Result
+from aot.opset.control.infrastructure import Parameter, Result
 from aot.passes.run import run_passes
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from tests.cases import CLOSE, Tolerance
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.passes.middle.dead_code import dead_code
-from aot.passes.middle.dedupe import dedupe
 from aot.passes.middle.fold_constants import FoldConstants, fold_constants
+from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
+from aot.passes.middle.remove_dead_code import remove_dead_code
 from runtime.abi import DType
 from tests.passes.check import after, graph_of, operations, weights
 
@@ -39,14 +39,14 @@ def test_state_and_randomness_are_not_folded() -> None:
     def make(b: Builder) -> OutPort:
         return b.ReadValue_3(b.const([1, 2], DType.F32), variable_id="v")
 
-    assert after([fold_constants, dedupe], make) == ["ReadValue"]
+    assert after([fold_constants, merge_equal_nodes], make) == ["ReadValue"]
 
 
 def test_equal_nodes_become_one() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         return b.Add(b.Multiply(x, np.ones(3)), b.Multiply(x, np.ones(3)))
 
-    assert after([dedupe], make, (2, 3)) == ["Multiply", "Add"]
+    assert after([merge_equal_nodes], make, (2, 3)) == ["Multiply", "Add"]
 
 
 def test_attributes_and_zeros_of_either_sign_keep_nodes_apart() -> None:
@@ -57,13 +57,13 @@ def test_attributes_and_zeros_of_either_sign_keep_nodes_apart() -> None:
         one = b.const(1, DType.F32)
         return b.Add(b.Divide(one, b.Multiply(x, 0.0)), b.Divide(one, b.Multiply(x, -0.0)))
 
-    assert after([dedupe], clamps, (2, 3)) == ["Clamp", "Clamp", "Add"]
-    assert after([dedupe], zeros, (2, 3)).count("Multiply") == 2
+    assert after([merge_equal_nodes], clamps, (2, 3)) == ["Clamp", "Clamp", "Add"]
+    assert after([merge_equal_nodes], zeros, (2, 3)).count("Multiply") == 2
 
 
 def test_dead_code() -> None:
     graph = graph_of(lambda b, x: (b.Sin(b.Cos(x)), b.Abs(x))[1], (2, 3))
-    assert dead_code(graph)
+    assert remove_dead_code(graph)
     assert operations(graph) == ["Abs"]
     assert len(graph.parameters) == 1
-    assert not dead_code(graph)
+    assert not remove_dead_code(graph)

@@ -10,8 +10,8 @@ import pytest
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from aot.opset.pooling import MaxPool, MaxPool_8
-from aot.opset.windows import AutoPad
+from aot.opset.products.pool_windows import AutoPad
+from aot.opset.products.pooling import MaxPool, MaxPool_8
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import algebra, conv, pooling

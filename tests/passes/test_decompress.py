@@ -7,8 +7,8 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array
-from aot.opset.infrastructure import Constant
-from aot.passes.middle.decompress import decompress
+from aot.opset.control.infrastructure import Constant
+from aot.passes.middle.decompress_weights import decompress_weights
 from aot.passes.middle.fold_constants import fold_constants
 from runtime.abi import DType
 from tests.passes.check import graph_of
@@ -24,7 +24,7 @@ def number(b: Builder, data: Array, dtype: DType) -> OutPort:
 
 def folded(graph: Graph) -> list[Array]:
     """Constants of f32 in the graph, once decompressed and folded."""
-    decompress(graph)
+    decompress_weights(graph)
     fold_constants(graph)
     return [n.data for n in graph.order() if isinstance(n.op, Constant) and n.data is not None and n.data.dtype == "f4"]
 
@@ -59,5 +59,5 @@ def test_what_run_time_tells_is_left_alone() -> None:
 
     graph = graph_of(make, (2, 6))
     before = [n.type for n in graph.order()]
-    assert not decompress(graph)
+    assert not decompress_weights(graph)
     assert [n.type for n in graph.order()] == before

@@ -11,9 +11,9 @@ import pytest
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
+from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.interface_layout import InterfaceLayout
-from aot.passes.middle.layout import layout
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import shape
 from aot.passes.run import run_passes
@@ -22,7 +22,7 @@ from runtime.errors import UsageError
 from tests.cases import LOOSE
 from tests.passes.check import after, graph_of, operations, values, weights
 
-PASSES = [RuleSet("shape", shape.RULES), layout, RuleSet("shape", shape.RULES), fold_constants]
+PASSES = [RuleSet("shape", shape.RULES), change_layout, RuleSet("shape", shape.RULES), fold_constants]
 TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 Between = Callable[[Builder, OutPort], OutPort]
 PADS: dict[str, Any] = {"pads_begin": (1, 1), "pads_end": (1, 1), "strides": (1, 1), "dilations": (1, 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aot.ir.graph import Graph
-from aot.passes.order import sort_passes
+from aot.passes.pass_order import sort_passes
 from runtime.errors import PassError
 
 

@@ -12,7 +12,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.printer import print_graph
 from aot.ir.types import Array
-from aot.opset.elementwise_binary import AutoBroadcast
+from aot.opset.elementwise.binary import AutoBroadcast
 from aot.passes.middle.decompose import decompose
 from aot.passes.run import run_passes
 from runtime.abi import DType

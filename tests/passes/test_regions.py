@@ -10,10 +10,10 @@ from aot.ir.interpret import interpret
 from aot.ir.parser import parse_graph
 from aot.ir.types import Array
 from aot.ir.verify import verify
-from aot.passes.front.name_bodies import name_bodies
-from aot.passes.middle.dead_code import dead_code
+from aot.passes.front.scope_region_symbols import scope_region_symbols
+from aot.passes.middle.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.inline_regions import inline_regions
-from aot.passes.middle.trim_regions import trim_regions
+from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from tests.passes.check import operations
 
@@ -77,7 +77,7 @@ def test_a_known_condition_chooses(chosen: str, kind: str) -> None:
 def test_short_loops_are_unrolled(trips: int, left: str) -> None:
     graph, arrays = loop(trips), [np.array(0), X, X]
     expected = results(graph, *arrays)
-    run_passes(graph, [inline_regions, dead_code])
+    run_passes(graph, [inline_regions, remove_dead_code])
     assert set(operations(graph)) == ({left} if left else set())
     assert all(map(np.array_equal, results(graph, *arrays), expected))
 
@@ -85,7 +85,7 @@ def test_short_loops_are_unrolled(trips: int, left: str) -> None:
 def test_what_a_loop_passes_on_as_it_was_comes_from_outside() -> None:
     graph, arrays = loop(None), [np.array(4), X, X]
     expected = results(graph, *arrays)
-    run_passes(graph, [trim_regions, dead_code])
+    run_passes(graph, [drop_unused_region_ports, remove_dead_code])
     (node,) = (n for n in graph.nodes.values() if n.type == "Loop")
     assert len(node.out_ports()) == 1
     assert operations(node.regions["body"]) == ["Add"]
@@ -99,6 +99,6 @@ def test_every_body_has_a_scope_of_its_own() -> None:
     for node in outer.nodes.values():
         if node.type == "Loop":
             node.regions = {"body": inner, "again": other}
-    assert name_bodies(outer) and not name_bodies(outer)
+    assert scope_region_symbols(outer) and not scope_region_symbols(outer)
     nested = [b for g in (inner, other) for n in g.nodes.values() for b in n.regions.values()]
     assert len({g.scope for g in (outer, inner, other, *nested)}) == 5

@@ -12,8 +12,8 @@ import pytest
 from aot.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.opset.conversion import converted
-from aot.opset.sorting import Mode
+from aot.opset.elementwise.conversion import converted
+from aot.opset.reduction.sorting import Mode
 from aot.options import CompileOptions
 from runtime.abi import DType
 from tests.passes.check import graph_of

@@ -6,8 +6,8 @@ import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, Origin, OutPort
-from aot.opset.elementwise_unary import Abs, Cos, Negative, Sin
-from aot.opset.infrastructure import Parameter, Result
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.elementwise.unary import Abs, Cos, Negative, Sin
 from aot.passes.rewrite import RuleSet, rule
 from aot.passes.run import run_passes
 from runtime.abi import DType

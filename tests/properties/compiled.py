@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, dtype_of
-from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 from tests.properties.drawing import Trial
 
 

@@ -5,28 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from aot.ir.types import Array
-from aot.opset.suppression import Encoding
-from aot.opset.class_suppression import Decay, MatrixNms, MulticlassNms
-from aot.opset.colour import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
-from aot.opset.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
-from aot.opset.deformable_pooling import DeformablePSROIPooling
-from aot.opset.detection_output import Code, DetectionOutput, DetectionOutput_1
-from aot.opset.detectron import (
-    ExperimentalDetectronDetectionOutput, ExperimentalDetectronROIFeatureExtractor, ExperimentalDetectronTopKROIs,
+from aot.opset.control.random_numbers import Alignment, Multinomial, RandomUniform
+from aot.opset.detection.class_suppression import Decay, MatrixNms, MulticlassNms
+from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
+from aot.opset.detection.detection_output import Code, DetectionOutput, DetectionOutput_1
+from aot.opset.detection.detectron import (
+    ExperimentalDetectronDetectionOutput,
+    ExperimentalDetectronROIFeatureExtractor,
+    ExperimentalDetectronTopKROIs,
 )  # fmt: skip
-from aot.opset.generate_proposals import GenerateProposals
-from aot.opset.prior_boxes import (
-    ExperimentalDetectronPriorGridGenerator, PriorBox, PriorBox_1, PriorBoxClustered,
+from aot.opset.detection.generate_proposals import GenerateProposals
+from aot.opset.detection.prior_boxes import (
+    ExperimentalDetectronPriorGridGenerator,
+    PriorBox,
+    PriorBox_1,
+    PriorBoxClustered,
 )  # fmt: skip
-from aot.opset.proposal import ExperimentalDetectronGenerateProposalsSingleImage, Proposal, Proposal_1
-from aot.opset.random_numbers import Alignment, Multinomial, RandomUniform
-from aot.opset.region import RegionYolo
-from aot.opset.roi_align import Aligned, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
-from aot.opset.roi_pooling import Method, Positioned, PSROIPooling, ROIPooling
-from aot.opset.rotated_suppression import NMSRotated
-from aot.opset.selection import Sorting
-from aot.opset.sparse import SparseFillEmptyRows
-from aot.opset.suppression import NonMaxSuppression, NonMaxSuppression_1, NonMaxSuppression_3, NonMaxSuppression_4
+from aot.opset.detection.proposal import ExperimentalDetectronGenerateProposalsSingleImage, Proposal, Proposal_1
+from aot.opset.detection.region import RegionYolo
+from aot.opset.detection.roi_align import Aligned, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
+from aot.opset.detection.roi_pooling import Method, Positioned, PSROIPooling, ROIPooling
+from aot.opset.detection.rotated_suppression import NMSRotated
+from aot.opset.detection.selection import Sorting
+from aot.opset.detection.suppression import (
+    Encoding,
+    NonMaxSuppression,
+    NonMaxSuppression_1,
+    NonMaxSuppression_3,
+    NonMaxSuppression_4,
+)
+from aot.opset.image.colour import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
+from aot.opset.movement.sparse import SparseFillEmptyRows
+from aot.opset.recurrent.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import INDICES, Draw, Trial, listed

@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.ir.op import Op, Operand
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
-from codegen.loops import Var
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from tests.cases import CLOSE, Tolerance
 

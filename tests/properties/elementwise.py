@@ -3,22 +3,87 @@
 from __future__ import annotations
 
 from aot.ir.op import Op
-from aot.opset.activation import (
-    Approximation, Clamp, Elu, Gelu, Gelu_2, HardSigmoid, HSigmoid, HSwish, Mish, PRelu, Relu, Selu, Sigmoid, SoftPlus,
-    SoftSign, Swish,
+from aot.opset.elementwise.activation import (
+    Approximation,
+    Clamp,
+    Elu,
+    Gelu,
+    Gelu_2,
+    HardSigmoid,
+    HSigmoid,
+    HSwish,
+    Mish,
+    PRelu,
+    Relu,
+    Selu,
+    Sigmoid,
+    SoftPlus,
+    SoftSign,
+    Swish,
 )  # fmt: skip
-from aot.opset.broadcasting import Broadcast, BroadcastMode, Tile
-from aot.opset.comparison import (
-    BitwiseAnd, BitwiseLeftShift, BitwiseNot, BitwiseOr, BitwiseRightShift, BitwiseXor, Equal, Greater, GreaterEqual,
-    IsFinite, IsInf, IsNaN, Less, LessEqual, LogicalAnd, LogicalNot, LogicalOr, LogicalXor, NotEqual, Select, Xor,
+from aot.opset.elementwise.binary import (
+    Add,
+    AutoBroadcast,
+    Divide,
+    FloorMod,
+    Maximum,
+    Minimum,
+    Mod,
+    Multiply,
+    Power,
+    SquaredDifference,
+    Subtract,
 )  # fmt: skip
-from aot.opset.conversion import Convert, ConvertLike, ConvertPromoteTypes
-from aot.opset.elementwise_binary import (
-    Add, AutoBroadcast, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, SquaredDifference, Subtract,
+from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
+from aot.opset.elementwise.comparison import (
+    BitwiseAnd,
+    BitwiseLeftShift,
+    BitwiseNot,
+    BitwiseOr,
+    BitwiseRightShift,
+    BitwiseXor,
+    Equal,
+    Greater,
+    GreaterEqual,
+    IsFinite,
+    IsInf,
+    IsNaN,
+    Less,
+    LessEqual,
+    LogicalAnd,
+    LogicalNot,
+    LogicalOr,
+    LogicalXor,
+    NotEqual,
+    Select,
+    Xor,
 )  # fmt: skip
-from aot.opset.elementwise_unary import (
-    Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceiling, Cos, Cosh, Erf, ErfInv, Exp, Floor, Log, Negative, Round,
-    Rounding, Sign, Sin, Sinh, Sqrt, Tan, Tanh,
+from aot.opset.elementwise.conversion import Convert, ConvertLike, ConvertPromoteTypes
+from aot.opset.elementwise.unary import (
+    Abs,
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Ceiling,
+    Cos,
+    Cosh,
+    Erf,
+    ErfInv,
+    Exp,
+    Floor,
+    Log,
+    Negative,
+    Round,
+    Rounding,
+    Sign,
+    Sin,
+    Sinh,
+    Sqrt,
+    Tan,
+    Tanh,
 )  # fmt: skip
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE

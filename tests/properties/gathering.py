@@ -5,17 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from aot.ir.op import Op
-from aot.opset.bucketing import Bucketize, SearchSorted
-from aot.opset.gather import (
-    Gather, Gather_1, Gather_7, GatherElements, GatherND, GatherND_5, GatherTree, NegativeIndices, OneHot, OneHot_1,
+from aot.opset.movement.gather import (
+    Gather,
+    Gather_1,
+    Gather_7,
+    GatherElements,
+    GatherND,
+    GatherND_5,
+    GatherTree,
+    NegativeIndices,
+    OneHot,
+    OneHot_1,
 )  # fmt: skip
-from aot.opset.reduction import (
-    ReduceL1, ReduceL2, ReduceLogicalAnd, ReduceLogicalOr, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
+from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
+from aot.opset.movement.slicing import python_slice
+from aot.opset.reduction.bucketing import Bucketize, SearchSorted
+from aot.opset.reduction.reduction import (
+    ReduceL1,
+    ReduceL2,
+    ReduceLogicalAnd,
+    ReduceLogicalOr,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
 )  # fmt: skip
-from aot.opset.scan import CumSum
-from aot.opset.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
-from aot.opset.segments import Fill, SegmentMax
-from aot.opset.slicing import python_slice
+from aot.opset.reduction.scan import CumSum
+from aot.opset.reduction.segments import Fill, SegmentMax
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE
 from tests.properties.drawing import ANY, INDICES, NUMBERS, Draw, Trial, listed

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.attention import ScaledDotProductAttention
-from aot.opset.einsum import Einsum
-from aot.opset.elementwise_binary import AutoBroadcast
-from aot.opset.embedding import (
-    Bag, EmbeddingBagOffsets, EmbeddingBagOffsetsSum, EmbeddingBagPacked, EmbeddingBagPackedSum, EmbeddingSegmentsSum,
+from aot.opset.elementwise.binary import AutoBroadcast
+from aot.opset.elementwise.quantization import FakeConvert, FakeQuantize, Float8
+from aot.opset.movement.embedding import (
+    Bag,
+    EmbeddingBagOffsets,
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagPacked,
+    EmbeddingBagPackedSum,
+    EmbeddingSegmentsSum,
 )  # fmt: skip
-from aot.opset.linear_algebra import Inverse
-from aot.opset.matmul import MatMul
-from aot.opset.nonzero import NonZero, Unique
-from aot.opset.normalization import (
-    GRN, LRN, MVN, MVN_1, BatchNormInference, BatchNormInference_1, EpsMode, GroupNormalization, Inside, NormalizeL2,
+from aot.opset.products.attention import ScaledDotProductAttention
+from aot.opset.products.einsum import Einsum
+from aot.opset.products.linear_algebra import Inverse
+from aot.opset.products.matmul import MatMul
+from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
+from aot.opset.recurrent.recurrent_cells import GRUCell, LSTMCell_1, LSTMCell_4, RNNCell, WeightsFormat
+from aot.opset.reduction.nonzero import NonZero, Unique
+from aot.opset.reduction.normalization import (
+    GRN,
+    LRN,
+    MVN,
+    MVN_1,
+    BatchNormInference,
+    BatchNormInference_1,
+    EpsMode,
+    GroupNormalization,
+    Inside,
+    NormalizeL2,
 )  # fmt: skip
-from aot.opset.quantization import FakeConvert, FakeQuantize, Float8
-from aot.opset.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
-from aot.opset.recurrent_cells import GRUCell, LSTMCell_1, LSTMCell_4, RNNCell, WeightsFormat
-from aot.opset.segments import GroupedMatMul
-from aot.opset.short_time import ISTFT, STFT
-from aot.opset.softmax import LogSoftmax, Softmax
-from aot.opset.sorting import Mode, Order, TopK, TopK_1, TopK_3
-from aot.opset.spectrum import DFT, IDFT, IRDFT, RDFT
+from aot.opset.reduction.segments import GroupedMatMul
+from aot.opset.reduction.softmax import LogSoftmax, Softmax
+from aot.opset.reduction.sorting import Mode, Order, TopK, TopK_1, TopK_3
+from aot.opset.signal.short_time import ISTFT, STFT
+from aot.opset.signal.spectrum import DFT, IDFT, IRDFT, RDFT
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import INDICES, Draw, Trial, listed

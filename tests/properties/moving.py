@@ -6,20 +6,34 @@ from math import prod
 
 import numpy as np
 
-from aot.opset.activation import Identity
-from aot.opset.blocks import (
-    BatchToSpace, DepthMode, DepthToSpace, ExtractImagePatches, PatchPad, ReorgYolo, ShuffleChannels, SpaceToBatch,
+from aot.ir.types import numpy_dtype
+from aot.opset.control.generators import Eye, Range, Range_1
+from aot.opset.elementwise.activation import Identity
+from aot.opset.movement.blocks import (
+    BatchToSpace,
+    DepthMode,
+    DepthToSpace,
+    ExtractImagePatches,
+    PatchPad,
+    ReorgYolo,
+    ShuffleChannels,
+    SpaceToBatch,
     SpaceToDepth,
 )  # fmt: skip
-from aot.opset.columns import Col2Im
-from aot.opset.generators import Eye, Range, Range_1
-from aot.opset.movement import (
-    Concat, Reverse, ReverseMode, ReverseSequence, Roll, Split, Transpose, VariadicSplit,
+from aot.opset.movement.columns import Col2Im
+from aot.opset.movement.movement import (
+    Concat,
+    Reverse,
+    ReverseMode,
+    ReverseSequence,
+    Roll,
+    Split,
+    Transpose,
+    VariadicSplit,
 )  # fmt: skip
-from aot.opset.padding import Pad, PadMode
-from aot.opset.shape import Reshape, ShapeOf, ShapeOf_1, Squeeze, Squeeze_15, Unsqueeze
-from aot.opset.slicing import Slice, StridedSlice
-from aot.ir.types import numpy_dtype
+from aot.opset.movement.padding import Pad, PadMode
+from aot.opset.movement.shape import Reshape, ShapeOf, ShapeOf_1, Squeeze, Squeeze_15, Unsqueeze
+from aot.opset.movement.slicing import Slice, StridedSlice
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import ANY, INDICES, NUMBERS, Draw, Trial, listed

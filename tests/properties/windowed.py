@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
-from aot.opset.convolution import BinaryConvolution, Convolution, GroupConvolution
-from aot.opset.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
-from aot.opset.deformable import DeformableConvolution, DeformableConvolution_1
-from aot.opset.grid import GridSample, Outside, SampleMode
-from aot.opset.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
-from aot.opset.resize import Interpolate_1, Interpolate_4, Interpolate_11, ShapeFrom
-from aot.opset.resize_weights import Coordinates, Mode
-from aot.opset.resize_weights import Rounding as NearestRounding
-from aot.opset.windows import AutoPad, Rounding
+from aot.opset.image.grid import GridSample, Outside, SampleMode
+from aot.opset.image.resize import Interpolate_1, Interpolate_4, Interpolate_11, ShapeFrom
+from aot.opset.image.resize_weights import Coordinates, Mode
+from aot.opset.image.resize_weights import Rounding as NearestRounding
+from aot.opset.products.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
+from aot.opset.products.convolution import BinaryConvolution, Convolution, GroupConvolution
+from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
+from aot.opset.products.deformable import DeformableConvolution, DeformableConvolution_1
+from aot.opset.products.pool_windows import AutoPad, Rounding
+from aot.opset.products.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import FLOATS, INDICES, Draw, Trial, listed

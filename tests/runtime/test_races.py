@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from codegen.llvm.build import build, emit_functions
+from codegen.llvm.driver.module import module_text
 from codegen.llvm.header import header_text
-from codegen.llvm.module import module_text
 from codegen.target import Target
 from tests.programs import chain
 

@@ -23,8 +23,8 @@ import cli
 import runtime
 from aot.driver import compile_model
 from runtime.errors import CancelledError, UsageError
-from runtime.pipeline import Pipeline
 from runtime.executor import Executor
+from runtime.pipeline import Pipeline
 
 X = np.arange(1000, dtype=np.float32)
 ENDLESS = 1 << 62

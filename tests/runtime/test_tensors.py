@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import runtime
-from codegen.program import Program, Tensor
+from codegen.ir.program import Program, Tensor
 from runtime.abi import DType
 from runtime.errors import UnsupportedError, UsageError
 from runtime.manifest import TensorInfo

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import runtime
+from codegen.ir.program import ConstantBlock
 from codegen.llvm.build import Built, build
-from codegen.program import ConstantBlock
 from codegen.target import Target
 from runtime.abi import WEIGHTS_PAGE
 from runtime.errors import CorruptError, UnsupportedError, UsageError

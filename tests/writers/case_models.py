@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-import tests.cases
 from aot.frontends.openvino.attributes import texts
 from aot.ir.graph import Graph
 from aot.ir.op import Op, definition_of
 from aot.ir.types import Array
-from aot.opset.infrastructure import Constant, Parameter, Result
-from tests.cases import Case
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from tests.cases import Case, tables
 
-MODULES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
+TABLES = tables()
+MODULES = sorted(TABLES)
 NAME = "the node"
 
 
 def cases(module: str) -> Iterator[tuple[str, Case]]:
     """The cases of a module, with names that are unique in it."""
-    for i, case in enumerate(importlib.import_module(f"tests.cases.{module}").CASES):
+    for i, case in enumerate(TABLES[module]):
         yield f"{module}-{i}-{case.name}", case
 
 

@@ -21,9 +21,9 @@ from aot.frontends import read_model
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
-from aot.opset.elementwise_binary import Add
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.state import Assign, ReadValue_6
+from aot.opset.elementwise.binary import Add
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.control.state import Assign, ReadValue_6
 from aot.options import CompileOptions
 from aot.writers.openvino import write
 from runtime.abi import DType

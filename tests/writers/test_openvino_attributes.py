@@ -8,20 +8,20 @@ import pytest
 
 from aot.frontends import read_model
 from aot.ir.op import Op, definition_of
-from aot.opset.activation import Relu
-from aot.opset.broadcasting import Broadcast, BroadcastMode
-from aot.opset.comparison import LogicalXor
-from aot.opset.conversion import Rounded
-from aot.opset.elementwise_unary import Acosh
-from aot.opset.normalization import MVN, MVN_1
-from aot.opset.padding import Pad
-from aot.opset.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
-from aot.opset.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate
-from aot.opset.softmax import LogSoftmax, Softmax
-from aot.opset.state import Assign
-from aot.opset.suppression import NonMaxSuppression
-from aot.opset.trees import TreeEnsemble
-from aot.opset.windows import Rounding
+from aot.opset.elementwise.activation import Relu
+from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
+from aot.opset.elementwise.comparison import LogicalXor
+from aot.opset.elementwise.conversion import Rounded
+from aot.opset.elementwise.unary import Acosh
+from aot.opset.reduction.normalization import MVN, MVN_1
+from aot.opset.movement.padding import Pad
+from aot.opset.products.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
+from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate
+from aot.opset.reduction.softmax import LogSoftmax, Softmax
+from aot.opset.control.state import Assign
+from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.estimators.trees import TreeEnsemble
+from aot.opset.products.pool_windows import Rounding
 from aot.writers.openvino import write
 from aot.writers.openvino.forms import formless
 from tests.writers.case_models import MODULES, NAME, cases, misread, network

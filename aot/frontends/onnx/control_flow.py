@@ -15,10 +15,10 @@ from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import TensorType
-from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.infrastructure import Parameter
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
-from codegen.loops import Var
+from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.infrastructure import Parameter
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 

@@ -11,42 +11,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
-from aot.frontends.onnx import (
-    attention,
-    control_flow,
-    convolution,
-    elementwise,
-    folding,
-    fourier,
-    gather,
-    generators,
-    linear_models,
-    losses,
-    machine_learning,
-    matmul,
-    microsoft,
-    microsoft_attention,
-    microsoft_blocks,
-    microsoft_group_query,
-    microsoft_quantization,
-    ml_features,
-    movement,
-    normalization,
-    pooling,
-    quantization,
-    random_numbers,
-    recurrent,
-    reduction,
-    resize,
-    sampling,
-    scatter,
-    shape,
-    softmax,
-    trees,
-)
-from aot.frontends.onnx.forks import Call as CallOf
 from aot.frontends.onnx.forks import (
     FAILED,
     Fork,
@@ -59,6 +28,7 @@ from aot.frontends.onnx.forks import (
     open_ranks,
     tensors_in,
 )
+from aot.frontends.onnx.forks import Call as CallOf
 from aot.frontends.onnx.registry import Call, Conversion, Outputs, Value, conversion_of
 from aot.frontends.onnx.ruled_out import settle
 from aot.frontends.unsupported import Problem, unconverted
@@ -66,16 +36,15 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Dim
-from aot.opset.control_flow import BRANCHES, If
-from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.control.control_flow import BRANCHES, If
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
-FAMILIES = (
-    attention, control_flow, convolution, elementwise, folding, fourier, gather, generators, linear_models,
-    losses, machine_learning, matmul, microsoft, microsoft_attention, microsoft_blocks, microsoft_group_query,
-    microsoft_quantization, ml_features, movement, normalization, pooling, quantization, random_numbers, recurrent,
-    reduction, resize, sampling, scatter, shape, softmax, trees,
-)  # fmt: skip
+WINGS = ("arrays", "image", "math", "microsoft", "neural", "tabular")  # folders of conversions
+for _wing in WINGS:
+    for _module in iter_modules([str(Path(__file__).parent / _wing)]):
+        import_module(f"{__package__}.{_wing}.{_module.name}")
+import_module(f"{__package__}.control_flow")
 MAX_FORKS = 256
 DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX

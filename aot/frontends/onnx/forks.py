@@ -19,9 +19,9 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import few_integers
 from aot.ir.one_rank import one_rank_needed
 from aot.ir.types import Array, Dim, TensorType
-from aot.opset.control_flow import BRANCHES, If
-from aot.opset.infrastructure import Constant, Parameter, Result
-from aot.opset.port_maps import InputMap, OutputMap
+from aot.opset.control.control_flow import BRANCHES, If
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.control.port_maps import InputMap, OutputMap
 from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
 Value: TypeAlias = "OutPort | Forked | Failed | tuple[Value, ...] | None"  # a tuple is a sequence of tensors

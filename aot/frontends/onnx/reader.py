@@ -23,8 +23,8 @@ from aot.frontends.onnx.tensors import array, dense
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Array, Dim, Shape, dtype_of
-from aot.opset.infrastructure import Constant, Parameter, Result
-from codegen.loops import Var
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 

@@ -21,8 +21,8 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Operand
 from aot.ir.scope import current, scope_for
 from aot.ir.types import Array, Dim, numpy_dtype
-from aot.opset.demands import Within
-from codegen.loops import Expr
+from aot.opset.control.demands import Within
+from codegen.ir.loops import Expr
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 

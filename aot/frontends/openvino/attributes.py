@@ -15,7 +15,7 @@ import numpy as np
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.op import Op, attributes, is_written
 from aot.ir.types import Dim, Shape
-from codegen.loops import Expr, Var
+from codegen.ir.loops import Expr, Var
 from runtime.abi import DType
 from runtime.errors import CorruptError, ModelError, UnsupportedError
 

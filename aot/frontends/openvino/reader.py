@@ -19,7 +19,7 @@ from aot.frontends.openvino.xml import Edge, Element, Layer, Network, network, p
 from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op, RegionOp, find
-from aot.opset.infrastructure import Constant, Parameter
+from aot.opset.control.infrastructure import Constant, Parameter
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from aot.frontends.openvino.xml import Element, Layer, integer
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Op, RegionOp
-from aot.opset.control_flow import If, Loop, TensorIterator
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from runtime.errors import CorruptError, InternalError
 
 MAX_DEPTH = 32  # bodies within bodies

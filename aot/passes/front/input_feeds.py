@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from aot.ir.graph import Graph, Node
-from aot.opset.infrastructure import Constant, Parameter
+from aot.opset.control.infrastructure import Constant, Parameter
 from runtime.errors import UsageError
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from aot.ir.graph import Graph, Node
 from aot.ir.types import Dim, Shape, dim_text
-from aot.opset.infrastructure import Parameter
-from codegen.loops import Var
+from aot.opset.control.infrastructure import Parameter
+from codegen.ir.loops import Var
 from runtime.errors import UsageError
 
 BATCH, PIXELS, ELEMENTS = 4, 256, 64  # assumed sizes for choosing schedules, where nothing is known

@@ -12,7 +12,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.types import Array, dim_text, numpy_dtype
-from aot.opset.infrastructure import Parameter
+from aot.opset.control.infrastructure import Parameter
 from aot.options import Nested
 from aot.passes.front.input_shapes import parameter_named
 from runtime.errors import UsageError

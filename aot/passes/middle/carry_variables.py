@@ -22,11 +22,11 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Op, Stateful
 from aot.ir.types import TensorType
-from aot.opset.control_flow import If, Iterating
-from aot.opset.infrastructure import Parameter, Result
-from aot.opset.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.state import VARIES, AssignCarried, Carried, IsSet, KeptSizes, KeptValue, ReadValue_6
-from aot.passes.front.name_bodies import name_bodies
+from aot.opset.control.control_flow import If, Iterating
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
+from aot.opset.control.state import VARIES, AssignCarried, Carried, IsSet, KeptSizes, KeptValue, ReadValue_6
+from aot.passes.front.scope_region_symbols import scope_region_symbols
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
 
@@ -44,7 +44,7 @@ def carry_variables(graph: Graph) -> bool:
     walk = _Walk(graph, chosen)
     walk.run()
     walk.keep()
-    name_bodies(graph)
+    scope_region_symbols(graph)
     return True
 
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import DecomposedOp, LoopOp
-from aot.opset.decomposition import narrowed
-from aot.opset.demands import Within
-from aot.opset.elementwise_binary import AutoBroadcast
-from aot.opset.generators import Sequence
-from aot.opset.quantization import FakeQuantize
-from aot.opset.segments import SegmentMax
+from aot.opset.base.decomposition import narrowed
+from aot.opset.control.demands import Within
+from aot.opset.control.generators import Sequence
+from aot.opset.elementwise.binary import AutoBroadcast
+from aot.opset.elementwise.quantization import FakeQuantize
+from aot.opset.reduction.segments import SegmentMax
 from aot.passes.match import constant
 from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
 from aot.passes.rewrite import Replacement, RuleSet, rule

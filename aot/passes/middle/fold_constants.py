@@ -11,7 +11,7 @@ from aot.ir.estimate import is_quick
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.opset.infrastructure import Constant
+from aot.opset.control.infrastructure import Constant
 from aot.passes.rewrite import sweep
 from runtime.errors import AotError, InternalError
 

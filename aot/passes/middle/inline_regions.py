@@ -16,10 +16,10 @@ from aot.ir.build import Builder
 from aot.ir.copies import copy_node
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import numpy_dtype
-from aot.opset.control_flow import If, Iterating, Loop, known_truth
-from aot.opset.infrastructure import Constant
-from aot.opset.port_maps import InputMap, OutputMap, first_part, in_order
-from aot.passes.front.name_bodies import name_bodies
+from aot.opset.control.control_flow import If, Iterating, Loop, known_truth
+from aot.opset.control.infrastructure import Constant
+from aot.opset.control.port_maps import InputMap, OutputMap, first_part, in_order
+from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.rewrite import sweep
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
@@ -74,7 +74,7 @@ def _if(node: Node, op: If) -> list[OutPort] | None:
     inputs, outputs = op.maps(name)
     build = Builder(node.graph, node.origin)
     found = copied(node.regions[name], {m.parameter: node.source(m.external) for m in inputs}, build)
-    name_bodies(node.graph)
+    scope_region_symbols(node.graph)
     return [found[m.result] for m in in_order(outputs)]
 
 
@@ -105,7 +105,7 @@ class _Unrolled:
     def outputs(self, count: int) -> list[OutPort]:
         for step in range(count):
             self._iterate(step)
-        name_bodies(self.node.graph)
+        scope_region_symbols(self.node.graph)
         return [self._output(m) for m in in_order(self.op.output_maps)]
 
     def _iterate(self, step: int) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.types import dim_text
-from aot.opset.infrastructure import Parameter
+from aot.opset.control.infrastructure import Parameter
 from aot.passes.permutation import Order, inverse, is_identity, transposed
 from runtime.errors import UsageError
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import RegionOp, Stateful, ViewOp
-from aot.opset.conversion import Rounded
-from aot.opset.families import Elementwise
-from aot.opset.infrastructure import Constant, Parameter
+from aot.opset.base.families import Elementwise
+from aot.opset.control.infrastructure import Constant, Parameter
+from aot.opset.elementwise.conversion import Rounded
 from runtime.abi import DType
 
 SHORT = (DType.F16, DType.BF16)

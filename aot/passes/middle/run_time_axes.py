@@ -9,9 +9,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
-from aot.opset.families import Reduction
-from aot.opset.nonzero import NonZeroWithin
-from aot.opset.scan import Cumulation
+from aot.opset.base.families import Reduction
+from aot.opset.reduction.nonzero import NonZeroWithin
+from aot.opset.reduction.scan import Cumulation
 from aot.passes.rewrite import Replacement, rule
 from runtime.abi import DType
 

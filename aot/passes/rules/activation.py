@@ -10,9 +10,9 @@ import math
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op
-from aot.opset.activation import Approximation, Clamp, Gelu, HardSigmoid, HSigmoid, Sigmoid, SoftPlus
-from aot.opset.elementwise_binary import Add, Divide, Multiply, Power
-from aot.opset.elementwise_unary import Erf, Exp, Log, Negative, Tanh
+from aot.opset.elementwise.activation import Approximation, Clamp, Gelu, HardSigmoid, HSigmoid, Sigmoid, SoftPlus
+from aot.opset.elementwise.binary import Add, Divide, Multiply, Power
+from aot.opset.elementwise.unary import Erf, Exp, Log, Negative, Tanh
 from aot.passes.match import close, factors, only_reader, same_dims, source, uniform, with_constant
 from aot.passes.rewrite import rule
 

@@ -10,10 +10,10 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op
-from aot.opset.activation import Clamp, Relu, Sigmoid
-from aot.opset.conversion import Convert, ConvertLike
-from aot.opset.elementwise_binary import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
-from aot.opset.elementwise_unary import Abs, Exp, Negative
+from aot.opset.elementwise.activation import Clamp, Relu, Sigmoid
+from aot.opset.elementwise.binary import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
+from aot.opset.elementwise.conversion import Convert, ConvertLike
+from aot.opset.elementwise.unary import Abs, Exp, Negative
 from aot.passes.match import broadcasts, constant, only_reader, source, stretches_nothing, uniform, with_constant
 from aot.passes.rewrite import rule
 

@@ -11,10 +11,10 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Array
-from aot.opset.convolution import Convolution, GroupConvolution, Windowed
-from aot.opset.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
-from aot.opset.elementwise_binary import Add, Binary, Divide, Multiply, Subtract
-from aot.opset.matmul import MatMul
+from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
+from aot.opset.products.convolution import Convolution, GroupConvolution, Windowed
+from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
+from aot.opset.products.matmul import MatMul
 from aot.passes.match import broadcasts, channel_vector, constant, only_reader, source, stretches_nothing, with_constant
 from aot.passes.rewrite import rule
 from runtime.abi import DType

@@ -9,11 +9,11 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import axis_of
-from aot.opset.elementwise_binary import Add, Divide, Multiply, Power, SquaredDifference, Subtract
-from aot.opset.elementwise_unary import Sqrt
-from aot.opset.normalization import MVN, GroupNormalization, Inside
-from aot.opset.reduction import ReduceMean
-from aot.opset.shape import Reshape
+from aot.opset.elementwise.binary import Add, Divide, Multiply, Power, SquaredDifference, Subtract
+from aot.opset.elementwise.unary import Sqrt
+from aot.opset.movement.shape import Reshape
+from aot.opset.reduction.normalization import MVN, GroupNormalization, Inside
+from aot.opset.reduction.reduction import ReduceMean
 from aot.passes.match import constant, same_dims, source, uniform, with_constant
 from aot.passes.rewrite import rule
 from runtime.abi import DType

@@ -7,8 +7,8 @@ from math import prod
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node
-from aot.opset.pooling import Average, AvgPool, AvgPool_16, Counted, DilatedMaxPool, MaxPool, MaxPool_8, Pool
-from aot.opset.windows import AutoPad, Rounding, Windows
+from aot.opset.products.pool_windows import AutoPad, Rounding, Windows
+from aot.opset.products.pooling import Average, AvgPool, AvgPool_16, Counted, DilatedMaxPool, MaxPool, MaxPool_8, Pool
 from aot.passes.rewrite import Replacement, rule
 
 

@@ -15,16 +15,16 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op, ViewOp, axis_of
 from aot.ir.types import Shape
-from aot.opset.activation import Identity
-from aot.opset.broadcasting import Broadcast, BroadcastMode, Tile
-from aot.opset.demands import Within
-from aot.opset.elementwise_binary import Binary
-from aot.opset.families import Reduction
-from aot.opset.matmul import MatMul
-from aot.opset.movement import Concat, Split, Transpose
-from aot.opset.padding import Pad
-from aot.opset.shape import Reshape, Squeeze, Unsqueeze
-from aot.opset.slicing import Slice, StridedSlice
+from aot.opset.base.families import Reduction
+from aot.opset.control.demands import Within
+from aot.opset.elementwise.activation import Identity
+from aot.opset.elementwise.binary import Binary
+from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
+from aot.opset.movement.movement import Concat, Split, Transpose
+from aot.opset.movement.padding import Pad
+from aot.opset.movement.shape import Reshape, Squeeze, Unsqueeze
+from aot.opset.movement.slicing import Slice, StridedSlice
+from aot.opset.products.matmul import MatMul
 from aot.passes.match import broadcasts, constant, decided, same_dims, source
 from aot.passes.permutation import compose, is_identity, only_moves_ones, order_of, transposed
 from aot.passes.rewrite import rule

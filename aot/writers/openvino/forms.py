@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, definition_of
-from aot.opset.conversion import Rounded
-from aot.opset.demands import Within
+from aot.opset.elementwise.conversion import Rounded
+from aot.opset.control.demands import Within
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from aot.ir.build import Builder

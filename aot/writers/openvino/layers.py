@@ -15,8 +15,8 @@ from aot.frontends.openvino.xml import Element, join_names
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Op, RegionOp, definition_of
 from aot.ir.types import Array, TensorType
-from aot.opset.conversion import Convert
-from aot.opset.infrastructure import Constant, Result
+from aot.opset.elementwise.conversion import Convert
+from aot.opset.control.infrastructure import Constant, Result
 from aot.writers.openvino.forms import precision
 from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps

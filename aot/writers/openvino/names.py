@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from aot.ir.graph import Graph, Node
-from aot.opset.infrastructure import Constant, Parameter, Result
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 
 
 def layer_names(graph: Graph) -> dict[int, str]:

@@ -8,8 +8,8 @@ from lxml import etree
 
 from aot.frontends.openvino.xml import Element
 from aot.ir.graph import Graph, Node
-from aot.opset.control_flow import If, Iterating, Loop
-from aot.opset.port_maps import InputMap, OutputMap
+from aot.opset.control.control_flow import If, Iterating, Loop
+from aot.opset.control.port_maps import InputMap, OutputMap
 from runtime.errors import InternalError
 
 Ids = Mapping[int, int]  # ids of layers by ids of nodes

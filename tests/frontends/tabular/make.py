@@ -21,8 +21,13 @@ from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
-    AdaBoostClassifier, ExtraTreesRegressor, GradientBoostingClassifier, HistGradientBoostingClassifier,
-    IsolationForest, RandomForestClassifier, RandomForestRegressor,
+    AdaBoostClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
 )  # fmt: skip
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
@@ -32,7 +37,13 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
-    Binarizer, KBinsDiscretizer, MinMaxScaler, Normalizer, OneHotEncoder, PolynomialFeatures, RobustScaler,
+    Binarizer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    RobustScaler,
     StandardScaler,
 )  # fmt: skip
 from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM

@@ -1,0 +1,97 @@
+"""Axes that only run time names: their number is known, so ranks are; sizes become values, and shapes read them.
+
+    ReduceSum(x[a, b], axes)     x as [a or 1, 1 or a, b or 1, 1 or b], summed over axes 1 and 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from aot.frontends.onnx.registry import Call
+from aot.ir.graph import OutPort
+from aot.opset.reduction.sorting import Mode, Order
+from runtime.abi import DType
+
+ENDLESS = 2**63 - 1  # a bound behind any size
+
+
+def count_of(node: Call, axes: OutPort) -> int:
+    """Number of axes."""
+    count = 1 if axes.type.rank == 0 else axes.shape[0]
+    node.refuse(not isinstance(count, int), "the number of axes must be known at compile time")
+    return count if isinstance(count, int) else 0
+
+
+def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
+    """[rank] of booleans."""
+    build = node.build
+    axes = node.axes_within(axes, rank)
+    places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
+    return build.ReduceLogicalOr(build.Equal(places, node.list(range(rank))), node.list([0]))
+
+
+def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
+    """A number for each of `rank` axes: that of `values` for those in `axes`, else that of `rest`."""
+    build = node.build
+    if axes.value is not None:  # sizes stay the expressions that they are
+        known = [node.axis(a, rank) for a in node.ints(axes, "axes")]
+        places = [known.index(a) if a in known else len(known) + a for a in range(rank)]
+        return build.Gather(build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(places), node.scalar(0))
+    column, axes = node.list([-1, 1]), node.axes_within(axes, rank)
+    places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
+    here = build.Equal(places, node.list(range(rank)))
+    found = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
+    chosen = build.ReduceLogicalOr(here, node.list([0]))
+    return build.Select(chosen, build.ReduceSum(found, node.list([0])), rest)
+
+
+def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
+    """The sizes of the `count` axes that are not chosen."""
+    build, rank = node.build, x.type.rank
+    keys = build.Add(build.Multiply(node.cast(chosen, DType.I64), rank), node.list(range(rank)))
+    first = build.TopK(
+        keys, node.scalar(count), axis=0, mode=Mode.MIN, sort=Order.VALUE, index_element_type=DType.I64, outputs=2
+    )
+    return bounded(node, x, build.Gather(node.dims(x, range(rank)), first.node.out_port(1), node.scalar(0)))
+
+
+def bounded(node: Call, x: OutPort, sizes: OutPort) -> OutPort:
+    """Sizes of a tensor that holds what `x` holds: none is -1, and the greatest tells how much memory it may need."""
+    sizes = node.build.Maximum(sizes, 0)
+    if not x.type.is_static:
+        return sizes
+    return node.build.Minimum(sizes, max((prod(x.type.static_shape), *x.type.static_shape)))
+
+
+def reduced_at(
+    node: Call, x: OutPort, axes: OutPort, keep: bool, reduce: Callable[[OutPort, OutPort], OutPort]
+) -> OutPort:
+    """`reduce(y, axes)` drops the axes that it is given, which are known."""
+    build, rank, one = node.build, x.type.rank, node.list([1])
+    chosen, sizes = _chosen(node, axes, rank), node.dims(x, range(rank))
+    kept, inner = build.Select(chosen, one, sizes), build.Select(chosen, sizes, one)
+    pairs = build.Concat(build.Unsqueeze(kept, one), build.Unsqueeze(inner, one), axis=1)
+    split = build.Reshape(x, bounded(node, x, build.Reshape(pairs, node.list([2 * rank]))))
+    y = reduce(split, node.list(range(1, 2 * rank, 2)))
+    return y if keep else build.Reshape(y, _others(node, x, chosen, rank - count_of(node, axes)))
+
+
+def squeezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+    rank, count = x.type.rank, count_of(node, axes)
+    chosen, ones = _chosen(node, axes, rank), [i for i, n in enumerate(x.shape) if n == 1]
+    if len(ones) == count and x.type.is_static:
+        named = node.build.Gather(chosen, node.list(ones), node.scalar(0))
+        return node.build.Squeeze(node.demand(named, "axes are dimensions of size 1", x), node.list(ones))
+    return node.build.Reshape(x, _others(node, x, chosen, rank - count))
+
+
+def unsqueezed_at(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+    build, rank, count = node.build, x.type.rank, count_of(node, axes)
+    chosen = _chosen(node, axes, rank + count)
+    if rank == 0:
+        return build.Reshape(x, build.Select(chosen, node.list([1]), node.list([0])))
+    before = build.CumSum(build.Select(chosen, node.list([0]), node.list([1])), node.scalar(0))
+    places = build.Clamp(build.Subtract(before, 1), min=0, max=rank - 1)
+    sizes = build.Gather(node.dims(x, range(rank)), places, node.scalar(0))
+    return build.Reshape(x, bounded(node, x, build.Select(chosen, node.list([1]), sizes)))

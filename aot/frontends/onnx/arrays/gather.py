@@ -1,0 +1,122 @@
+"""Elements picked by index, and indices found by value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.frontends.onnx.arrays.axes import bounded
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.detection.suppression import Encoding
+from aot.opset.movement.gather import NegativeIndices
+from aot.opset.reduction.sorting import Mode, Order
+from runtime.abi import DType
+
+
+@onnx("Gather")
+def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+    return node.build.Gather(x, indices, node.scalar(node.integer("axis", 0)))
+
+
+@onnx("GatherElements")
+def gather_elements(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+    return node.build.GatherElements(x, indices, axis=node.integer("axis", 0))
+
+
+@onnx("GatherND")
+def gather_nd(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+    return node.build.GatherND(x, indices, batch_dims=node.integer("batch_dims", 0))
+
+
+@onnx("OneHot")
+def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> OutPort:
+    """values[1] at the index, values[0] elsewhere; an index below 0 counts from the end."""
+    build = node.build
+    off, on = (build.Gather(values, node.scalar(i), node.scalar(0)) for i in (0, 1))
+    size = node.cast(node.single(depth), DType.I64)
+    places = node.cast(indices, DType.I64)
+    return build.OneHot(
+        places, size, on, off, axis=node.integer("axis", -1), negative_indices_mode=NegativeIndices.NORMALIZE
+    )
+
+
+@onnx("TopK")
+def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ...]:
+    """k is an attribute before opset 10."""
+    if k is None:
+        node.refuse(not node.has("k"), "k must be given")
+        k = node.scalar(node.integer("k"))
+    count = node.single(k)
+    mode = Mode.MAX if node.flag("largest", True) else Mode.MIN
+    values = node.build.TopK(
+        x, count, axis=node.integer("axis", -1), mode=mode, sort=Order.VALUE, stable=True,
+        index_element_type=DType.I64, outputs=2,
+    )  # fmt: skip
+    return values, values.node.out_port(1)
+
+
+@onnx("Compress")
+def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
+    """A condition may be shorter than the axis, but not longer."""
+    axis = node.axis(node.integer("axis"), x.type.rank) if node.has("axis") else 0
+    x = x if node.has("axis") else node.reshape(x, (-1,))
+    places = node.build.Squeeze(_places(node, condition), node.list([0]))
+    most = node.dims(x, [axis])
+    places = node.within(node.dims(condition, [0]), 0, most, "the condition is at most as long as the axis", places)
+    return node.build.Gather(x, places, node.scalar(axis))
+
+
+@onnx("NonZero")
+def non_zero(node: Call, x: OutPort) -> OutPort:
+    return _places(node, x)
+
+
+def _places(node: Call, x: OutPort) -> OutPort:
+    """[rank, count]: where elements are not zero; a constant where `x` is known."""
+    if x.value is not None and x.value.dtype != object:
+        return node.build.const(np.array(np.nonzero(x.value)).reshape(x.type.rank, -1), DType.I64)
+    return node.build.NonZero(x)
+
+
+@onnx("Unique")
+def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """The elements, or the slices of an axis, once each; also where they were first, whose copies all are, how many."""
+    axis = (node.list([node.axis(node.integer("axis"), x.type.rank)]),) if node.has("axis") else ()
+    first = node.build.Unique(x, *axis, sorted=node.flag("sorted", True), outputs=4)
+    return tuple(first.node.out_ports().values())
+
+
+@onnx("NonMaxSuppression")
+def non_max_suppression(
+    node: Call, boxes: OutPort, scores: OutPort, most: OutPort | None = None, overlap: OutPort | None = None,
+    least: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    """Rows (image, class, box), best first within a class; without a limit every score counts, and no box is kept."""
+    encoding = Encoding.CENTER if node.flag("center_point_box") else Encoding.CORNER
+    limits = (
+        node.scalar(0) if most is None else most,
+        node.like(0, scores) if overlap is None else overlap,
+        node.like(-np.inf, scores) if least is None else least,
+    )
+    return node.build.NonMaxSuppression(
+        boxes, scores, *limits, box_encoding=encoding, sort_result_descending=False, outputs=3
+    )
+
+
+@onnx("CumSum", "CumProd")
+def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+    """Along an axis that run time names, `x` is taken as [before, axis, behind]."""
+    build, flags = node.build, {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
+    along = node.single(axis)
+    run = build.CumSum if node.kind == "CumSum" else build.CumProd
+    if along.value is not None:
+        return run(x, along, **flags)
+    rank, sizes = x.type.rank, node.dims(x, range(x.type.rank))
+    place = node.axes_within(node.cast(along, DType.I64), rank)
+    place = build.Select(build.Less(place, 0), build.Add(place, rank), place)
+    order, one, first = node.list(range(rank)), node.scalar(1), node.list([0])
+    before = build.ReduceProd(build.Select(build.Less(order, place), sizes, one), first, keep_dims=True)
+    behind = build.ReduceProd(build.Select(build.Greater(order, place), sizes, one), first, keep_dims=True)
+    size = build.Gather(sizes, build.Unsqueeze(place, first), node.scalar(0))
+    flat = build.Reshape(x, bounded(node, x, build.Concat(before, size, behind, axis=0)))
+    return build.Reshape(run(flat, one, **flags), sizes)

@@ -1,0 +1,105 @@
+"""Numbers from nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.estimate import check_table
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+@onnx("Range")
+def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
+    plain = (node.single(p) for p in (start, limit, step))
+    return node.build.Range(*plain, output_type=start.type.dtype)
+
+
+@onnx("EyeLike")
+def eye_like(node: Call, x: OutPort) -> OutPort:
+    rows, columns = x.type.static_shape
+    dtype = node.dtype("dtype", x.type.dtype)
+    check_table("EyeLike", rows, columns)
+    return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
+
+
+MOST = 1 << 24  # bins, samples of a frame or of a second: no transform is so long
+WINDOWS = {
+    "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08),
+}  # fmt: skip
+
+
+@onnx(*WINDOWS)
+def window(node: Call, size: OutPort) -> OutPort:
+    """a - b cos(t) + c cos(2 t), t from 0 to 2 pi, which is the last element or would be the next one."""
+    build, periodic = node.build, node.flag("periodic", True)
+    count = node.within(single(node, size), 0, ENDLESS, "the size must not be negative")
+    span = node.cast(count, DType.F64)
+    around = span if periodic else build.Subtract(span, 1.0)
+    angle = build.Divide(build.Multiply(counted(node, count), 2 * np.pi), around)
+    a, b, c = WINDOWS[node.kind]
+    waves = build.Add(build.Multiply(build.Cos(angle), -b), build.Multiply(build.Cos(build.Multiply(angle, 2.0)), c))
+    return node.cast(build.Add(waves, a), node.dtype("output_datatype", DType.F32))
+
+
+def single(node: Call, x: OutPort) -> OutPort:
+    """A number as an i64 scalar."""
+    x = node.cast(x, DType.I64)
+    return node.single(x)
+
+
+def indices(node: Call, count: OutPort) -> OutPort:
+    """0, 1, 2, .. below an i64 scalar."""
+    return node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+
+
+def counted(node: Call, count: OutPort) -> OutPort:
+    """0, 1, 2, .. below an i64 scalar, as f64."""
+    return node.cast(indices(node, count), DType.F64)
+
+
+@onnx("MelWeightMatrix")
+def mel_weight_matrix(
+    node: Call, bins: OutPort, length: OutPort, rate: OutPort, low: OutPort, high: OutPort
+) -> OutPort:
+    """Triangles equally wide in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
+    build = node.build
+    given = {"num_mel_bins": bins, "dft_length": length, "sample_rate": rate}
+    count, size, hertz = (node.within(single(node, p), 0, MOST, f"{n} is 0 to {MOST}") for n, p in given.items())
+    first, last = (_mel(node, p) for p in (low, high))
+    steps = build.Add(count, 2)
+    width = build.Divide(build.Subtract(last, first), node.cast(steps, DType.F64))
+    mels = build.Add(build.Multiply(counted(node, steps), width), first)
+    powers = build.Power(build.const(10.0, DType.F64), build.Divide(mels, 2595.0))
+    whole = node.cast(build.Add(size, 1), DType.F64)
+    places = build.Multiply(build.Multiply(build.Subtract(powers, 1.0), 700.0), whole)
+    edges = build.Floor(build.Divide(places, node.cast(hertz, DType.F64)))
+    ends = build.Subtract(steps, 2)
+    left, centre, right = (
+        build.Slice(edges, node.list([k]), build.Unsqueeze(build.Add(ends, k), node.list([0])), node.list([1]))
+        for k in range(3)
+    )
+    rows = build.Unsqueeze(counted(node, build.Add(build.Divide(size, 2), 1)), node.list([1]))
+    rise, fall = _share(node, left, rows, centre), _share(node, right, rows, centre)
+    rising = build.LogicalAnd(build.GreaterEqual(rows, left), build.LessEqual(rows, centre))
+    falling = build.LogicalAnd(build.GreaterEqual(rows, centre), build.Less(rows, right))
+    zero = build.const(0.0, DType.F64)
+    found = build.Select(falling, fall, build.Select(rising, rise, zero))
+    return node.cast(found, node.dtype("output_datatype", DType.F32))
+
+
+def _mel(node: Call, hertz: OutPort) -> OutPort:
+    """2595 log10(1 + f / 700), a scalar."""
+    build = node.build
+    wide = node.cast(node.single(hertz), DType.F64)
+    return build.Multiply(build.Log(build.Add(build.Divide(wide, 700.0), 1.0)), 2595 / np.log(10))
+
+
+def _share(node: Call, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
+    """1 at the top, 0 at the end; 1 where both are one place."""
+    build = node.build
+    span = build.Subtract(top, end)
+    share = build.Divide(build.Subtract(place, end), span)
+    return build.Select(build.Equal(span, 0.0), build.const(1.0, DType.F64), share)

@@ -1,0 +1,41 @@
+"""Elements written by index."""
+
+from __future__ import annotations
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.movement.scatter import Combination
+from runtime.abi import DType
+
+HOW = {
+    "none": Combination.NONE, "add": Combination.SUM, "mul": Combination.PROD,
+    "min": Combination.MIN, "max": Combination.MAX,
+}  # fmt: skip
+
+
+@onnx("Scatter", "ScatterElements")
+def scatter_elements(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
+    axis, how = node.scalar(node.integer("axis", 0)), node.choice("reduction", HOW, "none")
+    return node.build.ScatterElementsUpdate(x, indices, updates, axis, reduction=how)
+
+
+@onnx("ScatterND")
+def scatter_nd(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
+    return node.build.ScatterNDUpdate(x, indices, updates, reduction=node.choice("reduction", HOW, "none"))
+
+
+@onnx("TensorScatter")
+def tensor_scatter(node: Call, x: OutPort, update: OutPort, starts: OutPort | None = None) -> OutPort:
+    """`update` over `x` from a place of its own for each batch on, perhaps round the end."""
+    build, rank = node.build, x.type.rank
+    axis = node.axis(node.integer("axis", -2), rank)
+    circular = node.choice("mode", {"linear": False, "circular": True}, "linear")
+    size = build.Squeeze(node.dims(update, [axis]), node.list([0]))
+    steps = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
+    places = build.Unsqueeze(steps, node.list([a for a in range(rank) if a != axis]))
+    if starts is not None:
+        places = build.Add(places, build.Unsqueeze(starts, node.list(range(1, rank))))
+    if circular:
+        places = build.FloorMod(places, build.Squeeze(node.dims(x, [axis]), node.list([0])))
+    whole = build.Broadcast(places, node.dims(update, range(rank)))
+    return build.ScatterElementsUpdate(x, whole, update, node.scalar(axis))

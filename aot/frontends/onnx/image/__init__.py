@@ -1,0 +1,1 @@
+"""Conversions of ONNX operations: pictures."""

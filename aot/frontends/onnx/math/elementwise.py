@@ -1,0 +1,248 @@
+"""Arithmetic, comparisons, booleans and activations, element by element."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.elementwise.activation import Approximation
+from aot.opset.elementwise.conversion import SMALL
+from runtime.abi import DType
+
+SAME = {
+    "Abs": "Abs", "Acos": "Acos", "Acosh": "Acosh", "Asin": "Asin", "Asinh": "Asinh", "Atan": "Atan", "Atanh": "Atanh",
+    "Ceil": "Ceiling", "Cos": "Cos", "Cosh": "Cosh", "Erf": "Erf", "Exp": "Exp", "Floor": "Floor", "Log": "Log",
+    "Neg": "Negative", "Sigmoid": "Sigmoid", "Sign": "Sign", "Sin": "Sin", "Sinh": "Sinh", "Sqrt": "Sqrt", "Tan": "Tan",
+    "Tanh": "Tanh", "Relu": "Relu", "Softplus": "SoftPlus", "Softsign": "SoftSign", "Round": "Round",
+    "HardSwish": "HSwish", "Mish": "Mish", "BitwiseNot": "BitwiseNot", "Not": "LogicalNot",
+}  # fmt: skip
+SAME_TWO = {
+    "Add": "Add", "Sub": "Subtract", "Mul": "Multiply",
+    "BitwiseAnd": "BitwiseAnd", "BitwiseOr": "BitwiseOr", "BitwiseXor": "BitwiseXor",
+    "Equal": "Equal", "Greater": "Greater", "Less": "Less", "GreaterOrEqual": "GreaterEqual",
+    "LessOrEqual": "LessEqual",
+    "And": "LogicalAnd", "Or": "LogicalOr", "Xor": "LogicalXor",
+}  # fmt: skip
+
+
+ROUNDING = 1e-12  # of powers: 2^3 must not become 7
+
+
+@onnx(*SAME)
+def one(node: Call, x: OutPort) -> OutPort:
+    return getattr(node.build, SAME[node.kind])(x)
+
+
+@onnx(*SAME_TWO)
+def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    return getattr(node.build, SAME_TWO[node.kind])(a, node.aligned(b, a.type.rank))
+
+
+@onnx("Div")
+def div(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """Integers are truncated."""
+    return node.build.Divide(a, node.aligned(b, a.type.rank), m_pythondiv=False)
+
+
+@onnx("Pow")
+def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
+    """The result has the type of the base."""
+    y = node.aligned(y, x.type.rank)
+    dtype, exponent = x.type.dtype, y.type.dtype
+    if dtype.is_integer and exponent.is_float:
+        power = node.build.Power(node.cast(x, DType.F64), node.cast(y, DType.F64))
+        return node.cast(node.build.Multiply(power, 1 + ROUNDING), dtype)
+    return node.build.Power(x, node.cast(y, dtype))
+
+
+@onnx("Mod")
+def mod(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    return node.build.Mod(a, b) if node.flag("fmod") else node.build.FloorMod(a, b)
+
+
+@onnx("Reciprocal")
+def reciprocal(node: Call, x: OutPort) -> OutPort:
+    return node.build.Divide(node.like(1, x), x)
+
+
+@onnx("Max", "Min", "Sum")
+def variadic(node: Call, *xs: OutPort) -> OutPort:
+    step = {"Max": node.build.Maximum, "Min": node.build.Minimum, "Sum": node.build.Add}[node.kind]
+    return reduce(step, xs)
+
+
+@onnx("Mean")
+def mean(node: Call, *xs: OutPort) -> OutPort:
+    return node.build.Divide(reduce(node.build.Add, xs), float(len(xs)))
+
+
+@onnx("Clip")
+def clip(node: Call, x: OutPort, low: OutPort | None = None, high: OutPort | None = None) -> OutPort:
+    """min(max(x, low), high); before opset 11 the limits are attributes."""
+    if node.opset < 11:
+        low = node.like(node.number("min"), x) if node.has("min") else None
+        high = node.like(node.number("max"), x) if node.has("max") else None
+    limits = [None if p is None else p.value for p in (low, high)]
+    if x.type.dtype is DType.F32 and limits[0] is not None and limits[1] is not None:
+        least, most = (float(v.reshape(-1)[0]) for v in limits if v is not None)
+        if least <= most:
+            return node.build.Clamp(x, min=least, max=most)
+    x = x if low is None else node.build.Maximum(x, low)
+    return x if high is None else node.build.Minimum(x, high)
+
+
+@onnx("Elu")
+def elu(node: Call, x: OutPort) -> OutPort:
+    return node.build.Elu(x, alpha=node.number("alpha", 1.0))
+
+
+@onnx("Celu")
+def celu(node: Call, x: OutPort) -> OutPort:
+    """max(0, x) + min(0, alpha (exp(x / alpha) - 1))"""
+    alpha, build = node.number("alpha", 1.0), node.build
+    below = build.Multiply(build.Subtract(build.Exp(build.Divide(x, alpha)), 1.0), alpha)
+    return build.Select(build.Greater(x, 0.0), x, below)
+
+
+@onnx("Selu")
+def selu(node: Call, x: OutPort) -> OutPort:
+    alpha, gamma = node.number("alpha", 1.6732632423543772), node.number("gamma", 1.0507009873554805)
+    return node.build.Selu(x, node.like(alpha, x), node.like(gamma, x))
+
+
+@onnx("LeakyRelu")
+def leaky_relu(node: Call, x: OutPort) -> OutPort:
+    return node.build.PRelu(x, node.like(node.number("alpha", 0.01), x))
+
+
+@onnx("PRelu")
+def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
+    """The slope broadcasts as everything else does, but before opset 7 a vector is one of channels."""
+    build = node.build
+    if node.opset < 7 and slope.type.rank == 1 and slope.shape[0] != 1:
+        slope = node.reshape(slope, (slope.shape[0], *[1] * (x.type.rank - 2)))
+    return build.Select(build.Less(x, node.like(0, x)), build.Multiply(slope, x), x)
+
+
+@onnx("HardSigmoid")
+def hard_sigmoid(node: Call, x: OutPort) -> OutPort:
+    alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
+    return node.build.HardSigmoid(x, node.like(alpha, x), node.like(beta, x))
+
+
+@onnx("ThresholdedRelu")
+def thresholded_relu(node: Call, x: OutPort) -> OutPort:
+    build = node.build
+    return build.Select(build.Greater(x, node.number("alpha", 1.0)), x, node.like(0, x))
+
+
+@onnx("Shrink")
+def shrink(node: Call, x: OutPort) -> OutPort:
+    """x + bias below -lambd, x - bias above lambd, 0 between."""
+    build, bias, limit = node.build, node.number("bias", 0.0), node.number("lambd", 0.5)
+    above = build.Select(build.Greater(x, node.like(limit, x)), build.Subtract(x, node.like(bias, x)), node.like(0, x))
+    return build.Select(build.Less(x, node.like(-limit, x)), build.Add(x, node.like(bias, x)), above)
+
+
+@onnx("Gelu")
+def gelu(node: Call, x: OutPort) -> OutPort:
+    mode = node.choice("approximate", {"none": Approximation.ERF, "tanh": Approximation.TANH}, "none")
+    return node.build.Gelu(x, approximation_mode=mode)
+
+
+@onnx("Swish")
+def swish(node: Call, x: OutPort) -> OutPort:
+    alpha = node.number("alpha", 1.0)
+    return node.build.Swish(x) if alpha == 1 else node.build.Swish(x, node.like(alpha, x))
+
+
+@onnx("BitShift")
+def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
+    """Shifts by all bits or more give 0, or all sign bits."""
+    build, bits = node.build, x.type.dtype.bits
+    if x.type.dtype.is_signed and node.text("direction", "") == "RIGHT":
+        return build.BitwiseRightShift(x, build.Minimum(by, node.like(bits - 1, by)))
+    shift = {"LEFT": build.BitwiseLeftShift, "RIGHT": build.BitwiseRightShift}
+    inside = build.Less(by, node.like(bits, by))
+    moved = node.choice("direction", shift, "")(x, build.Select(inside, by, node.like(0, by)))
+    return build.Select(inside, moved, node.like(0, x))
+
+
+@onnx("Cast")
+def cast(node: Call, x: OutPort) -> OutPort:
+    return converted(node, x, node.dtype("to"))
+
+
+@onnx("CastLike")
+def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
+    return converted(node, x, like.type.dtype)
+
+
+def converted(node: Call, x: OutPort, to: DType) -> OutPort:
+    """Floats of 8 bits saturate if `saturate` says so, infinities too; integers of few bits wrap."""
+    own, build = x.type.dtype, node.build
+    if own is to:
+        return node.rounded(x)
+    node.refuse(DType.STRING in (own, to), "strings cannot be converted")
+    if to is DType.F8E8M0:
+        return _power_of_two(node, x)
+    if to in SMALL and node.flag("saturate", True):
+        limit, wide = SMALL[to].greatest, node.cast(x, DType.F32)
+        inside = build.Minimum(build.Maximum(wide, -limit), limit)
+        return node.cast(build.Select(build.Equal(wide, wide), inside, wide), to)
+    if own.is_float and to.is_integer and to.bits < 8:
+        return node.cast(node.cast(x, DType.I32), to)
+    return node.cast(x, to)
+
+
+ROUNDED = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # what is added to a float below its exponent
+
+
+def _power_of_two(node: Call, x: OutPort) -> OutPort:
+    """The power of two above, below or nearest to the size of `x`: its exponent's bits."""
+    build, wide = node.build, node.cast(x, DType.F32)
+    bits = build.BitCast(wide, destination_type=DType.I32)
+    size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDED, "up")), 0x7F800000)
+    size = build.Select(build.Equal(wide, 0.0), build.const(0, DType.I32), size)
+    power = build.BitCast(size, destination_type=DType.F32)
+    return node.cast(build.Select(build.IsFinite(wide), power, build.const(np.nan, DType.F32)), DType.F8E8M0)
+
+
+@onnx("BitCast")
+def bit_cast(node: Call, x: OutPort) -> OutPort:
+    to = node.dtype("to")
+    node.refuse(x.type.dtype.bits != to.bits, f"types must have equal sizes, got {x.type.dtype.value} and {to.value}")
+    return node.build.BitCast(x, destination_type=to)
+
+
+@onnx("IsNaN")
+def is_nan(node: Call, x: OutPort) -> OutPort:
+    return node.build.IsNaN(x)
+
+
+@onnx("IsInf")
+def is_inf(node: Call, x: OutPort) -> OutPort:
+    negative, positive = node.flag("detect_negative", True), node.flag("detect_positive", True)
+    return node.build.IsInf(x, detect_negative=negative, detect_positive=positive)
+
+
+@onnx("Where")
+def where(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+    return node.build.Select(condition, a, b)
+
+
+@onnx("Dropout")
+def dropout(
+    node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
+) -> tuple[OutPort, ...]:
+    """At inference: the identity, and a mask of ones, which are of the data's type before opset 10."""
+    if training is not None and node.known(training, "training_mode").any():
+        rate = 0.5 if ratio is None else float(node.known(ratio, "ratio").reshape(-1)[0])
+        node.refuse(rate != 0, "training mode is not supported: export the model for inference")
+    if len(node.outputs) < 2 or not node.outputs[1]:
+        return (x,)
+    ones = node.like(1, x) if node.opset < 10 else node.build.const(np.ones((), np.bool_), DType.BOOL)
+    return x, node.build.Broadcast(ones, node.dims(x, range(x.type.rank)))

@@ -1,0 +1,156 @@
+"""Quantised operations, exact: products of integers are added up in i32, scales are applied once."""
+
+from __future__ import annotations
+
+from aot.frontends.onnx.math.elementwise import converted
+from aot.frontends.onnx.neural.convolution import convolved
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+def limits(dtype: DType) -> tuple[float, float]:
+    bits = dtype.bits
+    return (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if dtype.is_signed else (0.0, 2.0**bits - 1)
+
+
+def quantized(node: Call, x: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
+    """saturate(round(x) + zero), halves to even; floats of 8 bits are converted."""
+    build = node.build
+    if dtype.is_float:
+        return converted(node, x, dtype)
+    x = build.Round(node.cast(x, DType.F32))
+    if zero is not None:
+        x = build.Add(x, node.cast(zero, DType.F32))
+    low, high = limits(dtype)
+    return node.cast(build.Clamp(x, min=low, max=high), dtype)
+
+
+def shifted(node: Call, x: OutPort, zero: OutPort | None) -> OutPort:
+    """x - zero in i32"""
+    wide = node.cast(x, DType.I32)
+    return wide if zero is None else node.build.Subtract(wide, node.cast(zero, DType.I32))
+
+
+def fitted(node: Call, p: OutPort, x: OutPort, axis: int, block: int = 0) -> OutPort:
+    """A scale or zero point as a factor of `x`: for the tensor, for each slice of an axis, or for blocks of slices."""
+    if block:
+        build, shape = node.build, p.type.static_shape
+        times = [block if a == axis + 1 else 1 for a in range(p.type.rank + 1)]
+        repeated = build.Tile(build.Unsqueeze(p, node.list([axis + 1])), node.list(times))
+        whole = node.reshape(repeated, [n * block if a == axis else n for a, n in enumerate(shape)])
+        bounds = (node.list([0]), node.dims(x, [axis]), node.list([1]), node.list([axis]))
+        return build.Slice(whole, *bounds)
+    if p.type.rank == 1 and p.shape[0] != 1:
+        return node.reshape(p, (p.shape[0], *[1] * (x.type.rank - axis - 1)))
+    return node.reshape(p, ()) if p.type.rank else p
+
+
+def _axis(node: Call, x: OutPort) -> int:
+    axis = node.integer("axis", 1)
+    return node.axis(axis, x.type.rank) if x.type.rank > axis else 0
+
+
+@onnx("QuantizeLinear")
+@onnx("QuantizeLinear", domain="com.microsoft")
+def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
+    dtype = node.dtype("output_dtype", DType.U8) if zero is None else zero.type.dtype
+    axis, block = _axis(node, x), node.integer("block_size", 0)
+    floats = DType.F32 if x.type.dtype is DType.I32 else node.float_type("precision", DType.F32)
+    factor = fitted(node, scale, x, axis, block)
+    divided = node.build.Divide(node.cast(x, floats), node.cast(factor, floats))
+    return quantized(node, divided, None if zero is None else fitted(node, zero, x, axis, block), dtype)
+
+
+@onnx("DequantizeLinear")
+@onnx("DequantizeLinear", domain="com.microsoft")
+def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
+    """(x - zero) scale"""
+    axis, block, dtype = _axis(node, x), node.integer("block_size", 0), x.type.dtype
+    made = node.float_type("output_dtype", scale.type.dtype)
+    if dtype.is_float:
+        value = node.cast(x, DType.F32)
+        if zero is not None:
+            value = node.build.Subtract(value, node.cast(fitted(node, zero, x, axis, block), DType.F32))
+    else:
+        value = node.cast(shifted(node, x, None if zero is None else fitted(node, zero, x, axis, block)), DType.F32)
+    factor = node.cast(fitted(node, scale, x, axis, block), DType.F32)
+    return node.cast(node.build.Multiply(value, factor), made)
+
+
+@onnx("DynamicQuantizeLinear")
+def dynamic_quantize_linear(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """To u8, by the range of the data and zero."""
+    build, axes = node.build, node.list(range(x.type.rank))
+    low = build.Minimum(build.ReduceMin(x, axes), 0.0)
+    high = build.Maximum(build.ReduceMax(x, axes), 0.0)
+    scale = build.Divide(build.Subtract(high, low), 255.0)
+    start = build.Clamp(build.Divide(build.Negative(low), scale), min=0.0, max=255.0)
+    zero = node.cast(build.Round(start), DType.U8)
+    return quantized(node, build.Divide(x, scale), zero, DType.U8), scale, zero
+
+
+@onnx("MatMulInteger")
+def matmul_integer(
+    node: Call, a: OutPort, b: OutPort, a_zero: OutPort | None = None, b_zero: OutPort | None = None
+) -> OutPort:
+    """In i32; zero points for the tensor, for each row of a, for each column of b."""
+    return node.build.MatMul(shifted(node, a, _row(node, a_zero, a)), shifted(node, b, b_zero))
+
+
+def _row(node: Call, p: OutPort | None, a: OutPort) -> OutPort | None:
+    """A vector has one entry for each row."""
+    if p is None or p.type.rank != 1 or p.shape[0] == 1 or a.type.rank < 2:
+        return p
+    return node.reshape(p, (p.shape[0], 1))
+
+
+@onnx("QLinearMatMul")
+def qlinear_matmul(
+    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort, b: OutPort, b_scale: OutPort, b_zero: OutPort,
+    y_scale: OutPort, y_zero: OutPort,
+) -> OutPort:  # fmt: skip
+    build = node.build
+    total = build.MatMul(shifted(node, a, _row(node, a_zero, a)), shifted(node, b, b_zero))
+    row = _row(node, a_scale, a)
+    scale = build.Multiply(a_scale if row is None else row, b_scale)
+    return _requantized(node, total, scale, y_scale, y_zero)
+
+
+def _requantized(node: Call, total: OutPort, scale: OutPort, y_scale: OutPort, y_zero: OutPort) -> OutPort:
+    build = node.build
+    factor = build.Divide(node.cast(scale, DType.F32), node.cast(y_scale, DType.F32))
+    return quantized(node, build.Multiply(node.cast(total, DType.F32), factor), y_zero, y_zero.type.dtype)
+
+
+def _per_filter(node: Call, p: OutPort, rank: int) -> OutPort:
+    """A vector along the first axis of the weights, or a scalar."""
+    if p.type.rank == 1 and p.shape[0] != 1:
+        return node.reshape(p, (p.shape[0], *[1] * (rank - 1)))
+    return node.reshape(p, ()) if p.type.rank else p
+
+
+@onnx("ConvInteger")
+def conv_integer(
+    node: Call, x: OutPort, w: OutPort, x_zero: OutPort | None = None, w_zero: OutPort | None = None
+) -> OutPort:
+    w_point = None if w_zero is None else _per_filter(node, w_zero, w.type.rank)
+    x_point = None if x_zero is None else _per_filter(node, x_zero, x.type.rank)
+    return convolved(node, shifted(node, x, x_point), shifted(node, w, w_point))
+
+
+@onnx("QLinearConv")
+def qlinear_conv(
+    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort, w: OutPort, w_scale: OutPort, w_zero: OutPort,
+    y_scale: OutPort, y_zero: OutPort, b: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    """The bias is i32, in units of x_scale w_scale."""
+    rank = x.type.rank
+    weights = shifted(node, w, _per_filter(node, w_zero, rank))
+    total = convolved(node, shifted(node, x, _per_filter(node, x_zero, rank)), weights)
+    if b is not None:
+        total = node.build.Add(total, node.reshape(b, (b.shape[0], *[1] * (rank - 2))))
+    scale = w_scale
+    if w_scale.type.rank == 1 and w_scale.shape[0] != 1:
+        scale = node.reshape(w_scale, (w_scale.shape[0], *[1] * (rank - 2)))
+    return _requantized(node, total, node.build.Multiply(scale, x_scale), y_scale, y_zero)

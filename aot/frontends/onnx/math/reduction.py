@@ -1,0 +1,88 @@
+"""Reductions over axes, and positions of extremes."""
+
+from __future__ import annotations
+
+from aot.frontends.onnx.arrays.axes import count_of, reduced_at
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.opset.reduction.sorting import Mode
+from runtime.abi import DType
+
+SAME = {
+    "ReduceSum": "ReduceSum", "ReduceMean": "ReduceMean", "ReduceMax": "ReduceMax", "ReduceMin": "ReduceMin",
+    "ReduceProd": "ReduceProd", "ReduceL1": "ReduceL1", "ReduceL2": "ReduceL2",
+}  # fmt: skip
+KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+
+
+@onnx(*KINDS)
+def reduce(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
+    """Axes are an attribute before opset 18 (ReduceSum: 13); without them, all are meant, or none if it is said."""
+    rank, keep = x.type.rank, node.flag("keepdims", True)
+    if axes is None or axes.type.dims == (0,):
+        chosen = node.integers("axes", ()) if axes is None else ()
+        if not chosen and node.flag("noop_with_empty_axes"):
+            return _elementwise(node, x)
+        return reduced(node, x, node.list(chosen or range(rank)), keep)
+    if axes.value is not None:
+        return reduced(node, x, node.list(node.ints(axes, "axes")), keep)
+    if count_of(node, axes) == rank:
+        return reduced(node, x, node.list(range(rank)), keep)
+    return reduced_at(node, x, axes, keep, lambda y, inner: reduced(node, y, inner, False))
+
+
+def reduced(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
+    build = node.build
+    match node.kind:
+        case "ReduceSumSquare":
+            return build.ReduceSum(build.Multiply(x, x), axes, keep_dims=keep)
+        case "ReduceLogSum":
+            return build.Log(build.ReduceSum(x, axes, keep_dims=keep))
+        case "ReduceLogSumExp":
+            return _log_sum_exp(node, x, axes, keep)
+        case "ReduceMax" | "ReduceMin" if x.type.dtype is DType.BOOL:
+            logic = build.ReduceLogicalOr if node.kind == "ReduceMax" else build.ReduceLogicalAnd
+            return logic(x, axes, keep_dims=keep)
+        case _:
+            return getattr(build, SAME[node.kind])(x, axes, keep_dims=keep)
+
+
+def _log_sum_exp(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
+    """top + log(sum(exp(x - top))), where an infinite top counts as 0."""
+    build = node.build
+    if not x.type.dtype.is_float:
+        node.refuse(True, f"numbers must be floats, got {x.type.dtype.value}")
+    top = build.ReduceMax(x, axes, keep_dims=True)
+    top = build.Select(build.IsFinite(top), top, node.like(0, x))
+    total = build.Log(build.ReduceSum(build.Exp(build.Subtract(x, top)), axes, keep_dims=True))
+    found = build.Add(total, top)
+    return found if keep else build.Squeeze(found, axes)
+
+
+def _elementwise(node: Call, x: OutPort) -> OutPort:
+    """The reduction of each element alone."""
+    build = node.build
+    match node.kind:
+        case "ReduceSumSquare":
+            return build.Multiply(x, x)
+        case "ReduceLogSum":
+            return build.Log(x)
+        case "ReduceL1" | "ReduceL2":
+            return build.Abs(x)
+        case _:
+            return x
+
+
+@onnx("ArgMax", "ArgMin")
+def arg_extreme(node: Call, x: OutPort) -> OutPort:
+    """The first position, or the last one: the first of the reversed tensor."""
+    build, axis = node.build, node.axis(node.integer("axis", 0), x.type.rank)
+    mode, last = Mode.MAX if node.kind == "ArgMax" else Mode.MIN, node.flag("select_last_index")
+    along = node.list([axis])
+    if last:
+        x = build.Reverse(x, along)
+    best = build.TopK(x, node.scalar(1), axis=axis, mode=mode, stable=True, index_element_type=DType.I64, outputs=2)
+    found = best.node.out_port(1)
+    if last:
+        found = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), found)
+    return found if node.flag("keepdims", True) else build.Squeeze(found, along)

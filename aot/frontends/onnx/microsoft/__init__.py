@@ -1,0 +1,1 @@
+"""Conversions of operations of the domain com.microsoft."""

@@ -1,0 +1,87 @@
+"""Weights of few bits in domain com.microsoft, with a scale for each block of a row, as quantisers of language models
+write them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.frontends.onnx.microsoft.operations import MS
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+
+@onnx("MatMulNBits", domain=MS)
+def matmul_nbits(
+    node: Call, a: OutPort, b: OutPort, scales: OutPort, zeros: OutPort | None = None, order: OutPort | None = None,
+    bias: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    """a [.., K] times weights [N, K] of few bits, with a scale for each block of a row. The weights become f32.
+
+    `order` names the block of each column, where they do not lie side by side.
+    """
+    bits, block, inner, outer = (node.integer(name) for name in ("bits", "block_size", "K", "N"))
+    node.refuse(bits not in (2, 4, 8), f"weights of 2, 4 and 8 bits are supported, got {bits}")
+    count = -(-inner // block)
+    if inner < 1 or outer < 1 or outer * count * block * bits != 8 * np.prod(b.type.static_shape, dtype=object):
+        raise ModelError(f"MatMulNBits: weights must hold {outer} rows of {inner} numbers, got {b.type}")
+    levels = _unpacked(node.known(b, "weights"), bits).reshape(outer, -1)[:, :inner].astype(np.float32)
+    if zeros is None:
+        points = np.full((outer, count), 2.0 ** (bits - 1), np.float32)
+    else:
+        given = node.known(zeros, "zero points")
+        if given.dtype == np.uint8:
+            given = _unpacked(given.reshape(outer, -1), bits)[:, :count]
+        points = given.reshape(outer, count).astype(np.float32)
+    factors = node.known(scales, "scales").reshape(outer, count).astype(np.float32)
+    blocks = np.arange(inner) // block if order is None else node.known(order, "blocks (g_idx)")[:inner]
+    whole = (levels - points[:, blocks]) * factors[:, blocks]
+    y = node.build.MatMul(a, node.build.const(whole, a.type.dtype), transpose_b=True)
+    return y if bias is None else node.build.Add(y, bias)
+
+
+def _unpacked(packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int) -> np.ndarray[
+    tuple[int, ...], np.dtype[np.uint8]
+]:
+    """Each byte holds 8 / bits numbers, the first one lowest; along the last axis."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    apart = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return apart.reshape(*packed.shape[:-1], -1)
+
+
+@onnx("GatherBlockQuantized", domain=MS)
+def gather_block_quantized(
+    node: Call, x: OutPort, indices: OutPort, scales: OutPort, zeros: OutPort | None = None
+) -> OutPort:
+    """(x[indices] - zero) scale, block by block along the last axis. The table of few bits stays as it is."""
+    build, rank, packed = node.build, x.type.rank, x.type.dtype is DType.U8
+    bits = node.integer("bits", 4) if packed else x.type.dtype.bits
+    first, last = node.axis(node.integer("gather_axis", 0), rank), node.axis(node.integer("quantize_axis", 1), rank)
+    node.refuse(first != 0 or last != rank - 1, f"rows, in blocks of the last axis, are supported, got {first}, {last}")
+    node.refuse(bits not in (2, 4, 8), f"tables of 2, 4 and 8 bits are supported, got {bits}")
+
+    def rows(p: OutPort, small: bool) -> OutPort:
+        found = build.Gather(p, indices, node.scalar(0))
+        return _apart(node, found, bits) if small and bits < 8 else found
+
+    values, factors = rows(x, packed), rows(scales, False)
+    size, block = node.extent(values, -1, "the size of rows"), node.integer("block_size", 128)
+    blocks = node.list([i // block for i in range(size)])
+    value = node.cast(values, DType.F32)
+    if zeros is not None or packed:
+        points = node.like(2 ** (bits - 1), value)
+        if zeros is not None:
+            points = node.cast(build.Gather(rows(zeros, packed), blocks, node.scalar(-1)), DType.F32)
+        value = build.Subtract(value, points)
+    factor = node.cast(build.Gather(factors, blocks, node.scalar(-1)), DType.F32)
+    return node.cast(build.Multiply(value, factor), scales.type.dtype)
+
+
+def _apart(node: Call, x: OutPort, bits: int) -> OutPort:
+    """Each byte as 8 / bits numbers, the first one lowest; along the last axis."""
+    build, rank = node.build, x.type.rank
+    shifted = [x if by == 0 else build.BitwiseRightShift(x, by) for by in range(0, 8, bits)]
+    parts = [build.Unsqueeze(build.BitwiseAnd(p, 2**bits - 1), node.list([rank])) for p in shifted]
+    return build.Reshape(build.Concat(*parts, axis=rank), node.list([*[0] * (rank - 1), -1]), special_zero=True)

@@ -1,0 +1,186 @@
+"""Quantised operations of domain com.microsoft, as ONNX Runtime's quantiser writes them.
+
+    integers -> numbers, (q - zero) scale -> the operation -> quantised again: round, add zero, saturate
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.frontends.onnx.arrays.generators import indices
+from aot.frontends.onnx.math.quantization import fitted, qlinear_conv, quantized, shifted
+from aot.frontends.onnx.microsoft.attention import attended_with_past
+from aot.frontends.onnx.microsoft.operations import MS, embedded
+from aot.frontends.onnx.neural.pooling import average_pool, max_pool
+from aot.frontends.onnx.neural.recurrent import lstm
+from aot.frontends.onnx.neural.softmax import weights
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+def numbers(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, axis: int = 0) -> OutPort:
+    """(x - zero) scale in f32; a vector goes along an axis."""
+    point = None if zero is None else fitted(node, zero, x, axis)
+    return node.build.Multiply(node.cast(shifted(node, x, point), DType.F32), fitted(node, scale, x, axis))
+
+
+def again(node: Call, y: OutPort, scale: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
+    return quantized(node, node.build.Divide(y, scale), zero, dtype)
+
+
+@onnx("QLinearAdd", "QLinearMul", domain=MS)
+def qlinear_two(
+    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort | None, b: OutPort, b_scale: OutPort,
+    b_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    both = numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero)
+    found = (node.build.Add if node.kind == "QLinearAdd" else node.build.Multiply)(*both)
+    return again(node, found, y_scale, y_zero, a.type.dtype)
+
+
+@onnx("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", domain=MS)
+def qlinear_one(
+    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
+) -> OutPort:
+    build, wide = node.build, numbers(node, x, x_scale, x_zero)
+    if node.kind == "QLinearSigmoid":
+        found = build.Sigmoid(wide)
+    elif node.kind == "QLinearLeakyRelu":
+        found = build.PRelu(wide, node.like(node.number("alpha", 0.01), wide))
+    else:
+        axis = node.axis(node.integer("axis", -1), x.type.rank)
+        node.refuse(node.integer("opset", 13) < 13 and axis != x.type.rank - 1, "softmax over several axes at once")
+        found = weights(node, wide, axis)
+    return again(node, found, y_scale, y_zero, x.type.dtype)
+
+
+@onnx("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MS)
+def qlinear_average_pool(
+    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
+) -> OutPort:
+    """Channels may be the last axis instead of the second."""
+    rank, last = x.type.rank, node.flag("channels_last")
+    wide = numbers(node, x, x_scale, x_zero)
+    if node.kind == "QLinearGlobalAveragePool":
+        axes = node.list(range(1, rank - 1) if last else range(2, rank))
+        found = node.build.ReduceMean(wide, axes, keep_dims=True)
+    else:
+        found = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
+    return again(node, found, y_scale, y_zero, x.type.dtype)
+
+
+def _channels_first(node: Call, x: OutPort, last: bool) -> OutPort:
+    """[batch, .., channels] -> [batch, channels, ..] where channels are `last`."""
+    order = (0, x.type.rank - 1, *range(1, x.type.rank - 1))
+    return node.build.Transpose(x, node.list(order)) if last else x
+
+
+def _channels_last(node: Call, x: OutPort, last: bool) -> OutPort:
+    return node.build.Transpose(x, node.list((0, *range(2, x.type.rank), 1))) if last else x
+
+
+@onnx("NhwcMaxPool", domain=MS)
+def nhwc_max_pool(node: Call, x: OutPort) -> OutPort:
+    return _channels_last(node, max_pool(node, _channels_first(node, x, True))[0], True)
+
+
+@onnx("QLinearConv", domain=MS)
+def qlinear_conv_nhwc(
+    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort, w: OutPort, w_scale: OutPort, w_zero: OutPort,
+    y_scale: OutPort, y_zero: OutPort, b: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    last = node.flag("channels_last")
+    x = _channels_first(node, x, last)
+    y = qlinear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b)
+    return _channels_last(node, y, last)
+
+
+@onnx("QEmbedLayerNormalization", domain=MS)
+def qembed_layer_normalization(
+    node: Call, ids: OutPort, segments: OutPort | None, words: OutPort, positions: OutPort, kinds: OutPort | None,
+    gamma: OutPort, beta: OutPort, mask: OutPort | None, *rest: OutPort | None,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay as they are."""
+    scales, zeros = rest[:5], (*rest[5:], *[None] * 5)[:5]
+
+    def plain(x: OutPort, which: int, at: OutPort | None = None) -> OutPort:
+        scale, rows = scales[which], x if at is None else node.build.Gather(x, at, node.scalar(0))
+        node.refuse(scale is None, "each quantised input needs a scale")
+        return rows if scale is None else numbers(node, rows, scale, zeros[which])
+
+    found = [plain(words, 0, ids), plain(positions, 1, indices(node, node.size(ids, 1)))]
+    if kinds is not None and segments is not None:
+        found.append(plain(kinds, 2, segments))
+    return embedded(node, ids, found, plain(gamma, 3), plain(beta, 4), mask)[:2]
+
+
+@onnx("QLinearConcat", domain=MS)
+def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPort) -> OutPort:
+    """`parts`: tensor, scale, zero point; tensor, scale, ..; one that is quantised as the result stays as it is."""
+    made: list[OutPort] = []
+    for x, scale, zero in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        same = all(
+            a.value is not None and b.value is not None and np.array_equal(a.value, b.value)
+            for a, b in ((scale, y_scale), (zero, y_zero))
+        )
+        made.append(x if same else again(node, numbers(node, x, scale, zero), y_scale, y_zero, x.type.dtype))
+    return node.build.Concat(*made, axis=node.integer("axis"))
+
+
+@onnx("QLinearWhere", domain=MS)
+def qlinear_where(
+    node: Call, condition: OutPort, a: OutPort, a_scale: OutPort, a_zero: OutPort, b: OutPort, b_scale: OutPort,
+    b_zero: OutPort, y_scale: OutPort, y_zero: OutPort,
+) -> OutPort:  # fmt: skip
+    found = node.build.Select(condition, numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero))
+    return again(node, found, y_scale, y_zero, a.type.dtype)
+
+
+@onnx("QGemm", domain=MS)
+def qgemm(
+    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort | None, b: OutPort, b_scale: OutPort,
+    b_zero: OutPort | None, c: OutPort | None = None, y_scale: OutPort | None = None, y_zero: OutPort | None = None,
+) -> OutPort:  # fmt: skip
+    """alpha a b + c in i32, where c is in units of the product; f32 where the result has no scale."""
+    build, columns = node.build, 0 if node.flag("transB") else 1
+    whole_a = shifted(node, a, None if a_zero is None else fitted(node, a_zero, a, 0))
+    whole_b = shifted(node, b, None if b_zero is None else fitted(node, b_zero, b, columns))
+    total = build.MatMul(whole_a, whole_b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
+    total = total if c is None else build.Add(total, c)
+    unit = build.Multiply(build.Multiply(a_scale, b_scale), node.number("alpha", 1.0))
+    found = build.Multiply(node.cast(total, DType.F32), unit)
+    return found if y_scale is None else again(node, found, y_scale, y_zero, a.type.dtype)
+
+
+@onnx("QAttention", domain=MS)
+def qattention(
+    node: Call, x: OutPort, w: OutPort, bias: OutPort, x_scale: OutPort, w_scale: OutPort,
+    mask: OutPort | None = None, x_zero: OutPort | None = None, w_zero: OutPort | None = None,
+    past: OutPort | None = None,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """The first product is of integers; all that follows is in f32."""
+    build = node.build
+    x_point, w_point = (
+        None if zero is None else fitted(node, zero, p, axis) for zero, p, axis in ((x_zero, x, 2), (w_zero, w, 1))
+    )
+    total = build.MatMul(shifted(node, x, x_point), shifted(node, w, w_point))
+    wide = build.Multiply(node.cast(total, DType.F32), build.Multiply(x_scale, w_scale))
+    return attended_with_past(node, build.Add(wide, bias), mask, past, None)
+
+
+@onnx("DynamicQuantizeLSTM", domain=MS)
+def dynamic_quantize_lstm(
+    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None, lengths: OutPort | None, h: OutPort | None,
+    c: OutPort | None, p: OutPort | None, w_scale: OutPort, w_zero: OutPort, r_scale: OutPort, r_zero: OutPort,
+) -> tuple[OutPort, ...]:  # fmt: skip
+    """The weights as numbers, [directions, gates, inputs]; inputs and states are not quantised on the way."""
+
+    def plain(q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
+        """Scales are [directions], or [directions, gates]."""
+        last = node.list([1] if scale.type.rank == 2 else [1, 2])
+        factor, point = (node.build.Unsqueeze(v, last) for v in (scale, zero))
+        wide = node.build.Multiply(node.cast(shifted(node, q, point), DType.F32), factor)
+        return node.build.Transpose(wide, node.list([0, 2, 1]))
+
+    return lstm(node, x, plain(w, w_scale, w_zero), plain(r, r_scale, r_zero), b, lengths, h, c, p)

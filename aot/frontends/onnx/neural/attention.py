@@ -1,0 +1,191 @@
+"""Attention and rotary positions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from aot.frontends.onnx.arrays.generators import indices
+from aot.frontends.onnx.neural.softmax import weights
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+QK_PLAIN, QK_CAPPED, QK_BIASED, QK_SOFTMAX = range(4)  # what `qk_matmul_output_mode` asks for
+
+
+def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
+    """[batch, length, heads * size] -> [batch, heads, length, size]"""
+    if x.type.rank == 4:
+        return x
+    split = node.build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
+    return node.build.Transpose(split, node.list([0, 2, 1, 3]))
+
+
+def heads_last(node: Call, x: OutPort) -> OutPort:
+    """[batch, heads, length, size] -> [batch, length, heads * size]"""
+    turned = node.build.Transpose(x, node.list([0, 2, 1, 3]))
+    return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
+
+
+def repeated(node: Call, x: OutPort, q: OutPort) -> OutPort:
+    """Each head of keys or values for several heads of queries: h0 h0 h1 h1 .."""
+    own, heads, build = x.shape[1], q.shape[1], node.build
+    if own == heads:
+        return x
+    if isinstance(own, int) and isinstance(heads, int):
+        node.refuse(own == 0 or heads % own != 0, f"heads must be a multiple of those of keys, got {heads} and {own}")
+        return build.Gather(x, node.list(np.repeat(np.arange(own), heads // own).tolist()), node.scalar(1))
+    count, mine = node.size(q, 1), node.size(x, 1)
+    times = build.Maximum(build.Divide(count, build.Maximum(mine, 1)), 1)
+    rule = "heads must be a multiple of those of keys"
+    places = node.within(build.Multiply(times, mine), count, count, rule, indices(node, count))
+    return build.Gather(x, build.Divide(places, times), node.scalar(1))
+
+
+@onnx("Attention")
+def attention(
+    node: Call, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None = None, past_key: OutPort | None = None,
+    past_value: OutPort | None = None, lengths: OutPort | None = None,
+) -> tuple[OutPort | None, ...]:  # fmt: skip
+    """softmax(cap(q k^T scale + bias)) v, with the keys and values of the past in front."""
+    build, flat = node.build, q.type.rank == 3
+    heads, groups = (node.integer(n) if flat else 0 for n in ("q_num_heads", "kv_num_heads"))
+    q, k, v = heads_first(node, q, heads), heads_first(node, k, groups), heads_first(node, v, groups)
+    k = k if past_key is None else build.Concat(past_key, k, axis=2)
+    v = v if past_value is None else build.Concat(past_value, v, axis=2)
+    offset = node.scalar(0) if past_key is None else node.size(past_key, 2)
+    if lengths is not None and past_key is None:
+        ends = build.Subtract(node.cast(lengths, DType.I64), node.dims(q, [2]))
+        offset = build.Unsqueeze(ends, node.list([1, 2, 3]))
+    bias = _bias(node, q, k, mask, offset, lengths)
+    kinds = node.integer("qk_matmul_output_mode", QK_PLAIN)
+    keys, values = repeated(node, k, q), repeated(node, v, q)
+    found, shown = _attended(node, q, keys, values, bias, kinds)
+    return heads_last(node, found) if flat else found, k, v, shown
+
+
+def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
+    """Factor of the scores, to a power: 1 / sqrt(size of a head) where the node does not say."""
+    given, size, build = node.number("scale", 0.0), q.shape[3], node.build
+    if given or isinstance(size, int):
+        return node.like((given or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
+    wide = build.Power(node.cast(node.size(q, 3), DType.F64), build.const(-power / 2, DType.F64))
+    return node.cast(wide, q.type.dtype)
+
+
+def _attended(
+    node: Call, q: OutPort, k: OutPort, v: OutPort, bias: OutPort | None, kind: int
+) -> tuple[OutPort, OutPort]:
+    """The result, and the scores at the stage that is asked for; each step is rounded to the type of the inputs."""
+    build, dtype = node.build, q.type.dtype
+    root = factor(node, q, 0.5)
+    q, k = (node.rounded(build.Multiply(p, root)) for p in (q, k))
+    cap = node.number("softcap", 0.0)
+    scores = capped = node.rounded(build.MatMul(q, k, transpose_b=True))
+    if cap > 0:
+        capped = node.rounded(build.Divide(scores, cap))
+        capped = node.rounded(build.Multiply(node.rounded(build.Tanh(capped)), cap))
+    biased = capped if bias is None else node.rounded(build.Add(capped, node.cast(bias, dtype)))
+    precision = node.float_type("softmax_precision", dtype)
+    found = weights(node, node.cast(biased, precision), 3)
+    if bias is not None:  # a row without any key gives zeros
+        top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
+        found = build.Select(build.Equal(top, -math.inf), node.like(0, found), found)
+    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: found}.get(kind, scores)
+    return build.MatMul(node.cast(found, dtype), v), node.cast(shown, dtype)
+
+
+def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
+    """Positions of queries, as a column, and of keys."""
+    build = node.build
+    rows, columns = (indices(node, node.size(x, 2)) for x in (q, k))
+    return build.Add(build.Unsqueeze(rows, node.list([1])), offset), columns
+
+
+def _bias(
+    node: Call, q: OutPort, k: OutPort, mask: OutPort | None, offset: OutPort, lengths: OutPort | None
+) -> OutPort | None:
+    """Bias added to the scores: -inf where a query must not see a key."""
+    build = node.build
+    parts: list[OutPort] = []
+    left, right = node.integer("left_window_size", -1), node.integer("right_window_size", -1)
+    if node.flag("is_causal"):
+        right = 0 if right < 0 else min(right, 0)
+    rows, columns = _positions(node, q, k, offset)
+    if right >= 0:
+        parts.append(_hidden(node, build.Greater(columns, build.Add(rows, node.scalar(right)))))
+    if left >= 0:
+        parts.append(_hidden(node, build.Less(columns, build.Subtract(rows, node.scalar(left)))))
+    if lengths is not None:
+        ends = build.Unsqueeze(node.cast(lengths, DType.I64), node.list([1, 2, 3]))
+        parts.append(_hidden(node, build.GreaterEqual(columns, ends)))
+    if mask is not None:
+        parts.append(_mask(node, mask, k))
+    total: OutPort | None = None
+    for part in parts:
+        total = part if total is None else build.Add(total, part)
+    return total
+
+
+def _hidden(node: Call, hidden: OutPort) -> OutPort:
+    build = node.build
+    return build.Select(hidden, build.const(-math.inf, DType.F32), build.const(0.0, DType.F32))
+
+
+def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
+    """The mask as a bias; keys behind its end are hidden."""
+    build, boolean = node.build, mask.type.dtype is DType.BOOL
+    found = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
+    have, need = mask.shape[-1], k.shape[2]
+    if isinstance(have, int) and isinstance(need, int) and 1 < have < need:
+        ends = [0] * (mask.type.rank - 1) + [need - have]
+        found = build.Pad(found, node.list([0] * mask.type.rank), node.list(ends), build.const(-math.inf, DType.F32))
+    return found
+
+
+@onnx("RotaryEmbedding")
+def rotary_embedding(node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None = None) -> OutPort:
+    build, flat = node.build, x.type.rank == 3
+    if flat:
+        split = build.Reshape(x, node.list([0, 0, node.integer("num_heads"), -1]), special_zero=True)
+    else:
+        split = build.Transpose(x, node.list([0, 2, 1, 3]))
+    whole = rotated(node, split, cos, sin, positions, node.flag("interleaved"), node.integer("rotary_embedding_dim", 0))
+    if flat:
+        return build.Reshape(whole, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(whole, node.list([0, 2, 1, 3]))
+
+
+def rotated(
+    node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None, near: bool, some: int = 0
+) -> OutPort:
+    """(x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2), for halves of a head or for neighbours, in [batch, length, heads,
+    size]; `some`: of so many elements at the front. `positions` [batch, length] are rows of `cos` and `sin`.
+    """
+    build, depth = node.build, node.extent(x, 3, "the size of heads")
+    size = some or depth
+    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be turned, got {size}")
+    rest = None
+    if size != depth:
+        first = build.VariadicSplit(x, node.scalar(3), node.list([size, -1]), outputs=2)
+        x, rest = first, first.node.out_port(1)
+    if positions is not None:
+        cos, sin = (build.Gather(p, positions, node.scalar(0)) for p in (cos, sin))
+    cos, sin = (build.Unsqueeze(p, node.list([2])) for p in (cos, sin))
+    if near:
+        pairs = build.Reshape(x, node.list([0, 0, 0, size // 2, 2]), special_zero=True)
+        parts = build.Split(pairs, node.scalar(4), num_splits=2, outputs=2)
+        a, b = (build.Squeeze(p, node.list([4])) for p in parts.node.out_ports().values())
+    else:
+        parts = build.Split(x, node.scalar(3), num_splits=2, outputs=2)
+        a, b = parts.node.out_ports().values()
+    real = build.Subtract(build.Multiply(cos, a), build.Multiply(sin, b))
+    imaginary = build.Add(build.Multiply(sin, a), build.Multiply(cos, b))
+    if near:
+        both = [build.Unsqueeze(p, node.list([4])) for p in (real, imaginary)]
+        turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, size]), special_zero=True)
+    else:
+        turned = build.Concat(real, imaginary, axis=3)
+    return turned if rest is None else build.Concat(turned, rest, axis=3)

@@ -1,0 +1,148 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.ir.graph import OutPort
+from aot.ir.types import Dim, simplify
+from aot.opset.products.pool_windows import AutoPad
+from runtime.errors import ModelError
+
+AUTO_PAD = {
+    "NOTSET": AutoPad.EXPLICIT, "VALID": AutoPad.VALID,
+    "SAME_UPPER": AutoPad.SAME_UPPER, "SAME_LOWER": AutoPad.SAME_LOWER,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Windowing:
+    """Attributes of convolution and pooling, one entry for each spatial axis."""
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    auto_pad: AutoPad
+
+    def fields(self, *without: str) -> dict[str, Any]:
+        found = {
+            "strides": self.strides, "dilations": self.dilations, "pads_begin": self.begins, "pads_end": self.ends,
+            "auto_pad": self.auto_pad,
+        }  # fmt: skip
+        return {k: v for k, v in found.items() if k not in without}
+
+
+def windowing(node: Call, rank: int) -> Windowing:
+    """ModelError for lists of a wrong length."""
+    auto = node.choice("auto_pad", AUTO_PAD, "NOTSET")
+    strides = node.integers("strides", (1,) * rank)
+    dilations = node.integers("dilations", (1,) * rank)
+    pads = node.integers("pads", (0,) * 2 * rank) if auto is AutoPad.EXPLICIT else (0,) * 2 * rank
+    if len(strides) != rank or len(dilations) != rank or len(pads) != 2 * rank:
+        raise ModelError(
+            f"{node.kind}: {rank} spatial axes need {rank} strides and dilations and {2 * rank} pads, "
+            f"got {len(strides)}, {len(dilations)} and {len(pads)}"
+        )
+    return Windowing(strides, dilations, pads[:rank], pads[rank:], auto)
+
+
+def spatial_rank(node: Call, x: OutPort) -> int:
+    rank = x.type.rank - 2
+    if rank < 1:
+        raise ModelError(f"{node.kind}: inputs have a batch, channels and spatial axes, got {x.type}")
+    node.refuse(rank > 3, f"1 to 3 spatial axes are supported, got {rank}")
+    return rank
+
+
+@onnx("Conv")
+def conv(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
+    return biased(node, convolved(node, x, w), b)
+
+
+def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
+    fields = windowing(node, spatial_rank(node, x)).fields()
+    groups = node.integer("group", 1)
+    if groups == 1:
+        return node.build.Convolution(x, w, **fields)
+    return node.build.GroupConvolution(x, grouped(node, w, groups), **fields)
+
+
+def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
+    """[a, b, ..] -> [groups, a / groups, b, ..]"""
+    first = w.shape[0]
+    if groups < 1 or (isinstance(first, int) and first % groups):
+        raise ModelError(f"{node.kind}: group must divide the weights' {first} channels, got {groups}")
+    return node.reshape(w, (groups, first // groups, *w.shape[1:]))
+
+
+def biased(node: Call, y: OutPort, b: OutPort | None) -> OutPort:
+    if b is None:
+        return y
+    return node.build.Add(y, node.reshape(b, (1, b.shape[0], *[1] * (y.type.rank - 2))))
+
+
+@onnx("ConvTranspose")
+def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
+    rank = spatial_rank(node, x)
+    made, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
+    wanted = _transposed_size(node, made, x, extra)
+    pads = (made.begins, made.ends) if wanted is None else _transposed_pads(made, x, w, extra, wanted)
+    fields, size = made.fields("auto_pad") | {"output_padding": extra}, list[OutPort]()
+    if pads is not None:  # padding at the end that exceeds the kernel's reach is output that nothing reaches
+        fields |= {"pads_begin": pads[0], "pads_end": pads[1]}
+    elif wanted is not None:  # the rest is cut where `_transposed_pads` cuts it; the operation names the ends otherwise
+        upper = made.auto_pad is AutoPad.SAME_UPPER
+        fields |= {"auto_pad": AutoPad.SAME_LOWER if upper else AutoPad.SAME_UPPER}
+        node.refuse(not all(isinstance(n, int) for n in wanted), "sizes must be known where the kernel's size is not")
+        size.append(node.list([n for n in wanted if isinstance(n, int)]))
+    groups = node.integer("group", 1)
+    if groups == 1:
+        y = node.build.ConvolutionBackpropData(x, w, *size, **fields)
+    else:
+        y = node.build.GroupConvolutionBackpropData(x, grouped(node, w, groups), *size, **fields)
+    return biased(node, y, b)
+
+
+def _transposed_size(node: Call, made: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
+    """The spatial size that is asked for, if any is."""
+    if node.has("output_shape"):
+        return node.integers("output_shape")[-len(extra) :]
+    if made.auto_pad in (AutoPad.SAME_UPPER, AutoPad.SAME_LOWER):
+        return tuple(n * s for n, s in zip(x.shape[2:], made.strides, strict=True))
+    return None
+
+
+def _transposed_pads(
+    made: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Padding that gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin.
+
+    None if that depends on sizes that only an inference knows; for SAME_* the input's size cancels out.
+    """
+    begins: list[int] = []
+    ends: list[int] = []
+    for a, size in enumerate(wanted):
+        reach = (w.shape[2 + a] - 1) * made.dilations[a] + 1
+        total = simplify(made.strides[a] * (x.shape[2 + a] - 1) + extra[a] + reach - size)
+        if not isinstance(total, int):
+            return None
+        small, large = total // 2, total - total // 2
+        upper = made.auto_pad is AutoPad.SAME_UPPER
+        begins.append(small if upper else large)
+        ends.append(large if upper else small)
+    return tuple(begins), tuple(ends)
+
+
+@onnx("DeformConv")
+def deform_conv(
+    node: Call, x: OutPort, w: OutPort, offset: OutPort, b: OutPort | None = None, mask: OutPort | None = None
+) -> OutPort:
+    fields = windowing(node, 2).fields() | {
+        "group": node.integer("group", 1), "deformable_group": node.integer("offset_group", 1),
+        "bilinear_interpolation_pad": True,
+    }  # fmt: skip
+    inputs = (x, offset, w) if mask is None else (x, offset, w, mask)
+    return biased(node, node.build.DeformableConvolution(*inputs, **fields), b)

@@ -1,0 +1,1 @@
+"""Conversions of operations of the domain ai.onnx.ml: features, linear models, trees."""

@@ -1,0 +1,170 @@
+"""Features of domain ai.onnx.ml: scaling, missing values, categories, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+import numpy as np
+
+from aot.frontends.onnx.registry import Call, onnx
+from aot.frontends.onnx.tabular.scores import ML, named
+from aot.ir.graph import OutPort
+from aot.ir.types import Array, dtype_of, numpy_dtype
+from runtime.abi import DType
+from runtime.errors import ModelError, UnsupportedError
+
+UNUSED = "_Unused"  # what texts default to
+TEXTS = "texts as keys or categories are not supported: replace them by numbers outside of the model"
+
+
+@onnx("Scaler", domain=ML)
+def scaler(node: Call, x: OutPort) -> OutPort:
+    """(x - offset) scale, as f32; one number for all features, or one for each."""
+    wide = node.cast(x, DType.F64 if x.type.dtype is DType.F64 else DType.F32)
+    offset, scale = node.numbers("offset", [0.0]), node.numbers("scale", [1.0])
+    moved = node.build.Subtract(wide, _each(node, wide, offset, "offset"))
+    return node.cast(node.build.Multiply(moved, _each(node, wide, scale, "scale")), DType.F32)
+
+
+def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort:
+    """A number for all features, or one for each of them: those of the last axis."""
+    count = x.shape[-1] if x.type.rank else 1
+    if len(values) != 1 and isinstance(count, int) and len(values) != count:
+        raise ModelError(f"{node.kind}: {name} must have one number or {count}, got {len(values)}")
+    return node.build.const(np.array(values), x.type.dtype)
+
+
+@onnx("Normalizer", domain=ML)
+def normalizer(node: Call, x: OutPort) -> OutPort:
+    """Rows divided by their maximum, by the sum of their sizes or by their length; rows of zeros stay."""
+    build, norm = node.build, node.choice("norm", {n: n for n in ("MAX", "L1", "L2")}, "MAX")
+    x = node.cast(x, DType.F32)
+    last = node.list([x.type.rank - 1])
+    match norm:
+        case "MAX":
+            size = build.ReduceMax(x, last, keep_dims=True)
+        case "L1":
+            size = build.ReduceSum(build.Abs(x), last, keep_dims=True)
+        case _:
+            size = build.Sqrt(build.ReduceSum(build.Multiply(x, x), last, keep_dims=True))
+    return build.Divide(x, build.Select(build.Equal(size, node.like(0, x)), node.like(1, x), size))
+
+
+@onnx("Imputer", domain=ML)
+def imputer(node: Call, x: OutPort) -> OutPort:
+    """Values that are missing replaced: by one number, or by one for each feature."""
+    build = node.build
+    if x.type.dtype.is_float:
+        missing, values = node.number("replaced_value_float", 0.0), node.numbers("imputed_value_floats")
+    else:
+        missing, values = node.integer("replaced_value_int64", 0), node.integers("imputed_value_int64s")
+    if not values:
+        raise ModelError("Imputer: there must be a value to impute, got none")
+    lost = build.NotEqual(x, x) if isnan(missing) else build.Equal(x, node.like(missing, x))
+    return build.Select(lost, _each(node, x, values, "imputed values"), x)
+
+
+@onnx("FeatureVectorizer", domain=ML)
+def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
+    """Features of several inputs side by side, as f32."""
+    sizes = node.integers("inputdimensions", ())
+    if not parts or (sizes and len(sizes) != len(parts)):
+        raise ModelError(f"FeatureVectorizer: inputdimensions must have {len(parts)} numbers, got {len(sizes)}")
+    rows = [p if p.type.rank > 1 else node.build.Unsqueeze(p, node.list([0])) for p in parts]
+    for row, size in zip(rows, sizes, strict=bool(sizes)):
+        if isinstance(row.shape[1], int) and row.shape[1] != size:
+            raise ModelError(f"FeatureVectorizer: an input must have {size} features, got {row.shape[1]}")
+    joined = [node.cast(row, DType.F32) for row in rows]
+    return joined[0] if len(joined) == 1 else node.build.Concat(*joined, axis=1)
+
+
+@onnx("OneHotEncoder", domain=ML)
+def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
+    """1 where x is a category [.., categories], as f32; nothing but zeros for others."""
+    _numbers_only(node, x, node.has("cats_strings"))
+    found = node.integers("cats_int64s")
+    categories = node.build.const(np.array(found, np.int64), DType.I64)
+    wide = node.build.Unsqueeze(node.cast(x, DType.I64), node.list([x.type.rank]))
+    return node.cast(node.build.Equal(wide, categories), DType.F32)
+
+
+@onnx("LabelEncoder", domain=ML)
+def label_encoder(node: Call, x: OutPort) -> OutPort:
+    """The value for each key, or the default; values may be texts, keys must be numbers."""
+    if node.has("classes_strings"):
+        _numbers_only(node, x)
+        texts = node.texts("classes_strings")
+        return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", UNUSED))
+    _numbers_only(node, x, node.has("keys_strings"))
+    keys, values = _pairs(node, "keys"), _pairs(node, "values")
+    if isinstance(keys, tuple):
+        raise UnsupportedError(f"{node.kind}: {TEXTS}")
+    default: str | float
+    if node.has("default_tensor"):
+        default = node.tensor("default_tensor").reshape(-1)[0]
+    elif isinstance(values, tuple):
+        default = node.text("default_string", UNUSED)
+    elif values.dtype.kind == "f":
+        default = node.number("default_float", -0.0)
+    else:
+        default = node.integer("default_int64", -1)
+    return _mapped(node, x, keys, values, default)
+
+
+def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
+    """The keys, or the values, of whatever type they are."""
+    if node.has(f"{name}_tensor"):
+        found = node.tensor(f"{name}_tensor").reshape(-1)
+        return tuple(map(str, found.tolist())) if found.dtype == object else found
+    if node.has(f"{name}_floats"):
+        return np.array(node.numbers(f"{name}_floats"), np.float32)
+    return node.texts(f"{name}_strings") if node.has(f"{name}_strings") else np.array(node.integers(f"{name}_int64s"))
+
+
+@onnx("CategoryMapper", domain=ML)
+def category_mapper(node: Call, x: OutPort) -> OutPort:
+    """Texts for numbers."""
+    _numbers_only(node, x)
+    keys, texts = np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings")
+    return _mapped(node, x, keys, texts, node.text("default_string", UNUSED))
+
+
+def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
+    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS)
+
+
+def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float) -> OutPort:
+    """values[i] where x is keys[i], else the default. Of equal keys the first one counts.
+
+    NaN equals NaN from LabelEncoder-4 on.
+    """
+    if len(keys) != len(values) or not len(keys):
+        raise ModelError(f"{node.kind}: each key must have a value, got {len(keys)} keys and {len(values)} values")
+    build, own = node.build, numpy_dtype(x.type.dtype)
+    sorted_keys, first = np.unique(keys.astype(own), return_index=True)
+    place = build.const(np.full((), len(keys)), DType.I64)
+    nan = bool(keys.dtype.kind == "f" and np.isnan(sorted_keys[-1]))
+    real = len(sorted_keys) - nan
+    if real:
+        known = build.const(sorted_keys[:real], x.type.dtype)
+        at = build.Minimum(build.SearchSorted(known, x), node.scalar(real - 1))
+        same = build.Equal(build.Gather(known, at, node.scalar(0)), x)
+        place = build.Select(same, build.Gather(node.list(first.tolist()), at, node.scalar(0)), place)
+    if nan and node.opset >= 4:
+        place = build.Select(build.NotEqual(x, x), node.scalar(int(first[-1])), place)
+    return build.Gather(_table(node, values, default), place, node.scalar(0))
+
+
+def _table(node: Call, values: Array | tuple[str, ...], default: str | float) -> OutPort:
+    """The values and, behind them, the default."""
+    if isinstance(values, tuple):
+        return named(node, (*values, str(default)))
+    whole: Array = np.append(values, np.array(default, values.dtype))
+    return node.build.const(whole, dtype_of(whole))
+
+
+@onnx("ZipMap", domain=ML)
+def zip_map(node: Call, x: OutPort) -> OutPort:
+    """The scores [rows, classes] as they are: outputs are tensors, not lists of dictionaries."""
+    return x

@@ -1,0 +1,130 @@
+"""Windows of a maximum or a sum become columns, then rows of what the columns gave, where that is less work.
+
+    y[h, w, c] = max[i, j](x[h + i, w + j, c])                    25 terms for 5x5
+    t[h, v, c] = max[i](x[h + i, v, c])                           a group over h and blocks of c: 5 terms for each v
+    y[h, w, c] = max[j](t[h, w + j, c])                           and 5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, prod
+
+from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.ir.steps import Steps
+from codegen.ir.access import coefficient, offset, unravel, volume
+from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.index import Affine, normal
+from codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
+from codegen.ir.traverse import Work
+from codegen.schedules.pointwise import fresh
+
+LINE = 64  # bytes of the axes inside of a row that are made at a time: the rows of a window stay in the nearest cache
+WORTH = 0.5  # of the terms, at most
+WORTH_CHANNELS = 0.75  # of a maximum in lanes over channels, for which NaN are looked for in each term
+
+
+def separate_pooling(steps: Steps) -> None:
+    """Rewrite what pools; values have their strides by now, and halos around them."""
+    for step in steps.steps:
+        if step.schedule is None:
+            step.works = tuple(map(_separated, step.works))
+
+
+@dataclass(frozen=True, slots=True)
+class _Slide:
+    """A window slides along dimension `dim` of what it reads: at axis * stride + tap * dilation + a constant."""
+
+    dim: int
+    axis: Var
+    tap: Var
+    index: Affine
+
+    @property
+    def place(self) -> Expr:
+        """The index without its constant."""
+        return self.axis * self.index.terms[self.axis] + self.tap * self.index.terms[self.tap]
+
+    @property
+    def reach(self) -> int:
+        """Elements from the first one that is read to the last one."""
+        return 1 + sum(step * (_extent(a) - 1) for a, step in ((a, self.index.terms[a]) for a in (self.axis, self.tap)))
+
+
+def _separated(work: Work) -> Work:
+    if not isinstance(work, Definition) or work.reduction is None or work.where:
+        return work
+    d, r = work, work.reduction
+    x = r.body
+    if r.init is not None or r.fn not in ("add", "max", "min") or not isinstance(x, Load) or len(r.axes) < 2:
+        return work
+    slides = [s for s in (_slide(x, tap, d.axes) for tap in r.axes) if s is not None]
+    if len(slides) < len(r.axes) or len({s.dim for s in slides}) < len(slides):
+        return work
+    *columns, row = sorted(slides, key=lambda s: _step(x, s.axis), reverse=True)
+    near = min(_step(x, s.axis) for s in columns)
+    inner = [a for a in d.axes if _step(x, a) < near and a is not row.axis]
+    if not all(isinstance(a.extent, int) for a in (row.axis, *inner)):
+        return work
+    high, wide, width = prod(_extent(s.tap) for s in columns), _extent(row.tap), _extent(row.axis)
+    worth = WORTH if r.fn == "add" or not inner else WORTH_CHANNELS
+    if high * row.reach + wide * width > worth * high * wide * width:
+        return work
+    return _group(d, r, x, columns, row, inner)
+
+
+def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide, inner: list[Var]) -> Group:
+    """Over the axes that lie outside of a row of `x`, and over blocks of the `inner` ones."""
+    down = [s.axis for s in columns]
+    around = [a for a in d.axes if a not in (*inner, row.axis, *down)]
+    kept, block = list(inner), LINE // x.buffer.dtype.stored_bytes
+    change: dict[Expr, Expr] = {}
+    if len(inner) == 1 and _extent(inner[0]) % block == 0:
+        (c,) = inner
+        blocks, kept = Var(f"{c.name}.block", _extent(c) // block), [Var(c.name, block)]
+        around.append(blocks)
+        change[c] = blocks * block + kept[0]
+    shared = (*around, *down)
+    p = Var(fresh("p", d), volume(_size(a) for a in shared))
+    flat = unravel(shared, p)
+    change = {a: rewrite(e, flat) for a, e in change.items()} | flat
+    v = Var(fresh("v", d), row.reach)
+    along = (v, *sorted(kept, key=lambda a: -_step(x, a)))
+    t = dense(f"t{OWN}", p, *map(_extent, along), space=Space.ARENA, dtype=r.dtype)
+    index = [rewrite(i, change) for i in x.index]
+    index[row.dim] = v + row.index.const
+    sums = Reduce(r.fn, tuple(s.tap for s in columns), Load(x.buffer, tuple(index)))
+    first = Definition(t, (p, *along), sums, (p, *along))
+    across = Reduce(r.fn, (row.tap,), Load(t, (p, row.place, *along[1:])))
+    value = simplified(rewrite(rewrite(d.value, {r: across}), change))
+    target = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
+    return Group("window", (p,), (t,), (first, Definition(d.out, (p, row.axis, *along[1:]), value, target)))
+
+
+def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
+    """None unless `tap` and one axis alone move, forwards, in one dimension, and in no other."""
+    dims = [k for k, i in enumerate(x.index) if tap in variables(i)]
+    index = normal(x.index[dims[0]], {})
+    axis = next((a for a in axes if a in index.terms), None)
+    if axis is None or not isinstance(tap.extent, int) or len(dims) > 1:
+        return None
+    plain = set(index.terms) == {tap, axis} and min(index.terms.values()) > 0
+    alone = all(axis not in variables(i) for k, i in enumerate(x.index) if k != dims[0])
+    return _Slide(dims[0], axis, tap, index) if plain and alone else None
+
+
+def _step(x: Load, a: Var) -> float:
+    """Elements from one point to the next."""
+    found = coefficient(offset(x.buffer, x.index), a)
+    return found.const if found is not None and found.is_const else inf
+
+
+def _size(a: Var) -> Size:
+    assert a.extent is not None
+    return a.extent
+
+
+def _extent(a: Var) -> int:
+    assert isinstance(a.extent, int)
+    return a.extent

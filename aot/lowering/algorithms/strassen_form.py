@@ -1,0 +1,116 @@
+"""Products of matrices that suit Strassen's algorithm, and their weights in its basis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.lowering.algorithms.strassen_matrices import BASIS
+from codegen.ir.access import unravel
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Const, Load, Prim, Reduce, Var
+from codegen.schedules.pointwise import fresh
+from codegen.target import Target
+from runtime.abi import DType
+
+LEAST = 32  # rows: with fewer, panels do not come from memory in time
+WORTH = 0.96  # of the time of plain products, at most
+PRODUCTS = 0.9  # of that time are the seven, which read sums of panels, and end as often as eight
+NEAR, FAR = 9.0, 12.0  # multiply-adds for an element of the rows, halves in the nearer cache or in L3
+ENDS = 11.0  # for an element of the result
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`d`: y[rows, column] = end(add[sum](x * w)). `row` is the one of the rows' axes that is cut in two."""
+
+    d: Definition
+    x: Load
+    w: Load
+    rows: tuple[Var, ...]
+    row: Var
+    column: Var
+    sum: Var
+
+    @property
+    def count(self) -> int:
+        """Number of all rows."""
+        return prod(map(extent, self.rows))
+
+    @property
+    def shift(self) -> int:
+        """From a row of the upper half to that of the lower one; halves of an odd number share the one between them."""
+        return extent(self.row) // 2
+
+
+def extent(a: Var) -> int:
+    assert isinstance(a.extent, int)
+    return a.extent
+
+
+def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+    """The form, if `d` is a product of f32 matrices with known sizes, of which the second one is constant."""
+    r = d.reduction
+    if r is None or r.fn != "add" or r.init is not None or len(r.axes) != 1 or d.where or d.out.dtype is not DType.F32:
+        return None
+    if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+        return None
+    for x, w in (r.body.args, r.body.args[::-1]):
+        if (
+            isinstance(x, Load)
+            and isinstance(w, Load)
+            and w.buffer.name in constants
+            and x.buffer.name not in constants
+        ):
+            return _matched(d, r, x, w)
+    return None
+
+
+def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
+    (k,) = r.axes
+    columns = [a for a in d.axes if a in w.index]
+    rows = tuple(a for a in d.axes if a not in w.index)
+    plain = all(isinstance(i, Var | Const) for i in w.index) and k in w.index and len(columns) == 1
+    if not plain or x.buffer.dtype is not DType.F32 or w.buffer.dtype is not DType.F32:
+        return None
+    if not all(isinstance(a.extent, int) for a in (*d.axes, k)):
+        return None
+    if not rows or extent(columns[0]) % 2 or extent(k) % 2:
+        return None
+    even = [a for a in rows if extent(a) % 2 == 0]
+    if even or len(rows) == 1:
+        return Form(d, x, w, rows, (even or rows)[-1], columns[0], k)  # rather within a picture than between two
+    flat = Var(fresh("p", d), prod(map(extent, rows)))
+    change = unravel(rows, flat)
+    index = tuple(rewrite(i, change) for i in d.target)
+    d = Definition(d.out, (flat, columns[0]), rewrite(d.value, change), index)
+    return Form(d, Load(x.buffer, tuple(rewrite(i, change) for i in x.index)), w, (flat,), flat, columns[0], k)
+
+
+def pays(form: Form, target: Target) -> bool:
+    """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
+    if not target.near_l3 or form.count < LEAST:
+        return False
+    halves = form.count * extent(form.sum) * 7  # bytes: 7 of a quarter each
+    if halves > target.l3 // 3:
+        return False
+    row = NEAR if halves <= target.l2 else FAR
+    return PRODUCTS + row / extent(form.column) + ENDS / extent(form.sum) <= WORTH
+
+
+def in_basis(weights: NDArray[np.generic], sum_at: int, column_at: int) -> NDArray[np.float32]:
+    """[4, sum / 2, column / 2]: sums of quarters, rounded once; `sum_at`, `column_at`: dimensions of the weights."""
+    flat = np.moveaxis(weights, (sum_at, column_at), (0, 1)).reshape(weights.shape[sum_at], weights.shape[column_at])
+    w = flat.astype(np.float32, copy=False)
+    quarters = [part for half in np.split(w, 2) for part in np.split(half, 2, axis=1)]
+    made = np.empty((len(BASIS), *quarters[0].shape), np.float32)
+    for j, row in enumerate(BASIS):
+        (_, first), *others = sorted(((c, q) for c, q in zip(row, quarters, strict=True) if c), key=lambda p: -p[0])
+        made[j] = first
+        for c, q in others:  # one at most
+            made[j] += q if c > 0 else -q
+    return made

@@ -1,0 +1,127 @@
+"""A product of matrices by seven products of halves: definitions over a flat axis of half of the rows.
+
+    h[t] = LEFT x      m[t] = add[k](h[t] * RIGHT u)      y = end(OUT m)      u = BASIS w, at compile time
+
+The matrices are those of `aot.lowering.algorithms.strassen_matrices`. `m` holds a register tile of each product at a
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from aot.lowering.algorithms.strassen_form import Form, extent
+from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
+from codegen.ir.access import unravel
+from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.pointwise import fresh
+from codegen.schedules.product import HIGHEST, STEPS
+from codegen.target import Target
+from runtime.abi import DType
+
+VECTORS = 2  # of a register tile: the higher it is, the less often panels and their sums pass by
+PITCH = 16  # elements after a row of halves: rows a power of two apart share few lines of the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    work: Group
+    schedule: Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Strassen:
+    """`halves`: sums of quarters of the rows; `products` read them, and `weights` in their basis [4, sum, column]."""
+
+    halves: Planned
+    products: Planned
+    left: Buffer
+    weights: Buffer
+
+
+def strassen(form: Form, left: str, weights: str, target: Target) -> Strassen:
+    """`left` and `weights`: names of the buffers that lie between."""
+    d = form.d
+    k, n = (Var(a.name, extent(a) // 2) for a in (form.sum, form.column))
+    upper = extent(form.row) - form.shift
+    half = tuple(replace(a, extent=upper) if a is form.row else a for a in form.rows)
+    p = Var(fresh("p", d), prod(map(extent, half)))
+    flat = unravel(half, p)
+    rows = {a: flat[b] for a, b in zip(form.rows, half, strict=True)}
+    pitch = extent(k) + PITCH
+    h = replace(dense(left, len(LEFT), extent(p), extent(k)), strides=(extent(p) * pitch, pitch, 1))
+    u = dense(weights, len(BASIS), extent(k), extent(n))
+    m = dense(f"m{OWN}", len(LEFT), p, n, space=Space.ARENA)
+
+    def places(low: int, column: int) -> dict[Expr, Expr]:
+        """Values of the axes in half `low` of the rows and half `column` of the columns."""
+        row = rows[form.row] + low * form.shift
+        return {**rows, form.row: row, form.column: n + column * extent(n)}
+
+    quarters = [rewrite(form.x, {**places(q // 2, 0), form.sum: k + q % 2 * extent(k)}) for q in range(4)]
+    sums = [Definition(h, (p, k), _sum(row, quarters), (Const(t), p, k)) for t, row in enumerate(LEFT)]
+    panels = [u[Const(j), k, n] for j in range(len(BASIS))]
+    totals = [Reduce("add", (k,), h[Const(t), p, k] * _sum(row, panels)) for t, row in enumerate(RIGHT)]
+    products = [Definition(m, (n, p), e, (Const(t), p, n)) for t, e in enumerate(totals)]
+    made = [m[Const(t), p, n] for t in range(len(LEFT))]
+    ends: list[Definition] = []
+    for q, row in enumerate(OUT):
+        assert d.reduction is not None
+        change = places(q // 2, q % 2)
+        value = rewrite(d.value, {**change, d.reduction: _sum(row, made)})
+        once = ((rows[form.row], form.shift),) if form.shift < upper and q < 2 else ()
+        ends.append(Definition(d.out, (p, n), value, tuple(rewrite(i, change) for i in d.target), once))
+    end = Group("ends", (p, n), (), tuple(ends))
+    halves = Planned(Group("halves", (p, k), (), tuple(sums)), _along(k, len(sums), target, p))
+    return Strassen(halves, _products(p, k, n, m, (*products, end), weights, target), h, u)
+
+
+def _products(
+    p: Var, k: Var, n: Var, m: Buffer, members: tuple[Definition | Group, ...], weights: str, target: Target
+) -> Planned:
+    """Tiles of rows inside, so that a panel of each part stays in the cache; else of columns, if there are too few."""
+    lanes = _lanes(n, target)
+    width, height = VECTORS * lanes, min(HIGHEST, (target.registers - VECTORS - 2) // VECTORS)
+    panels, tiles = -(-extent(n) // width), -(-extent(p) // height)
+    outside = panels >= min(2 * target.cores, tiles)
+    axes = (n, p) if outside else (p, n)
+    across, down = Tile(n.name, width, Tail.CUT), Tile(p.name, height)
+    plan = Schedule(
+        order=(n.name, p.name, k.name),
+        tile=(down, across, Tile(k.name, STEPS, Tail.CUT)),
+        lanes=(n.name, lanes),
+        pack=(Pack(weights, (2, 0, 1), 2, width),),
+        near=target.fetches_near,
+    )
+    plans = tuple(replace(plan, prefetch=weights if outside and sum(map(abs, row)) == 1 else None) for row in RIGHT)
+    schedule = Schedule(tile=(across, down), parallel=axes[0].name, members=(*plans, _along(n, len(OUT), target)))
+    return Planned(Group("strassen", axes, (m,), members), schedule)
+
+
+def _along(lane: Var, members: int, target: Target, parallel: Var | None = None) -> Schedule:
+    """Definitions without a sum, a vector of each at a time."""
+    lanes = _lanes(lane, target)
+    each = Schedule(lanes=(lane.name, lanes))
+    tile = (Tile(lane.name, lanes, Tail.CUT),)
+    return Schedule(tile=tile, parallel=parallel.name if parallel is not None else None, members=(each,) * members)
+
+
+def _lanes(lane: Var, target: Target) -> int:
+    lanes = target.lanes(DType.F32)
+    while lanes > extent(lane):
+        lanes //= 2
+    return lanes
+
+
+def _sum(row: Iterable[int], terms: Sequence[Expr]) -> Expr:
+    """Sum of the terms with 1 or -1, beginning with one that is added."""
+    signed = sorted(((c, e) for c, e in zip(row, terms, strict=True) if c), key=lambda pair: -pair[0])
+    (_, total), *others = signed
+    for c, e in others:
+        total = total + e if c > 0 else total - e
+    return total

@@ -1,0 +1,174 @@
+"""Recurrences with large weights: each step of time becomes calls of their own, which all threads share.
+
+    group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   for t: call g; call c; call h
+
+One kernel serves all steps. Where compile time knows their number, all calls are there, and what moves with t moves
+where a buffer begins; else a loop runs them, and t is one of their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import gcd, prod
+
+from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
+from codegen.ir.access import buffer_bytes, known
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, as_expr, prim, select
+from codegen.ir.program import Region
+from codegen.ir.schedule import Tail, Tile
+from codegen.ir.traverse import rewrite_work
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from runtime.abi import DType
+
+LONGEST = 512  # steps of time that are worth a call each
+CHAINS = 8  # multiply-adds under way: two a cycle, each of which takes four
+LARGEST = 1 << 17  # bytes of weights that one thread keeps to itself
+
+
+@dataclass(slots=True)
+class _Shift:
+    """Elements by which a buffer moves with each step of time."""
+
+    elements: dict[str, int]
+
+    def add(self, b: Buffer, index: tuple[Expr, ...], t: Var) -> bool:
+        """True if the access moves as the others of this buffer do."""
+        moved = 0
+        for i, stride in zip(index, b.strides, strict=True):
+            at = normal(i, {})
+            if any(t in variables(atom) for atom in at.terms if atom != t):
+                return False
+            count = at.terms.get(t, 0)
+            if count and not isinstance(stride, int):
+                return False
+            moved += count * (stride if isinstance(stride, int) else 0)
+        return self.elements.setdefault(b.name, moved) == moved
+
+
+def unroll_recurrence(steps: Steps, target: Target) -> None:
+    """Turn groups that carry values through time into repeated steps, where their weights are worth several threads."""
+    made: list[Step] = []
+    for step in steps.steps:
+        if len(step.works) > 1 and step.schedule is None and any(isinstance(w, Group) for w in step.works):
+            made += [replace(step, works=(work,)) for work in step.works]
+        else:
+            made.append(step)
+    steps.steps = made
+    for step in steps.steps:
+        if len(step.works) == 1 and isinstance(step.works[0], Group):
+            _spread(step, step.works[0], steps, target)
+
+
+def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
+    members = [m for m in g.members if isinstance(m, Definition)]
+    if len(g.axes) != 1 or len(members) != len(g.members) or g.windows:
+        return
+    t, n = g.axes[0], g.axes[0].extent
+    if n is None or _weights(members, steps) <= LARGEST or any(t in variables(*_sizes(temp)) for temp in g.temps):
+        return
+    if not isinstance(n, int):
+        _cycle(step, g, members, n, steps, target)
+    elif 1 < n <= LONGEST:
+        _repeat(step, g, members, n, steps)
+
+
+def _sizes(b: Buffer) -> tuple[Expr, ...]:
+    return tuple(n for n in b.shape if isinstance(n, Expr))
+
+
+def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Steps, target: Target) -> None:
+    """A loop of control flow, whose counter the kernels know."""
+    renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
+    clock = Var(f"{next(iter(renamed), step.layers[0])}.t", n)
+    works = [_at(d, g.axes[0], clock, lambda b: renamed.get(b.name, b)) for d in members]
+    body = replace(steps, steps=[_by_rows(Step((w,), step.layers, step.kind), w, steps, target) for w in works])
+    for name in body.touched():
+        value = steps.values[name]
+        if value.region is Region.ARENA and name not in {b.name for b in renamed.values()}:
+            steps.values[name] = replace(value, region=Region.SHARED)
+    step.works = ()
+    step.control = Cycle(clock, n, 1, body, {clock: 0}, {clock: clock + 1}, (), ())
+
+
+def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
+    """A product of few rows has too few chains of multiply-adds in a tile: for those a wider tile over the same panels.
+
+    As many panels as make up a tile twice as wide, and rows as long as the narrow one does not fill the chains.
+    """
+    plan = choose(d, target, steps.constants())
+    rows = [a for a in d.axes if isinstance(a.extent, Expr)]
+    if plan.lanes is None or not plan.pack or len(rows) != 1 or rows[0].name not in (t.axis for t in plan.tile):
+        return step
+    lane, lanes = plan.lanes
+    vectors = plan.size(lane).size // lanes
+    most = min((CHAINS - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
+    if most < 1:
+        return step
+    tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT))
+    few = replace(step, schedule=replace(plan, tile=tiles, early=False))
+    is_few = select(prim("le", as_expr(rows[0].extent or 1, DType.I64), most), 1, 0)
+    then, other = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (few, step))
+    return replace(step, works=(), control=Choice(is_few, then, other))
+
+
+def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Steps) -> None:
+    """Calls for each step of time: where buffers begin moves with it."""
+    t = g.axes[0]
+    shift = _Shift({})
+    outs = {d.out.name for d in members}
+    if any(_reads_clock(d, t) for d in members):
+        return
+    for d in members:
+        sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value) if x.buffer.space is not Space.TABLE)]
+        if not all(shift.add(b, index, t) for b, index in sites):
+            return
+    if not any(shift.elements.get(name) for name in outs):
+        return
+    renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
+
+    def placed(b: Buffer) -> Buffer:
+        """Buffers that move are no better aligned than their steps."""
+        b = renamed.get(b.name, b)
+        moved = shift.elements.get(b.name, 0) * b.dtype.stored_bytes
+        return replace(b, align=gcd(b.align, moved)) if moved else b
+
+    step.works = tuple(_at(d, t, Const(0), placed) for d in members)
+    step.repeat = Repeat(n, dict(shift.elements))
+
+
+def _reads_clock(d: Definition, t: Var) -> bool:
+    """True if a value depends on the number of the step itself. A kernel for all steps does not know it."""
+    return t in variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
+
+
+def _weights(members: list[Definition], steps: Steps) -> int:
+    constants = steps.constants()
+    read = {x.buffer for d in members if d.reduction is not None for x in loads(d.value) if x.buffer.name in constants}
+    return max(map(buffer_bytes, read), default=0)
+
+
+def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
+    name = steps.unused(f"{step.layers[0]}.{temp.name}")
+    made = replace(temp, name=name, space=Space.ARG)
+    steps.values[name] = Value(made, Region.ARENA, elements=prod(map(known, temp.shape)))
+    return made
+
+
+def _at(d: Definition, t: Var, now: Expr, placed: Callable[[Buffer], Buffer]) -> Definition:
+    """The definition at one time, with other buffers."""
+    fixed: dict[Expr, Expr] = {t: now}
+
+    def change(e: Expr) -> Expr | None:
+        if isinstance(e, Load):
+            return Load(placed(e.buffer), tuple(normal(rewrite(i, fixed), {}).expr() for i in e.index))
+        return now if e == t else None
+
+    made = rewrite_work(d, change, placed)
+    assert isinstance(made, Definition)
+    index = tuple(normal(rewrite(i, fixed), {}).expr() for i in d.target)
+    return replace(made, axes=tuple(a for a in d.axes if a != t), index=index)

@@ -1,0 +1,65 @@
+"""Products of matrices become Strassen's where that is less work; their weights are transformed at compile time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from aot.lowering.algorithms.strassen_form import Form, form_of, in_basis, pays
+from aot.lowering.algorithms.strassen_groups import strassen
+from aot.lowering.algorithms.strassen_matrices import LEFT
+from aot.lowering.ir.steps import Step, Steps, Value
+from aot.lowering.storage.narrow_constants import smallest
+from codegen.ir.definition import OWN, Definition
+from codegen.ir.loops import Expr
+from codegen.ir.program import Region
+from codegen.target import Target
+from runtime.abi import DType
+
+
+def use_strassen(steps: Steps, target: Target) -> None:
+    """Replace what is faster so; values have their strides by now. Weights take as much memory as before."""
+    forms = _forms(steps, target)
+    halves: dict[tuple[Expr, ...], str] = {}
+    found: list[Step] = []
+    for step in steps.steps:
+        form = forms.get(id(step))
+        if form is None:
+            found.append(step)
+            continue
+        sum_at, column_at = (form.w.index.index(a) for a in (form.sum, form.column))
+        weights = f"{form.w.buffer.name}.strassen{sum_at}x{column_at}{OWN}"
+        left = steps.unused(f"{form.d.out.name}.halves{OWN}")
+        same = (form.x, *form.rows, form.row, form.sum)
+        shared = halves.get(same)
+        made = strassen(form, shared or left, weights, target)
+        if shared is None:
+            steps.values[left] = Value(made.left, Region.ARENA, elements=made.left.strides[0] * len(LEFT))
+            found.append(replace(step, works=(made.halves.work,), kind="Halves", schedule=made.halves.schedule))
+            if steps.values[form.x.buffer.name].region in (Region.ARENA, Region.INPUT):  # nobody writes it meanwhile
+                halves[same] = left
+        if weights not in steps.values:
+            arrange = partial(in_basis, sum_at=sum_at, column_at=column_at)
+            data = steps.values[form.w.buffer.name].data
+            steps.values[weights] = Value(made.weights, Region.CONSTANT, data=data, arrange=arrange)
+        works = (*step.works[:-1], made.products.work)  # before it there may be borders
+        found.append(replace(step, works=works, schedule=made.products.schedule))
+    steps.steps = found
+
+
+def _forms(steps: Steps, target: Target) -> dict[int, Form]:
+    """Strassen forms of steps whose weights have only such consumers, and do not fit f16 in half the memory."""
+    constants = steps.constants()
+    forms: dict[int, Form] = {}
+    for step in steps.steps:
+        d = step.works[-1] if step.works and step.schedule is None and step.repeat is None else None
+        form = form_of(d, constants) if isinstance(d, Definition) else None
+        if form is not None and pays(form, target):
+            forms[id(step)] = form
+    kept = {x.buffer.name for s in steps.steps if id(s) not in forms for x in s.reads()}
+    return {i: f for i, f in forms.items() if f.w.buffer.name not in kept and not _is_small(steps, f, target)}
+
+
+def _is_small(steps: Steps, form: Form, target: Target) -> bool:
+    value = steps.values[form.w.buffer.name]
+    return target.converts_half_aside and smallest(value, [DType.F16]) is not None

@@ -1,0 +1,61 @@
+"""Convolutions become Winograd groups where that is less work; their weights are transformed at compile time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from aot.lowering.algorithms.winograd_form import FAR, WEIGHT, choose_points, form_of, transformed
+from aot.lowering.algorithms.winograd_groups import Winograd, winograd
+from aot.lowering.ir.steps import Step, Steps, Value
+from codegen.ir.access import buffer_bytes, varies
+from codegen.ir.loops import Buffer, Var, dense
+from codegen.ir.program import Region
+from codegen.ir.traverse import move_loads, rewrite_work
+from codegen.target import Target
+
+FEW = 4  # blocks that threads cannot share evenly
+KEPT = 64 << 20  # bytes of weights of which a far L3, that many cores share, keeps less from inference to inference
+
+
+def use_winograd(steps: Steps, target: Target) -> None:
+    """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6."""
+    constants = steps.constants()
+    weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants)
+    each = FAR if weights > KEPT and not target.near_l3 else WEIGHT
+    parts: dict[int, list[Step]] = {}
+    for step in steps.steps:
+        d = step.definition
+        form = form_of(d, constants) if d is not None else None
+        points = choose_points(form, each) if form is not None else 0
+        if d is None or form is None or not points:
+            continue
+        made = winograd(d, form, points, target, steps.sizes.of)
+        if made.weights.name not in steps.values:
+            data = steps.values[form.w.buffer.name].data
+            assert data is not None
+            steps.values[made.weights.name] = Value(
+                made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, points=points)
+            )
+        alone = made.blocks < FEW and len(made.work.axes) == 1 and not varies(made.work.axes)  # one picture
+        parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]
+    steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
+
+
+def _whole(step: Step, made: Winograd) -> Step:
+    return replace(step, works=(made.work,), schedule=made.schedule)
+
+
+def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
+    """Transforms and products one after another, each over all threads: there are too few blocks to share out."""
+    moved: dict[str, Buffer] = {}
+    for temp in made.work.temps:
+        name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
+        shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
+        moved[temp.name] = dense(name, *shape)
+        steps.values[name] = Value(moved[temp.name], Region.ARENA)
+    works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in made.work.members]
+    into, _, back = made.schedule.members
+    (ty,) = made.work.axes
+    plans = (replace(into, parallel=ty.name), None, replace(back, parallel=ty.name))
+    return [replace(step, works=(w,), schedule=plan) for w, plan in zip(works, plans, strict=True)]

@@ -1,0 +1,195 @@
+"""Convolutions that suit Winograd's algorithm, their numbers of products, and their transformed weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix
+from codegen.ir.access import known
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.nest.padding_terms import Border
+from runtime.abi import DType
+
+WEIGHT = 8.0  # multiply-adds that take as long as a weight from a cache
+FAR = 24.0  # as one from memory, where no L3 is near
+BLOCK = 64  # input channels that are transformed at a time
+TAPS = (3, 4, 5)  # of a window in one direction
+STRIDES = (1, 2)
+POINTS = range(4, 12)  # products in one direction, where there is such a transform
+OPERATIONS = 4.0  # of a point and channel in a transform, about; with a stride, in one of its phases
+MORE = 6  # times as many weights, at most
+LEAST = 16  # channels
+SHORTEST = 4  # outputs in one direction
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
+
+    `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
+    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
+    """
+
+    x: Load
+    w: Load
+    guarded: Expr  # x, inside of what asks for its bounds
+    n: tuple[Var, ...]
+    window: tuple[tuple[Var, Var], ...]
+    strides: tuple[int, ...]
+    steps: tuple[int, ...]
+    oc: Var
+    ic: Var
+    deep: tuple[Var, ...]
+
+    @property
+    def outs(self) -> tuple[Var, ...]:
+        return tuple(a for a, _ in self.window)
+
+    @property
+    def taps(self) -> tuple[Var, ...]:
+        return tuple(k for _, k in self.window)
+
+    @property
+    def terms(self) -> int:
+        """Terms of one point of the window."""
+        return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Dimensions of the weights as the transform wants them: taps, axes of the sum besides, ic, oc."""
+        return tuple(self.w.index.index(a) for a in (*self.taps, *self.deep, self.ic, self.oc))
+
+    @property
+    def arrangement(self) -> str:
+        """Names what, besides the number of points, transformed weights depend on."""
+        return "_".join(map(str, (*self.strides, *self.order)))
+
+    def sides(self, points: int) -> tuple[int, ...]:
+        """Outputs of a tile in each direction; 0 where no transform has so many products."""
+        taps = (known(k.extent or 1) for k in self.taps)
+        return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
+
+
+def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+    """The form, if `d` convolves 3 to 5 taps in one or two directions, with a stride of 1 or 2 and constant weights."""
+    r = d.reduction
+    if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
+        return None
+    if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+        return None
+    for guarded, w in (r.body.args, r.body.args[::-1]):
+        x = guarded
+        while isinstance(x, Prim) and x.fn == "within" and (len(x.args) == 3 or x.args[3] == Const(0.0, DType.F32)):
+            x = x.args[2]
+        if not isinstance(w, Load) or not isinstance(x, Load):
+            continue
+        if w.buffer.name in constants and x.buffer.name not in constants:
+            return _matched(d, r, x, w, guarded)
+    return None
+
+
+def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form | None:
+    if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
+        return None
+    windows: list[tuple[Var, Var]] = []
+    steps: dict[Var, int] = {}
+    strides: dict[Var, int] = {}
+    plain: list[Var] = []
+    for i in x.index:
+        at = normal(i, {})
+        found = [a for a in at.terms if isinstance(a, Var)]
+        taps, outs = [a for a in found if a in r.axes], [a for a in found if a in d.axes]
+        if len(found) != len(at.terms) or any(at.terms[a] < 1 for a in found):
+            return None
+        if len(taps) == len(outs) == 1:
+            windows.append((outs[0], taps[0]))
+            steps[taps[0]], strides[taps[0]] = at.terms[taps[0]], at.terms[outs[0]]
+        elif len(found) == 1 and (found[0] in r.axes or at.terms[found[0]] == 1):
+            plain.append(found[0])
+        elif found:
+            return None
+    channels = [a for a in plain if a in r.axes]
+    window = [pair for pair in windows if pair[1].extent in TAPS][-2:]
+    if not window or len(channels) != 1 or len(r.axes) != 1 + len(windows):
+        return None
+    if not all(_strided(strides[k], steps[k], (a, k) in window) for a, k in windows):
+        return None
+    lanes = [a for a in d.axes if a in w.index]
+    others = [pair for pair in windows if pair not in window]
+    batch, deep = (*(a for a in plain if a in d.axes), *(a for a, _ in others)), tuple(k for _, k in others)
+    if len(lanes) != 1 or {*batch, *(a for a, _ in window), lanes[0]} != set(d.axes) or not set(r.axes) <= set(w.index):
+        return None
+    if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
+        return None
+    apart = tuple(steps[k] for _, k in window)
+    return Form(
+        x, w, guarded, batch, tuple(window), tuple(strides[k] for _, k in window), apart, lanes[0], channels[0], deep
+    )
+
+
+def _strided(stride: int, step: int, inside: bool) -> bool:
+    """True if there is a transform for it. Axes outside of the window move by one."""
+    return stride == 1 or (inside and step == 1 and stride in STRIDES)
+
+
+def choose_points(form: Form, weight: float = WEIGHT) -> int:
+    """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted.
+
+    `weight`: multiply-adds that take as long as reading a weight.
+    """
+    sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
+    if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
+        return 0
+    taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
+    transforms = sum(OPERATIONS / stride for stride in form.strides)
+    costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
+    for n in POINTS:
+        sides, points = form.sides(n), n**directions
+        if min(sides) < 2 or points > MORE * taps:
+            continue
+        tiles = prod(map(tiles_of, sizes, sides, form.steps))
+        products = tiles * points * (ic * oc + transforms * (ic + oc)) * 1.1
+        costs[n] = products + points * ic * oc * weight
+    return min(costs, key=lambda n: (costs[n], n))
+
+
+def _counted(form: Form) -> float:
+    """The share of a plain convolution's terms that count: it passes over padding where taps lie apart."""
+    share = 1.0
+    for (axis, tap), step in zip(form.window, form.steps, strict=True):
+        k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
+        size = form.x.buffer.shape[k]
+        if step > 1 and isinstance(size, int):
+            share *= 1 - Border(tap, form.x.index[k], size).share
+    return share
+
+
+def tiles_of(size: int, side: int, step: int) -> int:
+    """Tiles of `side` outputs in one direction, of which every `step`-th one belongs together."""
+    return step * -(-size // (side * step))
+
+
+def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:
+    """[points in all directions, deep.., ic, oc] from the weights, computed in f64."""
+    order = form.order
+    rest = [k for k in range(weights.ndim) if k not in order]
+    shape = [weights.shape[k] for k in order]
+    taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
+    ic = prod(deep)
+    plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
+    first, *second = (weight_matrix(points, r, s) for r, s in zip(taps, form.strides, strict=True))
+    made = np.empty((*[points] * len(taps), ic, oc), np.float32)
+    for start in range(0, ic, BLOCK):  # f64 takes twice the memory
+        part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)
+        across = np.matmul(first, part.reshape(taps[0], -1)).reshape(points, *taps[1:], -1)
+        for matrix in second:
+            across = np.matmul(matrix, across)
+        made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
+    return made.reshape(points ** len(taps), *deep, oc)

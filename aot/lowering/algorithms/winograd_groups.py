@@ -1,0 +1,301 @@
+"""Convolutions as F(m, r) in one or two directions: definitions over blocks of tiles.
+
+    V = transform(x)      a product V U for each point      y = end(transform(M))      U = transform(w), at compile time
+
+The matrices are those of `aot.lowering.algorithms.winograd_matrices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+from aot.lowering.algorithms.winograd_form import Form, tiles_of
+from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
+from codegen.ir.access import known, varies, volume
+from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.schedules.product import product
+from codegen.target import Target
+from runtime.abi import DType
+
+TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
+FEWEST = TILES // 2  # tiles for which weights are worth reading once more
+MOST_TILES = 2 * TILES, 16  # where run time tells their number: weights are read once for each block
+BLOCK_BYTES = 1 << 20  # that a block's transforms take: below that, the larger of both
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Tiles of outputs as a group walks them: `shared` axes of its blocks, `inside` all others.
+
+    `place`: indices of the temps; `at`: of the picture, row and column of tiles, by what the form calls its axes;
+    `phase`: where outputs that lie several steps apart begin.
+    """
+
+    sides: tuple[int, ...]
+    shared: tuple[Var, ...]
+    inside: tuple[Var, ...]
+    place: tuple[Var, ...]
+    shape: tuple[Size, ...]
+    at: dict[Var, Expr]
+    phase: dict[Var, Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd:
+    """`work` with its schedule; `weights`: buffer of the transformed ones [points, ic, oc]; `blocks` for threads."""
+
+    work: Group
+    schedule: Schedule
+    weights: Buffer
+    blocks: int
+
+
+def winograd(d: Definition, form: Form, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
+    """`d` over tiles that take `points` products in each direction. `named` gives a size of run time a name."""
+    n, sides = points, form.sides(points)
+    vary = varies((*form.n, *form.outs))
+    tiles = _blocks(form, n, target, named) if vary else _rows(form, n)
+    ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
+    sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
+    terms = [known(a.extent or 1) for a in sums]
+    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{OWN}", count, *terms, outs)
+    v = dense(f"v{OWN}", count, *tiles.shape, *terms, space=Space.ARENA)
+    mm = dense(f"m{OWN}", count, *tiles.shape, outs, space=Space.ARENA)
+    axes, place = (*tiles.shared, *tiles.inside), tiles.place
+    spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
+    guarded = _inside(form, spans)
+
+    def read(at: tuple[Var, ...]) -> Expr:
+        taps = dict(zip(form.taps, at, strict=True))
+        return rewrite(guarded, {**_places(form, tiles), **taps, form.ic: ic})
+
+    def write(at: tuple[Var, ...], total: Expr) -> Definition:
+        places = {**_places(form, tiles, at), form.oc: oc}
+        assert d.reduction is not None
+        ragged = [(places[a], a.extent) for a, n in zip(form.outs, spans, strict=True) if a.extent and _ragged(a, n)]
+        value = rewrite(d.value, {**places, d.reduction: total})
+        index = tuple(rewrite(i, places) for i in d.target)
+        return Definition(d.out, (*axes, oc, *reversed(at)), value, index, tuple(ragged))
+
+    xn = Var("xn", count)
+    outer = tiles.shared if vary else ()
+    total = Reduce("add", sums, v[xn, *place, *sums] * u[xn, *sums, oc])
+    products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
+
+    def fill(at: tuple[Var, ...], e: Expr) -> Definition:
+        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, n), *place, *sums))
+
+    kinds = tuple((n, known(k.extent or 1), stride) for k, stride in zip(form.taps, form.strides, strict=True))
+    forward = _transform("input", (*axes, *sums), tuple(into(*kind) for kind in kinds), n, read, fill)
+    ends = tuple(back(*kind) for kind in kinds)
+    backward = _transform("output", (*axes, oc), ends, n, lambda at: mm[_point(at, n), *place, oc], write)
+    group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
+    if vary:
+        return Winograd(group, _plan(group, u.name, n, sides, 1, False, target), u, known(tiles.shared[0].extent or 1))
+    rows = _height(form, tiles, count, target)
+    peeled = any(map(_ragged, form.outs, spans))
+    *around, high = (known(a.extent or 1) for a in tiles.shared)
+    blocks = -(-high // rows) * prod(around)
+    return Winograd(group, _plan(group, u.name, n, sides, rows, peeled, target), u, blocks)
+
+
+def _point(at: tuple[Var, ...], n: int) -> Expr:
+    """The number of a point."""
+    first, *rest = at
+    found: Expr = first
+    for i in rest:
+        found = found * n + i
+    return found
+
+
+def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
+    """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
+
+    In two directions so many, too, where weights that do not stay there come from afar for each block.
+    """
+    rows, beside = known(tiles.shared[-1].extent or 1), prod(known(a.extent or 1) for a in tiles.inside)
+    outs = known(form.oc.extent or 1)
+    held = 4 * count * (form.terms + outs)
+    if len(tiles.sides) > 1:
+        passing = not target.near_l3 and 4 * count * form.terms * outs > target.l2
+        wanted = max(TILES / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
+        return max(1, min(round(wanted), rows))
+    most = max(TILES, target.l2 // held) // beside
+    blocks = -(-rows // max(1, most))
+    if blocks > 1:
+        blocks = -(-blocks // target.cores) * target.cores
+    return -(-rows // blocks)
+
+
+def _rows(form: Form, n: int) -> Tiles:
+    """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
+
+    Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
+    """
+    sides = form.sides(n)
+    at: dict[Var, Expr] = {}
+    phase: dict[Var, Expr] = {}
+    found: list[list[Var]] = []
+    for axis, m, step, name in zip(form.outs, sides, form.steps, "yx", strict=False):
+        tile = Var(f"t{name}", tiles_of(known(axis.extent or 1), m, step) // step)
+        at[axis] = tile
+        found.append([tile])
+        if step > 1:
+            phase[axis] = apart = Var(f"p{name}", step)
+            found[-1].insert(0, apart)
+    (*first, ty), *others = found
+    inside = tuple(a for axes in others for a in axes)
+    if not others:
+        first, inside = [], tuple(first)
+    shape = (ty, *(known(a.extent or 1) for a in inside))
+    return Tiles(sides, (*form.n, *first, ty), inside, (ty, *inside), shape, at, phase)
+
+
+def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
+    """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left.
+
+    One for each core, if there are tiles enough: a thread makes all of a block.
+    """
+    sides = form.sides(n)
+    sizes = [a.extent or 1 for a in form.n]
+    for axis, m, step in zip(form.outs, sides, form.steps, strict=True):
+        span = m * step
+        sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
+    held = 4 * n ** len(sides) * (form.terms + known(form.oc.extent or 1))
+    most = next((t for t in MOST_TILES if t * held <= BLOCK_BYTES), MOST_TILES[-1])
+    count = as_expr(named(volume(sizes)), DType.I64)
+    blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
+    if target.cores > 1:
+        shared = prim("min", count // FEWEST, as_expr(target.cores, DType.I64))
+        blocks = as_expr(named(prim("max", blocks, shared)), DType.I64)
+    size = named((count + blocks - 1) // prim("max", blocks, 1))
+    block = Var("block", blocks)
+    tile = Var("tile", prim("min", prim("min", count - block * size, size), most))
+    rest: Expr = block * size + tile
+    at: dict[Var, Expr] = {}
+    outermost, *others = (*form.n, *form.outs)
+    for axis, extent in reversed(list(zip(others, sizes[1:], strict=True))):
+        at[axis] = prim("mod", rest, extent)
+        rest = prim("floordiv", rest, extent)
+    at[outermost] = rest
+    phase: dict[Var, Expr] = {}
+    for axis, step in zip(form.outs, form.steps, strict=True):
+        if step > 1:
+            phase[axis], at[axis] = prim("mod", at[axis], step), prim("floordiv", at[axis], step)
+    return Tiles(sides, (block,), (tile,), (tile,), (most,), at, phase)
+
+
+def _places(form: Form, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
+    """The form's output axes at the outputs `at` of a tile, or at its first ones."""
+    found: dict[Expr, Expr] = {**tiles.at}
+    for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
+        found[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
+    return found
+
+
+def _ragged(a: Var, span: int) -> bool:
+    """True if the last tile can reach over the edge."""
+    return not isinstance(a.extent, int) or a.extent % span != 0
+
+
+def _inside(form: Form, spans: tuple[int, ...]) -> Expr:
+    """The load, or 0 where a ragged tile reaches over the edge: values there would not cancel out exactly."""
+    asked: set[object] = set()
+    e = form.guarded
+    while isinstance(e, Prim):
+        asked.add(normal(e.args[0], {}).key)
+        e = e.args[2]
+    made = form.guarded
+    for axis, span in zip(form.outs, spans, strict=True):
+        k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
+        index, size = form.x.index[k], form.x.buffer.shape[k]
+        if _ragged(axis, span) and normal(index, {}).key not in asked:
+            made = prim("within", index, size, made)
+    return made
+
+
+def _transform(
+    name: str,
+    axes: tuple[Var, ...],
+    transforms: tuple[Transform, ...],
+    n: int,
+    read: Callable[[tuple[Var, ...]], Expr],
+    write: Callable[[tuple[Var, ...], Expr], Definition],
+) -> Group:
+    """T X S^t: along j for each row i, then along i for each column o. T x alone in one direction."""
+    lane, first = axes[-1], transforms[0]
+    split, combine = _table("split", first.split), _table("combine", first.combine)
+    i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
+    if len(transforms) == 1:
+        c = dense(f"c{OWN}", n, lane, space=Space.REGISTERS)
+        return Group(name, axes, (c,), (
+            Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane)),
+            write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane])),
+        ))  # fmt: skip
+    across = transforms[1]
+    splits, combines = _table("splits", across.split), _table("combines", across.combine)
+    o = Var("o", len(across.combine))
+    a = dense(f"a{OWN}", i, n, lane, space=Space.REGISTERS)
+    b = dense(f"b{OWN}", n, len(across.combine), lane, space=Space.REGISTERS)
+    c = dense(f"c{OWN}", n, o, lane, space=Space.REGISTERS)
+    rows = Group("rows", (i,), (a,), (
+        Definition(a, (*axes, i, q), Reduce("add", (j,), splits[q, j] * read((i, j))), (i, q, lane)),
+        Definition(b, (*axes, i, o), Reduce("add", (q,), combines[o, q] * a[i, q, lane]), (i, o, lane)),
+    ))  # fmt: skip
+    columns = Group("columns", (o,), (c,), (
+        Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane)),
+        write((p, o), Reduce("add", (q,), combine[p, q] * c[q, o, lane])),
+    ))  # fmt: skip
+    return Group(name, axes, (b,), (rows, columns))
+
+
+def _table(name: str, matrix: Matrix) -> Buffer:
+    values = tuple(v for row in matrix for v in row)
+    return dense(f"{name}{OWN}", len(matrix), len(matrix[0]), space=Space.TABLE, values=values)
+
+
+def _plan(
+    group: Group, weights: str, n: int, sides: tuple[int, ...], rows: int, ragged: bool, target: Target
+) -> Schedule:
+    """Blocks of `rows` tile rows; transforms written out. `ragged`: the last tiles stand apart, for their bounds."""
+    axes = group.axes
+    forward, products, backward = group.members
+    assert isinstance(products, Definition)
+    sizes = {"ty": rows, "tile": Var("tiles", None, 1, TILES)}
+    block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
+    plan = product(block, target, frozenset({weights}), frozenset(a for a in axes if a.name == "block"))
+    assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
+    edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(sides)] if ragged)
+    return Schedule(
+        tile=(Tile(axes[-1].name, rows, Tail.CUT),),
+        pitch=((f"v{OWN}", 16), (f"m{OWN}", 16)),
+        parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
+        members=(
+            _written_out(forward.axes[-1], n, (n,) * len(sides), (), target),
+            replace(plan, parallel=None),
+            _written_out(backward.axes[-1], n, sides, edges, target),
+        ),
+    )
+
+
+def _written_out(lane: Var, n: int, sides: tuple[int, ...], edges: tuple[Tile, ...], target: Target) -> Schedule:
+    """Schedule of a transform from n points in each direction to `sides`."""
+    lanes = target.lanes(DType.F32)
+    while lanes > known(lane.extent or 1):
+        lanes //= 2
+
+    def full(*axes: tuple[str, int]) -> Schedule:
+        return Schedule(tile=tuple(Tile(a, extent) for a, extent in axes), lanes=(lane.name, lanes))
+
+    down = full(("q", n), ("j", n)), full(("p", sides[0]), ("q", n))
+    tile = (Tile(lane.name, lanes, Tail.CUT), *edges)
+    if len(sides) == 1:
+        return Schedule(tile=tile, members=down)
+    across = full(("q", n), ("j", n)), full(("o", sides[1]), ("q", n))
+    return Schedule(tile=tile, members=(Schedule(unroll=("i",), members=across), Schedule(unroll=("o",), members=down)))

@@ -1,0 +1,401 @@
+"""Graph -> steps: the definitions of each node over values in memory, with no loop order, layout or addresses yet.
+
+    step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from math import gcd
+
+import numpy as np
+
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, Stateful, ViewOp
+from aot.ir.types import Array, Shape
+from aot.lowering.define.extents import fitting
+from aot.lowering.define.size_rules import rules
+from aot.lowering.define.state import BYTES, State, Variables, store
+from aot.lowering.ir.reach import after
+from aot.lowering.ir.steps import Cycle, Step, Steps, Value, indices
+from aot.lowering.ir.symbolic_sizes import PLAIN
+from aot.opset.control.control_flow import known_truth
+from codegen.ir.access import volume
+from codegen.ir.definition import OWN, Definition, Group, identity
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, dense, prim
+from codegen.ir.program import Region, Rule
+from codegen.ir.traverse import Work, local, move_loads, reads, rewrite_work, writes
+from runtime.abi import DType
+from runtime.errors import AotError, InternalError, UnsupportedError
+
+LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
+
+
+Regions = Callable[["Definer", Node], None]
+
+
+def define(graph: Graph, regions: Regions) -> Steps:
+    """Lower a graph to the definitions that its results need. `regions` adds the steps of a node with sub-graphs."""
+    return Definer(graph, Steps(graph.name), regions).run()
+
+
+class Definer:
+    """Adds the steps of a graph, or of a body, to `steps`."""
+
+    def __init__(self, graph: Graph, steps: Steps, regions: Regions) -> None:
+        self.graph, self.steps, self.regions = graph, steps, regions
+        self.state = State(Variables(), steps.sizes, self._part)
+        self.inner = False  # True for a body
+        self.buffers: dict[OutPort, Value] = {}
+
+    def run(self) -> Steps:
+        sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
+        self.steps.symbols = tuple(sorted(variables(*sizes), key=lambda v: v.name))
+        self.steps.sizes.taken = frozenset(v.name for v in self.steps.symbols)
+        for i, node in enumerate(self.graph.parameters):
+            self.value(node.out_port(0), Region.INPUT, i)
+        self.steps.inputs = [self.buffers[p.out_port(0)].name for p in self.graph.parameters]
+        self.nodes()
+        self.steps.outputs = [self._result(i, node) for i, node in enumerate(self.graph.results)]
+        self._assign()
+        drop_unread(self.steps)
+        return self.steps
+
+    def inside(self, body: Graph) -> Definer:
+        """Return a definer for a body, whose block shares the values of this one."""
+        block = replace(self.steps, steps=[], inputs=[], outputs=[])
+        made = Definer(body, block, self.regions)
+        made.inner = True
+        return made
+
+    def share(self, port: OutPort) -> Value:
+        """Return the value of a port, kept in memory so that blocks of control flow can read it."""
+        value = self.steps.values[self.buffers[port].name]
+        if value.region is Region.ARENA:
+            value = replace(value, region=Region.SHARED, elements=volume(value.buffer.shape))
+            self.steps.values[value.name] = value
+        return value
+
+    def nodes(self) -> None:
+        """Add the steps of all nodes."""
+        for node in self.graph.nodes.values():
+            self.steps.sizes.late |= {s: None for p in node.out_ports().values() for s in _symbols(p)}
+        for node in self.graph.parameters:
+            self._bind(node)
+        for node in self.graph.order():
+            try:
+                self.node(node)
+            except AotError as error:
+                error.add_note(f"while lowering layer {node.name!r}: {node}")
+                raise
+
+    def node(self, node: Node) -> None:
+        op = node.op
+        if op.type in ("Parameter", "Constant", "Result") or self._known(node):
+            return
+        if op.type == "Assign":  # written at the end; its output is its input
+            self.input(node.source(0))
+            self.buffers[node.out_port(0)] = self.buffers[node.source(0)]
+            return
+        if isinstance(op, RegionOp):
+            self._check(node)
+            self.regions(self, node)
+            self._bind(node)
+            return
+        self._check(node)
+        outs = [self.value(p, Region.ARENA).buffer for p in node.out_ports().values()]
+        match op:
+            case ComputeOp():
+                works: tuple[Work, ...] = (self._compute(node, op, outs[0]),)
+            case ViewOp():
+                works = self._view(node, op, outs)
+            case LoopOp():
+                works = self._nest(node, op, outs)
+            case Stateful():
+                works = (self._read_value(node, outs[0]),)
+            case _:
+                raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
+        layers = node.origin.layers or (node.name,)
+        works = tuple(w for w in works if not is_empty(w))
+        if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
+            self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
+        if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
+            self.steps.steps += [Step((work,), layers, node.type) for work in works]
+        elif works:  # a step for the last definition, so that it can merge with its consumers
+            last = len(works) - isinstance(works[-1], Definition)
+            parts = (works[:last], works[last:])
+            self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
+        self._bind(node)
+
+    def _check(self, node: Node) -> None:
+        """Add the rules on a node's types. A body may never run: its rules are facts only of sizes that it computes."""
+        found = rules(node)
+        for rule in found:
+            late = self.steps.sizes.late_of(rule.one, rule.other)
+            if not self.inner or any(v.name.removeprefix("v").startswith(self.graph.scope) for v in late):
+                self.steps.sizes.learn(rule.one, rule.other)
+        self._demand(node, found)
+
+    def _demand(self, node: Node, wanted: list[Rule]) -> None:
+        """Add rules to the shape function, or as Check steps: those on late sizes, and of bodies, which may not run."""
+        found = {True: list[Rule](), False: list[Rule]()}
+        for rule in wanted:
+            found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
+        self.steps.rules += found[False]
+        for rule in found[False]:
+            self.steps.sizes.equate(rule.one, rule.other)
+        layers = node.origin.layers or (node.name,)  # a step for each rule: its dependents need not wait for others
+        self.steps.steps += [Step((), layers, "Check", checks=(rule,)) for rule in found[True]]
+
+    def _bind(self, node: Node) -> None:
+        """Read the symbols that stand for elements of the node's outputs from memory."""
+        for port in node.out_ports().values():
+            if symbols := _symbols(port):
+                value = self.share(port)
+                at = (tuple(map(Const, i)) for i in np.ndindex(port.type.static_shape))
+                binds = {s: Load(value.buffer, i) for s, i in zip(symbols, at, strict=True)}
+                self.steps.steps.append(Step((), node.origin.layers or (node.name,), "Bind", binds=binds))
+
+    @staticmethod
+    def _known(node: Node) -> bool:
+        return all(p.value is not None and p.value.dtype != object for p in node.out_ports().values())
+
+    def _inputs(self, node: Node) -> list[Input | None]:
+        return [None if p.source is None else self.input(p.source) for p in node.in_ports().values()]
+
+    def input(self, port: OutPort) -> Input:
+        if port not in self.buffers:
+            self.value(port, Region.CONSTANT, data=_known_array(port))
+        sizes = self.steps.sizes
+        return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.seen))
+
+    def value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
+        if port.type.dtype is DType.NF4:
+            raise UnsupportedError(f"{port.node.type}: elements of nf4 are constants for Convert, got {port.type}")
+        name = self.name(port)
+        buffer = dense(name, *self.steps.sizes.shape(port.shape), dtype=port.type.dtype)
+        if region is Region.INPUT:
+            buffer = foreign(buffer)
+        value = Value(buffer, region, index, data)
+        self.buffers[port] = self.steps.values[name] = value
+        return value
+
+    def name(self, port: OutPort) -> str:
+        stem = re.sub(r"\W+", "_", port.node.name).strip("_")[-32:] or "value"
+        stem = stem if not stem[0].isdigit() else f"_{stem}"
+        return self.unique(stem)
+
+    def unique(self, stem: str) -> str:
+        name, n = stem, 0
+        while name in self.steps.values:
+            n += 1
+            name = f"{stem}.{n}"
+        return name
+
+    def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
+        axes, index = indices(out.shape)
+        # Operations choose the names of their reduction axes, so output axes have names here that no others have.
+        own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
+        element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
+        value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
+        d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
+        return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
+
+    def _unclamped(self, e: Expr) -> Expr | None:
+        """Drop an upper bound that an index cannot exceed at any size; None for other expressions."""
+        if not isinstance(e, Prim) or e.fn != "min" or e.dtype is not DType.I64:
+            return None
+        sizes, symbols = self.steps.sizes, self.steps.symbols
+        known = frozenset((*symbols, *sizes.meaning))
+        for a, b in (e.args, e.args[::-1]):
+            if loads(b) or not variables(b) <= known or isinstance(a, Const):
+                continue
+            if after(a, sizes.of(b + 1), sizes, symbols) == 0:
+                return rewrite(a, self._unclamped)
+        return None
+
+    def _size(self, e: Expr) -> Expr | None:
+        """Name an expression that is computed from sizes alone; None for others."""
+        if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
+            return None
+        read = variables(e)
+        known = read <= frozenset(self.steps.known())
+        return self.steps.sizes.name(e) if read and known and not loads(e) else None
+
+    def _part(self, node: Node, at: Size, shape: Shape, dtype: DType) -> Buffer:
+        """Add a buffer for the part of the state at `at`, under a unique name."""
+        buffer = dense(self.unique(f"{self.name(node.out_port(0))}.state"), *shape, dtype=dtype)
+        if isinstance(at, int):
+            buffer = replace(buffer, align=gcd(buffer.align, at))
+        self.steps.values[buffer.name] = Value(buffer, Region.STATE, at=at)
+        return buffer
+
+    def _read_value(self, node: Node, out: Buffer) -> Definition:
+        inputs = self._inputs(node)
+        return tidy(self.state.read(node, out, inputs[0] if inputs else None), self.steps.values)
+
+    def _assign(self) -> None:
+        """Add, after all other steps, those that make room for variables and set them."""
+        sinks = self.graph.sinks
+        for node in sinks:
+            self.state.variables.of(node)
+        places, end = self.state.ends(sinks)
+        self.steps.state_bytes = self.state.variables.bytes
+        self.steps.variables = tuple(self.state.variables.known.values())
+        if places:
+            cell = dense(self.unique(BYTES.name), 1, dtype=DType.I64)
+            self.steps.values[cell.name] = Value(cell, Region.SHARED, elements=1)
+            self.steps.sizes.late[BYTES] = None
+            self.steps.steps.append(Step((store(cell, end - self.state.variables.bytes),), (), "Assign"))
+            self.steps.steps.append(Step((), (), "Bind", binds={BYTES: Load(cell, (Const(0),))}))
+            self.steps.state_bytes = BYTES + self.state.variables.bytes
+        for node in sinks:
+            source, condition = (self.input(p) for p in (node.source(0), node.source(len(node.in_ports()) - 1)))
+            known = len(node.in_ports()) == 1 or known_truth(node.input(1))
+            when = None if known else prim("ne", condition(*[0] * condition.rank), 0)
+            works = self.state.write(node, places, source.buffer, when)
+            self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
+
+    def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
+        inputs = self._inputs(node)
+        operands = [None if i is None else i.operand() for i in inputs]
+        types = tuple(self.steps.sizes.type(p.type) for p in node.out_ports().values())
+        works: list[Work] = []
+        for piece in op.pieces(types, *operands):
+            if any(n == 0 for n in piece.extent):
+                continue
+            source = inputs[piece.source]
+            assert source is not None
+            axes, index = indices(piece.extent)
+            target = tuple(s + i for s, i in zip(piece.start, index, strict=True))
+            made = Definition(outs[piece.output], axes, source(*piece.index(*index)), target)
+            works.append(tidy(made, self.steps.values))
+        return tuple(works)
+
+    def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
+        """Return the hand-written nest of an operation; buffers shared by its works get unique names."""
+        works = tuple(map(_apart, op.nest(tuple(outs), *self._inputs(node))))
+        found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
+        fresh: dict[str, Buffer] = {}
+        for b in sorted(found, key=lambda b: b.name):
+            if b.name in fresh:
+                raise InternalError(f"{op.type}: two buffers are called {b.name!r}")
+            made = replace(b, name=self.unique(f"{outs[0].name}.{b.name}"), space=Space.ARG)
+            fresh[b.name] = made
+            self.steps.values[made.name] = Value(made, Region.ARENA)
+        return tuple(rewrite_work(w, move_loads(fresh), lambda b: fresh.get(b.name, b)) for w in works)
+
+    def _result(self, index: int, node: Node) -> str:
+        """Add a copy to the output, which fusion merges into the producer if it can; return the output's name."""
+        source = self.input(node.source(0))
+        name = f"output{index}"
+        out = foreign(dense(name, *source.shape, dtype=source.dtype))
+        self.steps.values[name] = Value(out, Region.OUTPUT, index)
+        axes, at = indices(out.shape)
+        copy = tidy(Definition(out, axes, source(*at), at), self.steps.values)
+        if not is_empty(copy):
+            self.steps.steps.append(Step((copy,), node.source(0).node.origin.layers or (node.name,), "Result"))
+        return name
+
+
+def _symbols(port: OutPort) -> list[Var]:
+    """Symbols that stand for the elements of the port's value."""
+    own = port.own_symbols
+    return [] if own is None else [s for s in own.flat if isinstance(s, Var)]
+
+
+def drop_unread(steps: Steps) -> None:
+    """Drop steps and values without consumers: shape arithmetic, and operands that only inference of types read."""
+    for _ in range(2):  # twice, since steps dropped first need no symbols any more
+        _drop(steps, LASTING, _wanted(steps))
+    used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
+    used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
+    for name in [n for n in steps.values if n not in used]:
+        del steps.values[name]
+
+
+def _wanted(steps: Steps) -> frozenset[Var]:
+    """Late symbols that steps and outputs need, except those that a loop sets itself."""
+    every = [s for b in steps.blocks() for s in b.steps]
+    inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
+    shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
+    kept = [v.at for v in steps.values.values()]
+    late = steps.sizes.late_of
+    return late(*shapes, *kept, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
+
+
+def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
+    """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
+    needed: set[str] = set()
+    kept: list[Step] = []
+    for step in reversed(steps.steps):
+        for block in step.blocks():
+            _drop(block, (*LASTING, Region.SHARED), wanted)
+        step.binds = {s: x for s, x in step.binds.items() if s in wanted}
+        read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
+        if read or step.checks or step.sets() & wanted:
+            kept.append(step)
+            needed |= {x.buffer.name for x in step.reads()}
+    steps.steps = kept[::-1]
+
+
+def _apart(work: Work) -> Work:
+    """Give buffers that are local to statements names that no value in memory has."""
+    if isinstance(work, Definition | Group):
+        return work
+    inner = {b.name: replace(b, name=f"{b.name}{OWN}") for b in local(work)}
+    return rewrite_work(work, move_loads(inner), lambda b: inner.get(b.name, b))
+
+
+def is_empty(work: Work) -> bool:
+    """True if a definition has no points."""
+    return isinstance(work, Definition) and any(a.extent == 0 for a in work.axes)
+
+
+def _known_array(port: OutPort) -> Array:
+    if port.value is None or port.value.dtype == object:
+        raise InternalError(f"{port}: no value in memory and none known")
+    return port.value
+
+
+def foreign(buffer: Buffer) -> Buffer:
+    """Return the buffer as memory of the caller, which is aligned to its elements only."""
+    return replace(buffer, align=buffer.dtype.stored_bytes)
+
+
+def tidy(d: Definition, values: dict[str, Value]) -> Definition:
+    """Drop reduction axes of extent 1, rename those named like output axes, and inline constants of one element."""
+    reduction, taken = d.reduction, {a.name.removesuffix(OWN) for a in d.axes}
+    value = d.value
+    if reduction is not None:
+        change: dict[Expr, Expr] = {}
+        axes: list[Var] = []
+        for a in reduction.axes:
+            fresh = replace(a, name=f"{a.name}r") if a.name in taken else a
+            change[a] = Const(0) if a.extent == 1 else fresh
+            axes += [] if a.extent == 1 else [fresh]
+        body = rewrite(reduction.body, change)
+        init = rewrite(reduction.init, change) if reduction.init is not None else None
+        value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
+    return replace(d, value=rewrite(value, lambda e: _number(e, values)))
+
+
+def _reduced(fn: str, axes: tuple[Var, ...], body: Expr, init: Expr | None) -> Expr:
+    if any(a.extent == 0 for a in axes):
+        return identity(fn, body.dtype) if init is None else init
+    if axes:
+        return Reduce(fn, axes, body, init)
+    return body if init is None else prim(fn, init, body)
+
+
+def _number(e: Expr, values: dict[str, Value]) -> Expr | None:
+    if not isinstance(e, Load) or e.buffer.name not in values:
+        return None
+    data = values[e.buffer.name].data
+    if data is None or data.size != 1:
+        return None
+    number = np.asarray(data).reshape(-1)[0]
+    return Const(float(number) if e.dtype.is_float else int(number), e.dtype)

@@ -1,0 +1,122 @@
+"""Rules on sizes of several inputs that must fit each other, derived from the indices at which works read them.
+
+    y[i, j] = x[i, j] + z[j]    for i in n, j in m        z: f32[k]      ->      m <= k
+
+No rule is made for an index that `within` guards, even in part, or that depends on data: operations guard those
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aot.ir.types import dim_text
+from aot.lowering.ir.reach import after, last
+from aot.lowering.ir.symbolic_sizes import Sizes
+from codegen.ir.access import volume
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import variables
+from codegen.ir.index import factors, normal
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, prim
+from codegen.ir.program import Rule
+from codegen.ir.traverse import Work, members
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:
+    """Rules that keep the definitions among `works` from reading past the end of a dimension.
+
+    ShapeError if one does so whatever the run-time sizes are.
+    """
+    found: dict[tuple[Size, Size], Rule] = {}
+    for d in (d for w in works if isinstance(w, Definition | Group) for d in members(w)):
+        if any(a.extent == 0 for a in d.axes):
+            continue
+        for index, dim in _indices(d.value, frozenset(i for i, _ in d.where)):
+            if (wide := _stretched_to(index, sizes)) is not None:
+                found.setdefault((wide, dim), _one_or_equal(layer, sizes.written_out(wide), sizes.written_out(dim)))
+                continue
+            least = _least(index, dim, sizes, symbols)
+            if least is None:
+                continue
+            one, other = sizes.written_out(least), sizes.written_out(dim)
+            text = f"{layer}: a dimension of an input must be {dim_text(one)} at least, got {dim_text(other)}"
+            if isinstance(least, int) and isinstance(dim, int):
+                raise ShapeError(text)
+            found.setdefault((least, dim), Rule(prim("max", one - other, 0), 0, text))
+    return list(found.values())
+
+
+def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
+    """Extent of axis i in the broadcast index i * min(n - 1, 1), which is 0 if dimension n is 1; None for others."""
+    match [[*factors(atom)] for atom in normal(index, {}).terms]:
+        case [[Var() as a, Var() as b]]:
+            axis, other = (b, a) if a in sizes.meaning else (a, b)
+            least = sizes.meaning.get(other)
+            return axis.extent if isinstance(least, Prim) and least.fn == "min" and least.args[1] == Const(1) else None
+        case _:
+            return None
+
+
+def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
+    text = f"{layer}: a dimension of an input must be {dim_text(wide)} or 1, got {dim_text(dim)}"
+    return Rule((wide - dim) * (dim - 1), 0, text)
+
+
+def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
+    """Least size that `dim` must have; None if it is known to have it, or if it does not follow from sizes."""
+    if isinstance(index, Var) and isinstance(index.extent, int) and isinstance(dim, int):
+        return index.extent if index.extent > dim else None
+    if isinstance(dim, int) and isinstance(index, Const):
+        return int(index.value) + 1 if index.value >= dim else None
+    if isinstance(index, Var) and index.extent == dim:
+        return None
+    end = None if after(index, dim, sizes, symbols) == 0 else last(index, sizes, symbols)
+    end = _last_of_products(index, frozenset((*symbols, *sizes.meaning))) if end is None else end
+    least = None if end is None else sizes.of(end + 1)
+    return None if isinstance(least, int) and isinstance(dim, int) and least <= dim else least
+
+
+def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
+    """Last index (see `last`) of sums of products of non-negative axes and sizes, as in broadcasts; None for others."""
+    total: Expr = Const(0)
+    found = normal(index, {})
+    for atom, c in found.terms.items():
+        ends = [_end(part, sizes) for part in factors(atom)]
+        known = [e for e in ends if e is not None]
+        if c < 0 or len(known) < len(ends):
+            return None
+        total = total + as_expr(volume(known), DType.I64) * c
+    return total + found.const
+
+
+def _end(part: Expr, sizes: frozenset[Var]) -> Expr | None:
+    if not isinstance(part, Var) or part.low < 0:
+        return None
+    if part in sizes:
+        return part
+    return None if part.extent is None else as_expr(part.extent, DType.I64) - 1
+
+
+def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
+    """Yield the indices of loads that no `within` guards, each with the size of its dimension."""
+    match e:
+        case Prim("within", (index, extent, value, *other)):
+            yield from _indices(value, guards | {index})
+            for part in (index, extent, *other):
+                yield from _indices(part, guards)
+        case Prim(_, args):
+            for arg in args:
+                yield from _indices(arg, guards)
+        case Reduce(_, _, body, init):
+            yield from _indices(body, guards)
+            if init is not None:
+                yield from _indices(init, guards)
+        case Load(buffer, index):
+            for i, n in zip(index, buffer.shape, strict=True):
+                if buffer.space is not Space.TABLE and not variables(i) & variables(*guards):
+                    yield i, n
+                yield from _indices(i, guards)
+        case _:
+            return

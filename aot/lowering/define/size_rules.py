@@ -1,0 +1,158 @@
+"""Rules on sizes that inference could not compare: the shape function, or a Check step, checks them at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from aot.ir.graph import Node
+from aot.ir.op import Operand
+from aot.ir.types import Dim, Shape, dim_text, simplify
+from aot.opset.base.families import Elementwise, may_stretch
+from aot.opset.control.control_flow import If
+from aot.opset.elementwise.activation import PRelu, WithScalars
+from aot.opset.elementwise.binary import AutoBroadcast
+from aot.opset.elementwise.comparison import Select
+from aot.opset.products.matmul import MatMul
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
+from codegen.ir.program import Rule
+from runtime.abi import DType
+
+
+def rules(node: Node) -> list[Rule]:
+    """Rules that must hold for the shapes of a node to be those that inference found."""
+    return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
+
+
+def _layer(node: Node) -> str:
+    """Return the name of the layer in the user's model."""
+    return node.origin.layers[0] if node.origin.layers else node.name
+
+
+def _named(node: Node) -> str:
+    """Return the names of the operation and the layer in the user's model."""
+    return f"{node.op.user_type} {_layer(node)!r}"
+
+
+def _branches(node: Node) -> list[Rule]:
+    if not isinstance(node.op, If) or not (name := node.op.required(node.regions)):
+        return []
+    why = "its branches give different ranks, and what follows fits the other one only"
+    if node.op.only:
+        why = "neither what it reads nor what follows fits the branch that its condition chooses"
+    holds, wanted = prim("ne", _expr(node.op.chosen(node.input(0))), 0), int(name == "then")
+    return [Rule(select(holds, 1, 0), wanted, f"If {_layer(node)!r}: {why}")]
+
+
+def _conditions(node: Node) -> list[Rule]:
+    """Rules that the operation itself states."""
+    return [r for a, b, rule in node.op.conditions(*_operands(node)) for r in _equal(node, rule, a, b)]
+
+
+def _operands(node: Node) -> list[Operand | None]:
+    return [None if p is None else Operand(p.type, p.seen) for p in node.sources()]
+
+
+def _not_negative(one: Dim, other: Dim) -> list[Dim]:
+    """The size that a condition `at_least` keeps from being negative; none for other conditions."""
+    bound = isinstance(other, int) and other >= 0
+    if not bound or not isinstance(one, Prim) or one.fn != "min" or one.args[1] != as_expr(other, DType.I64):
+        return []
+    return [simplify(one.args[0])]
+
+
+def _outputs(node: Node) -> list[Rule]:
+    """Rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
+    known = {n for p in node.sources() if p is not None for n in p.shape}
+    known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
+    found: list[Rule] = []
+    for port in node.out_ports().values():
+        for k, n in enumerate(port.shape):
+            if isinstance(n, int) or n in known:
+                continue
+            if bounds(normal(n, {}))[0] < 0:
+                text = f"{_named(node)}: dimension {k} must not be negative, got {dim_text(n)}"
+                found.append(Rule(prim("max", n, 0), n, text))
+    return found
+
+
+def _inputs(node: Node) -> list[Rule]:
+    """Rules of broadcasting, for elementwise operations and products."""
+    shapes = [p.shape for p in node.sources() if p is not None]
+    op, out = node.op, node.out_port(0)
+    if isinstance(op, Elementwise) and not isinstance(op, PRelu | WithScalars):
+        mode = getattr(op, "auto_broadcast", AutoBroadcast.NUMPY)
+        if mode is AutoBroadcast.NUMPY:
+            return _broadcast(node, shapes, out.shape, 0)
+        return _as_large(node, shapes, mode)
+    if isinstance(op, MatMul) and len(shapes) == 2:
+        a, b = shapes
+        found = _broadcast(node, shapes, out.shape, 2) if min(len(a), len(b)) > 1 else []
+        inner = a[-2 if op.transpose_a and len(a) > 1 else -1], b[-1 if op.transpose_b or len(b) == 1 else -2]
+        return found + _equal(node, "inner dimensions of its inputs must be equal", *inner)
+    return []
+
+
+def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[Rule]:
+    """Rules that every input has the shape of the result; with PDPD, all but the data broadcast at `start_axis`."""
+    out = node.out_port(0).shape
+    data = 1 if isinstance(node.op, Select) else 0
+    rest = [s for k, s in enumerate(shapes) if k != data]
+    whole = shapes if mode is not AutoBroadcast.PDPD else [shapes[data]]
+    rule = "dimension {} of its inputs must be equal"
+    pairs = [(k, n, m) for s in whole for k, (n, m) in enumerate(zip(s, out, strict=True))]
+    found = [r for k, n, m in pairs for r in _equal(node, rule.format(k), n, m)]
+    if mode is AutoBroadcast.PDPD:
+        start = getattr(node.op, "start_axis", -1)
+        found += _broadcast(node, [mode.aligned(out, s, start) for s in rest], out, 0)
+    return found
+
+
+def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) -> list[Rule]:
+    found: list[Rule] = []
+    for shape in shapes:
+        dims = shape[: len(shape) - skipped]
+        for back, (n, m) in enumerate(zip_longest(reversed(dims), reversed(out[: len(out) - skipped]))):
+            if n is None or n in (1, m) or (isinstance(n, int) and isinstance(m, int)):
+                continue
+            what = f"dimension {len(out) - skipped - 1 - back}"
+            if may_stretch(n, m):
+                text = f"{_named(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
+                found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
+            else:
+                found += _equal(node, f"{what} of its inputs must be equal", n, m)
+    return found
+
+
+def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
+    if a == b or (isinstance(a, int) and isinstance(b, int)):
+        return []
+    got = " and ".join(dim_text(n) for n in _compared(a, b))
+    text = f"{_named(node)}: {rule}, got {got}"
+    return [Rule(a, b, text)]
+
+
+def _compared(a: Dim, b: Dim) -> list[Dim]:
+    """Sizes that an error shows: x for the rule x = max(low, min(x, high)), x and y for x = min(x, y)."""
+    for one, other in ((a, b), (b, a)):
+        parts = _parts(other)
+        if len(parts) > 1 and one in parts:
+            shown = [one, *(p for p in parts if p != one)] if len(parts) == 2 else [one]
+            return [n for n in shown if not isinstance(n, int | Const)]
+    return [a] if b == 0 else [a, b]
+
+
+def _parts(n: Dim) -> list[Dim]:
+    """Operands of a minimum, a maximum or a choice."""
+    match n:
+        case Prim("min" | "max", args) | Prim("select", (_, *args)):
+            return list(dict.fromkeys(p for a in args for p in _parts(a)))
+        case Const(value):
+            return [int(value)]
+        case _:
+            return [n]
+
+
+def _expr(n: Dim) -> Expr:
+    return n if isinstance(n, Expr) else Const(n)

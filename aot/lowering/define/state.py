@@ -1,0 +1,149 @@
+"""Variables that a request keeps: a flag says whether they were ever set; they are written when all else is done.
+
+    state of a request     flag of v0 | v0 | flag, place, sizes of v1 | ... | v1      zeros at first and after a reset
+    ReadValue              v[i] = flag ? state[i] : initial[i]
+    Assign                 state[i] = x[i]; flag = 1             last of all, by statements that nothing merges into
+
+Variables with sizes that only run time knows lie one after another behind all others, as large as they are: how many
+bytes that takes is a late size with a capacity, so `infer` ends and asks for more before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from aot.ir.graph import Node
+from aot.ir.op import Input, Stateful
+from aot.ir.types import Shape, TensorType, differs
+from aot.lowering.ir.steps import indices
+from aot.lowering.ir.symbolic_sizes import Sizes
+from aot.opset.control.state import VARIES, Carried, IsSet, KeptSizes, KeptValue
+from codegen.ir.access import volume
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Buffer, Const, Expr, For, If, Load, Size, Stmt, Store, Var, as_expr, prim, select
+from codegen.ir.program import Kept
+from runtime.abi import DType
+from runtime.errors import InternalError, ModelError
+
+LINE = 64
+ENTRY = 8  # bytes of a flag, a place or a size
+BYTES = Var("variables.bytes", None, 0)  # of those that vary
+
+
+class Variables:
+    """The variables of a model by their ids."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Kept] = {}
+        self.bytes = 0  # of all but those that vary
+
+    @property
+    def varying(self) -> list[Kept]:
+        return [v for v in self.known.values() if VARIES in v.shape]
+
+    def of(self, node: Node) -> Kept:
+        """The variable that a node reads or sets."""
+        op = node.op
+        if not isinstance(op, Stateful):
+            raise InternalError(f"{node.type}: reads or sets no variable")
+        id, type = op.variable_id, node.out_port(0).type
+        carried = isinstance(op, Carried)
+        dtype, shape = (op.element_type, op.dims) if carried else (type.dtype, type.static_shape)
+        if id not in self.known:
+            self.known[id] = self._placed(id, dtype, shape)
+        if (self.known[id].dtype, self.known[id].shape) != (dtype, shape) or not _holds(self.known[id], op, type):
+            raise ModelError(f"{node.type}: variable {id!r} is {_text(self.known[id])}, got {type}")
+        return self.known[id]
+
+    def _placed(self, id: str, dtype: DType, shape: tuple[int, ...]) -> Kept:
+        flag, varies = self.bytes, VARIES in shape
+        head = -(-(2 + len(shape)) * ENTRY // LINE) * LINE if varies else LINE
+        data = flag + head
+        self.bytes = data if varies else data + room(TensorType(dtype, shape).static_shape, dtype)
+        return Kept(id, dtype, shape, flag, None if varies else data)
+
+
+def room(shape: Sequence[int], dtype: DType) -> int:
+    """Bytes that an array takes, up to the next line, and one line more: vectors at the end may read past it."""
+    return -(-(prod(shape) * dtype.stored_bytes + LINE) // LINE) * LINE
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Reads and sets variables. `part`: a buffer over a part of the state, from a byte on, called after a node."""
+
+    variables: Variables
+    sizes: Sizes
+    part: Callable[[Node, Size, Shape, DType], Buffer]
+
+    def read(self, node: Node, out: Buffer, initial: Input | None) -> Definition:
+        """Definition of ReadValue, or of one of the operations that the pass makes of it."""
+        variable, (axes, at) = self.variables.of(node), indices(out.shape)
+        match node.op:
+            case IsSet():
+                value: Expr = self._is_set(node, variable)
+            case KeptSizes():
+                value = Load(self.part(node, variable.flag + ENTRY, out.shape, DType.I64), at)
+            case KeptValue():
+                place = variable.data if variable.data is not None else node.input().dims("KeptValue: sizes")[0]
+                value = Load(self.part(node, place, out.shape, variable.dtype), at)
+            case _:
+                assert variable.data is not None
+                kept = Load(self.part(node, variable.data, out.shape, variable.dtype), at)
+                nothing = Const(0.0 if kept.dtype.is_float else 0, kept.dtype)
+                value = select(self._is_set(node, variable), kept, nothing if initial is None else initial(*at))
+        return Definition(out, axes, value, at)
+
+    def _is_set(self, node: Node, variable: Kept) -> Expr:
+        return prim("ne", Load(self.part(node, variable.flag, (1,), DType.I64), (Const(0),)), 0)
+
+    def ends(self, nodes: Sequence[Node]) -> tuple[dict[str, Size], Size]:
+        """Offset of each variable of varying size, by its final size; and the end of the last one."""
+        found: dict[str, Size] = {}
+        at: Size = self.variables.bytes
+        for node in nodes:
+            variable, port = self.variables.of(node), node.source(0)
+            if variable.data is None:
+                found[variable.name] = at
+                size = volume(self.sizes.shape(port.shape)) * variable.dtype.stored_bytes
+                at = self._named(at + (size + (2 * LINE - 1)) // LINE * LINE)
+        return found, at
+
+    def _named(self, at: Size) -> Size:
+        """A place as a size of its own: kernels that write the variables of equal layers are equal so."""
+        found = self.sizes.of(at)
+        return found if isinstance(found, int) else self.sizes.add(found, "at")
+
+    def write(self, node: Node, places: Mapping[str, Size], source: Buffer, condition: Expr | None) -> tuple[Stmt, ...]:
+        """Set a variable and its flag, where the condition holds."""
+        variable = self.variables.of(node)
+        place = variable.data if variable.data is not None else places[variable.name]
+        axes, at = indices(source.shape)
+        body: tuple[Stmt, ...] = (Store(self.part(node, place, source.shape, source.dtype), at, Load(source, at)),)
+        for axis in reversed(axes):
+            body = (For(axis, body),)
+        entries: list[Size] = [1]
+        if variable.data is None:
+            entries += [place, *(n for n, kept in zip(source.shape, variable.shape, strict=True) if kept == VARIES)]
+        head = self.part(node, variable.flag, (len(entries),), DType.I64)
+        body += tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
+        return body if condition is None else (If(condition, body),)
+
+
+def store(cell: Buffer, size: Size) -> tuple[Stmt, ...]:
+    """Write a size to memory."""
+    return (Store(cell, (Const(0),), as_expr(size, DType.I64)),)
+
+
+def _holds(variable: Kept, op: Stateful, type: TensorType) -> bool:
+    """True if an operation may give the value of a variable."""
+    if isinstance(op, IsSet | KeptSizes):
+        return True
+    fits = type.dtype is variable.dtype and type.rank == len(variable.shape)
+    return fits and not any(n != VARIES and differs(d, n) for d, n in zip(type.shape, variable.shape, strict=True))
+
+
+def _text(v: Kept) -> str:
+    return f"{v.dtype.value}[{','.join('?' if n == VARIES else str(n) for n in v.shape)}]"

@@ -1,0 +1,1 @@
+"""Passes that join, split and group definitions, before memory has an order."""

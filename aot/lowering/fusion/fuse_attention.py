@@ -1,0 +1,204 @@
+"""Fused attention: two products with a group of rows between them, computed for a block of rows at a time.
+
+    s[b, i, j] = add[k](q[b, i, k] * k[b, j, k])     p = rows of s     y[b, i, d] = add[j](p[b, i, j] * v[b, j, d])
+
+become one group over b and i, whose temporaries s and p hold a block of rows that stays in the cache. If all of s fits
+into the cache anyway, they stay separate steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from math import prod
+
+from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.fusion.group_rows import streams
+from aot.lowering.ir.dependencies import sort
+from aot.lowering.ir.steps import Step, Steps
+from aot.opset.movement.blocks import ravel
+from codegen.ir.access import known
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Buffer, Expr, Load, Size, Space, Var, dense
+from codegen.ir.program import Region
+from codegen.ir.traverse import members
+from codegen.target import Target
+
+LONG = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
+
+Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and its dimensions after the rows
+
+
+def fuse_attention(steps: Steps, target: Target) -> None:
+    """Fuse two products and the group of rows between them into one step, wherever it pays."""
+    links = _Links(steps)
+    for step in list(steps.steps):
+        found = _neighbours(step, steps, links, target)
+        made = _joined(*found, steps.constants()) if found is not None else None
+        if found is None or made is None:
+            continue
+        first, _, last = found
+        layers = tuple(dict.fromkeys(n for s in found for n in s.layers))
+        steps.steps[steps.steps.index(last)] = Step((made,), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+        for s in (first, step):
+            steps.steps.remove(s)
+            del steps.values[s.writes()[0].name]
+        links = _Links(steps)
+    sort(steps)
+
+
+class _Links:
+    """Producers and consumers of each value, in order."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.makers: dict[str, list[Step]] = {}
+        self.readers: dict[str, list[Step]] = {}
+        for step in steps.steps:
+            for name in {b.name for b in step.writes()}:
+                self.makers.setdefault(name, []).append(step)
+            for name in {x.buffer.name for x in step.reads()}:
+                self.readers.setdefault(name, []).append(step)
+
+
+def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:
+    """Sole producer of the large value that a group of rows reads, the group, and sole consumer of its result."""
+    rows = step.works[0] if len(step.works) == 1 else None
+    if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1:
+        return None
+    after = step.writes()[0]
+    readers = links.readers.get(after.name, [])
+    for before in {x.buffer.name: x.buffer for x in step.reads()}.values():
+        makers = links.makers.get(before.name, [])
+        alone = len(makers) == len(readers) == 1 and links.readers[before.name] == [step]
+        arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
+        late = any(map(steps.sizes.is_late, before.shape))
+        if alone and arena and not late and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
+            return makers[0], step, readers[0]
+    return None
+
+
+def _around(first: Step, last: Step) -> int:
+    """Bytes of the largest of the first product's factors and the last one's result: a limit for the value between."""
+    reduction = first.definition.reduction if first.definition is not None else None
+    factors = loads(reduction.body) if reduction is not None else first.reads()
+    return max(map(_bytes, (*(x.buffer for x in factors), *last.writes())))
+
+
+def _bytes(b: Buffer) -> int:
+    """Bytes of a value with a typical batch and the greatest extents that other sizes may have."""
+    batch, *others = b.shape or (1,)
+    return known(batch) * prod(map(_long, others)) * b.dtype.stored_bytes
+
+
+def _long(n: Size) -> int:
+    return n if isinstance(n, int) else int(min(bounds(normal(n, {}))[1], LONG))
+
+
+def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> Group | None:
+    head, rows, tail = first.definition, step.works[0], last.definition
+    if head is None or tail is None or not isinstance(rows, Group):
+        return None
+    if any(d.where or d.reduction is None or streams(d, constants) for d in (head, tail)):
+        return None
+    before, after = head.out, step.writes()[0]
+    read = [x for x in loads(tail.value, *tail.index) if x.buffer.name == after.name]
+    dims, theirs = _rows_of(before, rows), _rows_of(after, rows)
+    if dims is None or theirs is None or len(read) != 1:
+        return None
+    axes, others = _variables(head.target, dims, head), _variables(read[0].index, theirs, tail)
+    if axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
+        return None
+    flat = ravel(axes, [a.extent or 1 for a in axes])
+    if not (_walks(rows, before, dims, flat, axes) and _walks(rows, after, theirs, flat, axes)):
+        return None
+    places: Places = {}
+    for b, mine in ((before, dims), (after, theirs)):
+        columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
+        places[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
+    temps = tuple(b for b, _ in places.values())
+    begin = _moved(head, {}, axes, places)
+    end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, places)
+    return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), end))
+
+
+def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space: Space) -> Buffer:
+    return dense(b.name, *axes, *(b.shape[k] for k in columns), space=space, dtype=b.dtype)
+
+
+def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
+    """Dimensions of `b` that the group's row axis indexes; None unless they are the same at every access."""
+    found = {tuple(k for k, i in enumerate(index) if rows.axes[0] in variables(i)) for index in _sites(b, rows)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:
+    found = [d.target for d in members(rows) if d.out.name == b.name]
+    return found + [x.index for d in members(rows) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
+
+
+def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) -> tuple[Var, ...] | None:
+    """Axes that index these dimensions; None unless each dimension is indexed by one axis of the definition."""
+    found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
+    return found if len({*found}) == len(dims) else None
+
+
+def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tuple[Var, ...]) -> bool:
+    """True if every access of the group to `b` indexes `dims` by `axes` once `flat` replaces the row axis."""
+    change: dict[Expr, Expr] = {rows.axes[0]: flat}
+    return all(
+        normal(rewrite(index[k], change), {}).key == normal(a, {}).key
+        for index in _sites(b, rows) for k, a in zip(dims, axes, strict=True)
+    )  # fmt: skip
+
+
+def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places) -> Group:
+    """Rewrite the group of rows over the shared axes instead of its single row axis."""
+    mine: Places = {}
+    for t in rows.temps:
+        inner = tuple(range(1, len(t.shape)))
+        mine[t.name] = _temporary(t, axes, inner, t.space), inner
+    change: dict[Expr, Expr] = {rows.axes[0]: flat}
+    made = tuple(_moved(d, change, axes, places | mine) for d in members(rows))
+    return Group(rows.name, axes, tuple(b for b, _ in mine.values()), made)
+
+
+def _called_apart(d: Definition, walked: tuple[Var, ...], shared: tuple[Var, ...]) -> Definition:
+    """Rename axes of `d` that have the name of a shared axis without being one."""
+    reduction = d.reduction
+    own = [a for a in (*d.axes, *(reduction.axes if reduction else ())) if a not in walked]
+    taken = {a.name for a in (*own, *walked, *shared)}
+    change: dict[Expr, Expr] = {}
+    for a in own:
+        if a.name in {s.name for s in shared}:
+            name = next(n for k in count(2) if (n := f"{a.name}{k}") not in taken)
+            taken.add(name)
+            change[a] = replace(a, name=name)
+
+    def renamed(axes: tuple[Var, ...]) -> tuple[Var, ...]:
+        return tuple(b if isinstance(b := change.get(a, a), Var) else a for a in axes)
+
+    value = d.value
+    if reduction is not None:
+        whole = replace(reduction, axes=renamed(reduction.axes), body=rewrite(reduction.body, change))
+        value = rewrite(value, {reduction: whole})
+    target = tuple(rewrite(i, change) for i in d.target)
+    return replace(d, axes=renamed(d.axes), value=rewrite(value, change), index=target)
+
+
+def _moved(d: Definition, change: dict[Expr, Expr], axes: tuple[Var, ...], places: Places) -> Definition:
+    """Rewrite a definition over the shared axes, with temporaries for the values in `places`."""
+
+    def local(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer.name not in places:
+            return None
+        temp, inner = places[e.buffer.name]
+        return Load(temp, (*axes, *(rewrite(e.index[k], local) for k in inner)))
+
+    own = tuple(a for a in d.axes if a not in axes and a not in change)
+    value = simplified(rewrite(rewrite(d.value, change), local))
+    if d.out.name in places:
+        temp, inner = places[d.out.name]
+        return Definition(temp, (*axes, *own), value, (*axes, *(rewrite(d.target[k], change) for k in inner)))
+    return Definition(d.out, (*axes, *own), value, tuple(normal(rewrite(i, change), {}).expr() for i in d.target))

@@ -1,0 +1,264 @@
+"""Windows over channels together with what makes their input and what reads their result, a strip of rows at a time.
+
+    a[h, w, c] = add[k](x[h, w, k] * e[k, c])                           MobileNet's expansion,
+    b[h, w, c] = add[i, j](a[h + i - 1, w + j - 1, c] * d[i, j, c])     depthwise windows,
+    y[h, w, o] = add[c](b[h, w, c] * p[c, o])                           and projection
+
+become one group over h, of which a and b hold so many rows as stay in the core's cache, where all of a would have to
+come back from an L3 that is far. Rows of a that two strips read are made by both, so that none waits for another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from aot.lowering.ir.steps import Step, Steps
+from codegen.ir.access import buffer_bytes, varies
+from codegen.ir.definition import OWN, Definition, Group, Window
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.index import Affine, bounds, normal
+from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
+from codegen.ir.program import Region
+from codegen.schedules.row_strips import rows_of
+from codegen.target import Target
+
+MORE = 0.15  # of what makes the input is made twice, at most
+ROW = 8  # columns, at least: products have rows enough in one row of the picture
+
+
+def fuse_row_strips(steps: Steps, target: Target) -> None:
+    """Put such steps into one; values have their strides by now, and halos around them."""
+    if target.near_l3:
+        return
+    found = _Strips(steps, target)
+    for step in list(steps.steps):
+        found.consider(step)
+
+
+class _Strips:
+    def __init__(self, steps: Steps, target: Target) -> None:
+        self.steps, self.target = steps, target
+        self.makers: dict[str, list[Step]] = {}
+        self.readers: dict[str, list[Step]] = {}
+        self.pairs = {v.half.pair for v in steps.values.values() if v.half is not None}
+        self.joined: set[int] = set()  # ids of steps
+        for step in steps.steps:
+            for name in {b.name for b in step.writes()}:
+                self.makers.setdefault(name, []).append(step)
+            for name in {x.buffer.name for x in step.reads()}:
+                self.readers.setdefault(name, []).append(step)
+
+    def consider(self, step: Step) -> None:
+        """True if it is a windowed step between steps that it may be fused with."""
+        b = _main(step) if id(step) not in self.joined else None
+        if b is None or b.reduction is None:
+            return
+        for x in loads(b.reduction.body):
+            maker, reader = self._only(self.makers, x.buffer), self._only(self.readers, b.out)
+            if maker is None or buffer_bytes(x.buffer) <= self.target.l2 // 2:
+                continue
+            made = _group(_main(maker), b, x, _main(reader) if reader is not None else None)
+            if made is not None and self._pays(made):
+                self._join([maker, step, *([reader] if reader is not None and len(made.temps) > 1 else [])], made)
+                return
+
+    def _only(self, touching: dict[str, list[Step]], b: Buffer) -> Step | None:
+        """The one of these steps that touches the value, which one makes and one reads."""
+        value = self.steps.values.get(b.name)
+        if value is None or value.region is not Region.ARENA or value.half is not None or b.name in self.pairs:
+            return None
+        if len(self.makers.get(b.name, ())) != 1 or len(self.readers.get(b.name, ())) != 1:
+            return None
+        step = touching[b.name][0]
+        return step if id(step) not in self.joined else None
+
+    def _pays(self, g: Group) -> bool:
+        window, rows = g.windows[0], rows_of(g, self.target)
+        return window.size - window.scale <= MORE * rows * window.scale
+
+    def _join(self, found: list[Step], made: Group) -> None:
+        *before, last = found
+        layers = tuple(dict.fromkeys(n for s in found for n in s.layers))
+        joined = Step((*last.works[:-1], made), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+        gone = {id(s) for s in before}
+        self.steps.steps = [joined if s is last else s for s in self.steps.steps if id(s) not in gone]
+        self.joined |= {id(s) for s in found}
+        for b in (b for s in before for b in s.writes()):
+            del self.steps.values[b.name]
+
+
+def _main(step: Step) -> Definition | None:
+    """Definition of the step, if it is one reduction of static sizes; halo fills may come before it."""
+    if not step.works or step.schedule is not None or step.repeat is not None or step.control is not None:
+        return None
+    *borders, d = step.works
+    if step.binds or step.checks or not all(isinstance(w, Definition) and isinstance(w.value, Const) for w in borders):
+        return None
+    if not isinstance(d, Definition) or d.reduction is None or d.where or varies((*d.axes, *d.reduction.axes)):
+        return None
+    return d
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A temporary for a value: which dimensions it has, and how far each is moved, for it begins at index 0."""
+
+    temp: Buffer
+    dims: tuple[int, ...]
+    before: tuple[int, ...]
+
+    def at(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(index[k] + n for k, n in zip(self.dims, self.before, strict=True))
+
+
+Places = dict[str, _Place]
+
+
+def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -> Group | None:
+    """`b` reads in `x` what `a` makes; with `c`, if that reads row by row what `b` makes. None if `a` makes no rows."""
+    dims = _by_stride(x.buffer)
+    n = next((n for n, k in enumerate(dims) if not isinstance(x.index[k], Var)), len(dims))
+    outer, inner = dims[: n + 1], dims[n + 1 :]
+    each = all(not variables(x.index[k]).isdisjoint(b.axes) for k in dims)
+    if a is None or len(inner) < 2 or _size(x.buffer, inner[0]) < ROW or _load(b, x.buffer) != x or not each:
+        return None
+    makes, around, down = _axes(a, a.target, outer), _axes(b, x.index, dims[:n]), _down(b, x, dims[n])
+    sides = tuple(_sides(x, k) for k in dims)
+    if makes is None or around is None or down is None or (x.buffer.halo is None and any(map(any, sides))):
+        return None
+    walks: tuple[Var, ...] = (*around, down.of)
+    shared = tuple(replace(v, name=f"{v.name}.strip{OWN}") for v in walks)
+    down, rows = replace(down, of=shared[-1]), _size(x.buffer, dims[n])
+    inside = replace(down, axis=Var(f"row{OWN}", rows), within=(0, rows))
+    beyond = tuple(replace(down, axis=v, within=(v.low, end)) for v, end in _beyond(rows, *sides[n]))
+    read = _place("read", x.buffer, (*shared[:-1], down.axis), dims, sides)
+    places = {x.buffer.name: read}
+    tail: list[tuple[Definition, tuple[Var, ...]]] = [(b, walks)]
+    if c is not None and (found := _between(b, walks, shared, c)) is not None:
+        places[b.out.name], axes = found
+        tail.append((c, axes))
+    edges = (*_columns(read, n + 1, x.buffer), *(_row(read.temp, n, w.axis, x.buffer) for w in beyond))
+    head = Group("rows", (inside.axis,), (), (_moved(a, makes, (*shared[:-1], inside.axis), places),))
+    members = (*edges, head, *(_moved(d, axes, shared, places) for d, axes in tail))
+    return Group("strips", shared, tuple(p.temp for p in places.values()), members, (down, inside, *beyond))
+
+
+def _between(
+    b: Definition, walks: tuple[Var, ...], shared: tuple[Var, ...], c: Definition
+) -> tuple[_Place, tuple[Var, ...]] | None:
+    """Temporary for the result of `b` until `c` has read it, and the axes by which `c` indexes it."""
+    lead = tuple(b.target.index(v) for v in walks if v in b.target)
+    y = _load(c, b.out)
+    axes = _axes(c, y.index, lead) if y is not None and len(lead) == len(walks) else None
+    dims = (*lead, *(k for k in _by_stride(b.out) if k not in lead))
+    return None if axes is None else (_place("between", b.out, shared, dims, [(0, 0)] * len(dims)), axes)
+
+
+def _by_stride(b: Buffer) -> tuple[int, ...]:
+    """Its dimensions of more than one element, those whose elements lie farthest from each other first."""
+    steps = {k: s for k, (n, s) in enumerate(zip(b.shape, b.strides, strict=True)) if n != 1 and isinstance(s, int)}
+    return tuple(sorted(steps, key=lambda k: -steps[k]))
+
+
+def _size(b: Buffer, k: int) -> int:
+    n = b.shape[k]
+    assert isinstance(n, int)
+    return n
+
+
+def _load(d: Definition, b: Buffer) -> Load | None:
+    """The only load of the value, if there is no other one."""
+    found = [x for x in loads(d.value, *d.target) if x.buffer.name == b.name]
+    return found[0] if len(found) == 1 else None
+
+
+def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[Var, ...] | None:
+    """Axes that index these dimensions and no others; None unless there is one axis for each."""
+    found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
+    others = variables(*(i for k, i in enumerate(index) if k not in dims))
+    return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
+
+
+def _down(d: Definition, x: Load, k: int) -> Window | None:
+    """The window along dimension `k` of what is read: an axis with its stride, and axes of the reduction."""
+    assert d.reduction is not None
+    index = normal(x.index[k], {})
+    own = [v for v in index.terms if isinstance(v, Var) and v in d.axes]
+    taps = Affine({v: c for v, c in index.terms.items() if v not in own}, index.const)
+    if len(own) != 1 or min(index.terms.values()) < 1 or not set(taps.terms) <= set(d.reduction.axes):
+        return None
+    if own[0] in variables(*(i for m, i in enumerate(x.index) if m != k)):
+        return None
+    low, high = map(int, bounds(taps))
+    return Window(Var(f"read{OWN}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
+
+
+def _sides(x: Load, k: int) -> tuple[int, int]:
+    """Distances by which reads reach out of dimension `k` on either side."""
+    low, high = map(int, bounds(normal(x.index[k], {})))
+    return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
+
+
+def _place(
+    name: str, b: Buffer, lead: tuple[Var, ...], dims: tuple[int, ...], sides: Sequence[tuple[int, int]]
+) -> _Place:
+    """A temporary over the `lead` axes and the dimensions after those, with what lies around them."""
+    n = len(lead)
+    sizes = (_size(b, k) + sum(s) for k, s in zip(dims[n:], sides[n:], strict=True))
+    temp = dense(f"{name}{OWN}", *lead, *sizes, space=Space.ARENA, dtype=b.dtype)
+    return _Place(temp, dims, (*(0 for _ in lead), *(low for low, _ in sides[n:])))
+
+
+def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
+    """Axes of the rows above and below the picture, each with its end."""
+    if before:
+        yield Var(f"above{OWN}", 0, low=-before), 0
+    if after:
+        yield Var(f"below{OWN}", rows + after, low=rows), rows + after
+
+
+def _row(temp: Buffer, n: int, row: Var, of: Buffer) -> Group:
+    """Fill of a row outside of the picture; `n` is its dimension."""
+    axes = (*_leading(temp, n), row, *(Var(f"d{k}{OWN}", size) for k, size in enumerate(temp.shape[n + 1 :], n + 1)))
+    return Group("rows", (row,), (), (Definition(temp, axes, _fill(of), axes),))
+
+
+def _columns(place: _Place, n: int, of: Buffer) -> Iterator[Definition]:
+    """Fill beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
+    temp = place.temp
+    for k in range(n, len(temp.shape)):
+        whole, before, size = temp.shape[k], place.before[k], _size(of, place.dims[k])
+        assert isinstance(whole, int)
+        for start, count in ((0, before), (before + size, whole - before - size)):
+            if count:
+                sizes = (*temp.shape[n:k], count, *temp.shape[k + 1 :])
+                axes = (*_leading(temp, n), *(Var(f"d{m}{OWN}", size) for m, size in enumerate(sizes, n)))
+                index = tuple(a + start if m == k else a for m, a in enumerate(axes))
+                yield Definition(temp, axes, _fill(of), index)
+
+
+def _leading(temp: Buffer, n: int) -> tuple[Var, ...]:
+    return tuple(v for v in temp.shape[:n] if isinstance(v, Var))
+
+
+def _fill(b: Buffer) -> Const:
+    """Value that the halo holds."""
+    return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
+
+
+def _moved(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
+    """The definition on the shared axes, with what lies between in the temporaries."""
+    axes: dict[Expr, Expr] = dict(zip(old, new, strict=True))
+
+    def move(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer.name in places:
+            place = places[e.buffer.name]
+            return Load(place.temp, place.at(tuple(rewrite(i, axes) for i in e.index)))
+        return axes.get(e)
+
+    place = places.get(d.out.name)
+    target = tuple(rewrite(i, axes) for i in d.target)
+    walked = tuple(new[old.index(a)] if a in old else a for a in d.axes)
+    out, index = (place.temp, place.at(target)) if place is not None else (d.out, target)
+    return Definition(out, walked, rewrite(d.value, move), index)

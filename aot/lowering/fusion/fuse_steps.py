@@ -1,0 +1,412 @@
+"""Fusion by the form of definitions: views and producers merge into consumers, epilogues into reductions.
+
+    views          v[i, j] = x[j, i]                         into every consumer: indices compose
+    epilogues      y[p, q] = relu(s[p, q] + b[q])            into s, if s is a reduction without other consumers
+    producers      e[i] = exp(x[i])                          into its only consumer, or into all if it is cheap
+    places         c[i, 8 + j] = s[i, j]                     s is written in place, and consumers read it there
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from math import prod
+
+from aot.lowering.ir.dependencies import PartIndex, overlaps
+from aot.lowering.ir.steps import Step, Steps
+from codegen.ir.access import coefficient, in_order, known, offset, points
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, measure, rewrite, variables, walk
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
+from codegen.ir.program import Region
+from codegen.ir.traverse import Change, Work, move_loads, rewrite_work
+
+HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
+MOST_ORDERED = 5  # dimensions whose orders are tried
+DEEPEST, LARGEST = 100, 1 << 12  # limits of merged expressions: depth, and parts, with shared ones counted each time
+
+
+def fuse_steps(steps: Steps) -> None:
+    """Merge steps; results stay equal up to rounding."""
+    fuser = _Fuser(steps)
+    for change in (fuser.views, fuser.merge, fuser.places, fuser.merge, fuser.results):
+        change()
+        fuser.sweep()
+
+
+class _Fuser:
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.makers: dict[str, dict[int, Step]] = {}  # by name, then by id of the step: many may read one value
+        self.readers: dict[str, dict[int, Step]] = {}
+        self.parts: dict[str, PartIndex] = {}
+        self.dropped: dict[int, Step] = {}
+        for step in steps.steps:
+            self._link(step)
+
+    def _link(self, step: Step) -> None:
+        for b in step.writes():
+            self.makers.setdefault(b.name, {})[id(step)] = step
+        for name in dict.fromkeys(x.buffer.name for x in step.reads()):
+            self.readers.setdefault(name, {})[id(step)] = step
+
+    def _unlink(self, step: Step) -> None:
+        for b in step.writes():
+            del self.makers[b.name][id(step)]
+        for name in dict.fromkeys(x.buffer.name for x in step.reads()):
+            del self.readers[name][id(step)]
+
+    def _drop(self, step: Step) -> None:
+        """Take a step away; `sweep` removes it from the list."""
+        self._unlink(step)
+        self.dropped[id(step)] = step
+        for b in step.writes():
+            if not self.makers.get(b.name) and not self.readers.get(b.name):
+                self.steps.values.pop(b.name, None)
+
+    def sweep(self) -> None:
+        """Remove the dropped steps, all at once: removing each would search the list from its start."""
+        self.steps.steps = [s for s in self.steps.steps if id(s) not in self.dropped]
+        self.dropped.clear()
+
+    def _maker(self, name: str) -> Step | None:
+        """Only producer of an intermediate value, if it is one definition that writes every element; else None."""
+        value = self.steps.values.get(name)
+        made = self.makers.get(name, {})
+        if value is None or value.region is not Region.ARENA or len(made) != 1:
+            return None
+        only = next(iter(made.values()))
+        d = only.definition
+        return only if d is not None and not d.where and _covers(d) else None
+
+    def _makers_of(self, name: str) -> list[Step]:
+        return list(self.makers.get(name, {}).values())
+
+    def _readers_of(self, name: str) -> list[Step]:
+        return list(self.readers.get(name, {}).values())
+
+    # ---- views
+
+    def views(self) -> None:
+        """Inline views, which copy a part or a permutation: consumers read the source."""
+        for step in list(self.steps.steps):
+            d = step.definition
+            if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
+                continue
+            if _reads(d.value.index) or self._is_shuffled(d) or self._is_gathered(d):
+                continue
+            self._inline_everywhere(step, d)
+
+    def _is_shuffled(self, d: Definition) -> bool:
+        """True if a reduction that reads elements repeatedly would step through them unevenly in every layout."""
+        readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
+        again = (r for r in readers if r.reduction is not None and _reuses(r, d.out.name))
+        return any(_steps_unevenly(r, d) for r in again)
+
+    def _is_gathered(self, d: Definition) -> bool:
+        """True if a consumer gathers most rows of this transpose; without the copy these rows would be strided."""
+        if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
+            return False
+        readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
+        return any(_gathers_rows(r, d.out) for r in readers)
+
+    def _inline_everywhere(self, step: Step, d: Definition) -> None:
+        for reader in self._readers_of(d.out.name):
+            self._replace(reader, tuple(rewrite_work(w, _substitution(d)) for w in reader.works), step.layers)
+        self._drop(step)
+
+    def _replace(self, step: Step, works: tuple[Work, ...], layers: tuple[str, ...]) -> None:
+        self._unlink(step)
+        step.works = works
+        step.layers = tuple(dict.fromkeys((*layers, *step.layers)))
+        self._link(step)
+
+    # ---- epilogues and producers
+
+    def merge(self) -> None:
+        for step in list(self.steps.steps):
+            if step.definition is None:
+                continue
+            while self._producer(step):
+                pass
+            while self._epilogue(step):
+                pass
+
+    def _producer(self, step: Step) -> bool:
+        """Inline one producer without a reduction into `step`; True if there was one."""
+        d = step.definition
+        assert d is not None
+        for name in dict.fromkeys(x.buffer.name for x in loads(d.value, *d.index)):
+            maker = self._maker(name)
+            made = maker.definition if maker is not None else None
+            if maker is None or made is None or made.reduction is not None or not self._pays(made, d):
+                continue
+            alone = len(self.readers[name]) == 1
+            merged = rewrite_work(d, _substitution(made)) if alone or is_cheap(made, self.steps) else None
+            if merged is None or _is_unwieldy(merged):
+                continue
+            self._replace(step, (merged,), maker.layers)
+            if alone:
+                self._drop(maker)
+            return True
+        return False
+
+    def _pays(self, made: Definition, d: Definition) -> bool:
+        """True if `made` is cheap or its elements are read about once; a reduction that rereads them needs memory."""
+        if self._is_gathered(made):
+            return False
+        if d.reduction is None and is_cheap(made, self.steps):
+            return True
+        sites = [x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name]
+        return len(sites) == 1 and not _reuses(d, made.out.name)
+
+    def _epilogue(self, step: Step) -> bool:
+        """Append `step` to a reduction that it reads all of as its only consumer; True if there was one."""
+        d = step.definition
+        if d is None or d.reduction is not None:
+            return False
+        for name in reversed(list(dict.fromkeys(x.buffer.name for x in loads(d.value)))):
+            maker = self._maker(name)
+            made = maker.definition if maker is not None else None
+            if maker is None or made is None or made.reduction is None or len(self.readers[name]) != 1:
+                continue
+            merged = _append(made, d)
+            if merged is None or _is_unwieldy(merged):
+                continue
+            self._replace(step, (merged,), maker.layers)
+            step.kind = maker.kind
+            self._drop(maker)
+            return True
+        return False
+
+    # ---- places
+
+    def places(self) -> None:
+        """Write a value that is copied whole into a part of another one directly to that part."""
+        self.parts.clear()
+        for step in list(self.steps.steps):
+            d = step.definition
+            if d is None or not isinstance(d.value, Load) or d.where:
+                continue
+            source = d.value.buffer
+            value = self.steps.values[source.name]
+            index = _inverse(d, d.value)
+            if index is None or value.region is not Region.ARENA or not self._movable(source, d.out):
+                continue
+            if not all(self._late(step) <= self._late(maker) for maker in self._makers_of(source.name)):
+                continue  # its place is not yet known when it is computed
+            self._move(step, source, d, index)
+
+    def results(self) -> None:
+        """Let loops and copies write directly to a result that only copies their output."""
+        for step in list(self.steps.steps):
+            d = step.definition
+            if d is None or step.kind != "Result" or not isinstance(d.value, Load) or d.value.index != d.target:
+                continue
+            source, makers = d.value.buffer, self._makers_of(d.value.buffer.name)
+            alike = source.shape == d.out.shape and source.dtype is d.out.dtype and _covers(d)
+            if not alike or self.steps.values[source.name].region is not Region.ARENA:
+                continue
+            known = all(self._late(step) <= self._late(maker) for maker in makers)
+            by_loops = all(s.works and s.definition is None for s in makers)
+            if makers and (by_loops or (known and self._is_copied(source.name))):
+                for maker in makers:
+                    self._replace(maker, tuple(_renamed(w, source, d.out) for w in maker.works), ())
+                self._drop(step)
+                for reader in self._readers_of(source.name):
+                    self._replace(reader, tuple(_renamed(w, source, d.out) for w in reader.works), ())
+                self.steps.values.pop(source.name, None)
+
+    def _is_copied(self, name: str) -> bool:
+        """True if only copies produce it and no consumer reads it repeatedly, which would choose its own layout."""
+        made = [s.definition for s in self._makers_of(name)]
+        read = [s.definition for s in self._readers_of(name)]
+        copied = all(d is not None and isinstance(d.value, Load) for d in made)
+        return copied and all(d is not None and (d.reduction is None or not _reuses(d, name)) for d in read)
+
+    def _late(self, step: Step) -> frozenset[Var]:
+        return self.steps.sizes.late_of(*step.sizes()) if self.steps.sizes.late else frozenset()
+
+    def _movable(self, source: Buffer, target: Buffer) -> bool:
+        if source.name == target.name or source.dtype is not target.dtype:
+            return False
+        if self.steps.values[target.name].region is not Region.ARENA:
+            return False
+        makers = self._makers_of(source.name)
+        return bool(makers) and all(s.definition is not None for s in makers)
+
+    def _touches_others(self, load: Load, step: Step) -> bool:
+        """True if `load` reads parts of its buffer that other steps than `step` write."""
+        name = load.buffer.name
+        if name not in self.parts:
+            self.parts[name] = PartIndex(name, self._makers_of(name))
+        known = frozenset(self.steps.known())
+        return any(s is not step and overlaps(load, s, known) for s in self.parts[name].near(load))
+
+    def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
+        def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            change: dict[Expr, Expr] = {axis: index[k] for axis, k in back.items()}
+            return tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
+
+        def change(e: Expr) -> Expr | None:
+            if isinstance(e, Load) and e.buffer.name == source.name:
+                return Load(d.out, at(tuple(rewrite(i, change) for i in e.index)))
+            return None
+
+        reads = (x for s in self._readers_of(source.name) if s is not step for x in s.reads())
+        found = (Load(d.out, at(x.index)) for x in reads if x.buffer.name == source.name)
+        if self.makers[d.out.name].keys() - {id(step)} and any(self._touches_others(x, step) for x in found):
+            return  # a false dependency: consumers of this part would seem to need others, perhaps in a cycle
+        self._drop(step)
+        makers = self._makers_of(source.name)
+        for maker in makers:
+            made = maker.definition
+            assert made is not None
+            self._replace(maker, (replace(made, out=d.out, index=at(made.target)),), step.layers)
+        if d.out.name in self.parts and not self.parts[d.out.name].replace(step, makers):
+            del self.parts[d.out.name]
+        for reader in self._readers_of(source.name):
+            self._replace(reader, tuple(rewrite_work(w, change) for w in reader.works), ())
+        self.steps.values.pop(source.name, None)
+
+
+def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:
+    return rewrite_work(work, move_loads({old.name: new}), lambda b: new if b.name == old.name else b)
+
+
+def _substitution(made: Definition) -> Change:
+    """Return the rewrite of loads from the output of `made` to its value at that index."""
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer.name != made.out.name:
+            return None
+        index = tuple(rewrite(i, change) for i in e.index)
+        axes: dict[Expr, Expr] = {
+            a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
+        }
+        return simplified(rewrite(made.value, axes) if axes else made.value)
+
+    return change
+
+
+def simplified(e: Expr) -> Expr:
+    """Bring the indices of loads into normal form."""
+
+    def change(x: Expr) -> Expr | None:
+        if hasattr(x, "has_plain_indices"):
+            return x
+        if isinstance(x, Load):
+            return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
+        return None
+
+    found = rewrite(e, change)
+    object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
+    return found
+
+
+def _reads(index: tuple[Expr, ...]) -> bool:
+    """True if the index itself loads from memory, as in a gather."""
+    return any(isinstance(e, Load) for e in walk(*index))
+
+
+def _gathers_rows(reader: Definition, b: Buffer) -> bool:
+    sites = [x for x in loads(reader.value) if x.buffer.name == b.name and _reads(x.index)]
+    often = known(points(reader)) * len(sites) >= prod(map(known, b.shape))
+    return often and any(isinstance(x.index[-1], Var) for x in sites)
+
+
+def _steps_unevenly(reader: Definition, view: Definition) -> bool:
+    """True if, through the view, no dimension order has even strides along the sums, or along lanes of all operands."""
+    assert reader.reduction is not None and isinstance(view.value, Load)
+    body = [x for x in loads(reader.reduction.body) if x.buffer.space is not Space.TABLE]
+    moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(reader.axes)) for x in body]
+    seen, others = (set[Var]().union(*(m for is_view, m in moving if is_view is wanted)) for wanted in (True, False))
+    matter = {*reader.reduction.axes}
+    if others <= seen:  # a window: only axes that move all operands can be lanes
+        matter |= set(reader.axes).intersection(*(m for _, m in moving))
+    read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
+    return any(not _even_somehow(x, matter) for x in read)
+
+
+def _through(body: list[Load], view: Definition) -> list[Load]:
+    """Loads of the view's source that take the place of loads of the view in `body`."""
+    change = _substitution(view)
+    found = (change(x) for x in body if x.buffer.name == view.out.name)
+    return [x for e in found if e is not None for x in loads(e)]
+
+
+def _even_somehow(x: Load, axes: set[Var]) -> bool:
+    dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
+    if len(dims) > MOST_ORDERED:
+        return True
+    for order in permutations(dims):
+        at = offset(in_order(x.buffer, order), x.index)
+        if all(coefficient(at, a) is not None for a in axes):
+            return True
+    return False
+
+
+def _covers(d: Definition) -> bool:
+    """True if the definition writes every element of its output, one axis for each dimension."""
+    for i, n in zip(d.target, d.out.shape, strict=True):
+        if not ((isinstance(i, Var) and i.extent == n) or (i == Const(0) and n == 1)):
+            return False
+    return len({i for i in d.target if isinstance(i, Var)}) == sum(isinstance(i, Var) for i in d.target)
+
+
+def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
+    """Dimension of the loaded value for each axis of `d`; None unless the load reads all of it in some order."""
+    found: dict[Var, int] = {}
+    for k, (i, n) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
+        if i == Const(0) and n == 1:
+            continue
+        if not isinstance(i, Var) or i in found or i not in d.axes or i.extent != n:
+            return None
+        found[i] = k
+    return found if set(found) == set(d.axes) else None
+
+
+def _append(made: Definition, d: Definition) -> Definition | None:
+    """Append `d` to `made`; None unless it reads all of `made` at one place, in some order."""
+    sites = [x for x in loads(d.value) if x.buffer.name == made.out.name]
+    back = _inverse(d, sites[0]) if len(sites) == 1 else None
+    if back is None:
+        return None
+    change: dict[Expr, Expr] = {axis: made.target[k] for axis, k in back.items()}
+    change[sites[0]] = made.value
+    value = simplified(rewrite(d.value, change))
+    return Definition(d.out, made.axes, value, tuple(rewrite(i, change) for i in d.target))
+
+
+def memory_loads(value: Expr) -> list[Load]:
+    """Loads of values, without those of tables that are known to the compiler."""
+    return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
+
+
+def _is_unwieldy(work: Work) -> bool:
+    """True if an expression is too deep or too large to be walked part by part."""
+    depth, size = measure(work.value) if isinstance(work, Definition) else (0, 0)
+    return depth > DEEPEST or size > LARGEST
+
+
+def is_cheap(d: Definition, steps: Steps) -> bool:
+    """True if it costs no more than a load of its result: at most one non-constant load and two simple operations."""
+    inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
+    indices = {e for x in loads(d.value) for e in walk(*x.index)}
+    prims = [e for e in walk(d.value) if isinstance(e, Prim) and e not in indices]
+    return len(inner) <= 1 and len(prims) <= 2 and not any(p.fn in HEAVY for p in prims)
+
+
+def _reuses(d: Definition, name: str) -> bool:
+    """True if a definition reads elements of `name` more than once."""
+    axes = (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
+    for x in loads(d.value):
+        if x.buffer.name == name:
+            used = variables(*x.index)
+            spare = [a.extent for a in axes if a not in used]
+            points = prod(known(a.extent or 1) for a in axes)
+            size = prod(map(known, x.buffer.shape))
+            if spare or points > 1.5 * max(size, 1):
+                return True
+    return False

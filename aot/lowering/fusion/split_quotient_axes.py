@@ -1,0 +1,150 @@
+"""Axes that are read by quotient and remainder become two: transposed convolutions with stride become products.
+
+    y[c, h, w] = add[ic](x[ic, h // 2, w // 2] * k[ic, c, h % 2, w % 2])
+    y[c, 2 h + p, 2 w + q] = add[ic](x[ic, h, w] * k[ic, c, p, q])              one product for each p, q
+    y[j // 4, 2 h + j // 2 % 2, 2 w + j % 2] = ...                              few channels: p and q are columns, too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.ir.steps import Steps
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite, variables, walk
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
+from runtime.abi import DType
+
+FEW = 8  # channels that do not fill a vector
+
+
+def split_quotient_axes(steps: Steps) -> None:
+    """Rewrite every reduction that has such axes, and copies that repeat a number of elements that run time tells."""
+    for step in steps.steps:
+        d = step.definition
+        if d is not None and not d.where:
+            made = _split(d) if d.reduction is not None else _repeated(d)
+            if made is not None:
+                step.works = (made,)
+
+
+def _repeated(d: Definition) -> Definition | None:
+    """y[i, j] = x[i, j % n] with j in 4 n: a row of n elements, four times."""
+    sites = loads(d.value)
+    varying = (a for a in d.axes if not isinstance(a.extent, int))
+    return divided(d, sites) if any(not isinstance(_step(sites, a), int) for a in varying) else None
+
+
+def _split(d: Definition) -> Definition | None:
+    assert d.reduction is not None
+    made = divided(d, loads(d.reduction.body))
+    if made is None:
+        return None
+    kept = [a for a in d.axes if a in made.axes]
+    parts = [a for a in made.axes if a not in kept]
+    quotients, rests = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+    if not all(isinstance(a.extent, int) for a in rests) or not _plain(made, quotients):
+        return None
+    return _merged(made, [a for a in kept if _is_channel(made, a, rests)], rests)
+
+
+def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
+    """Each axis that `sites` read by quotient and remainder as two: first those that stay, quotients, remainders."""
+    change: dict[Expr, Expr] = {}
+    quotients: list[Var] = []
+    rests: list[Var] = []
+    for a in d.axes:
+        step = _step(sites, a)
+        if step != 0:
+            quotients.append(Var(a.name, _part(a, step)))
+            rests.append(Var(f"{a.name}{step if isinstance(step, int) else '.rest'}", step))
+            change[a] = quotients[-1] * step + rests[-1]
+    if not change:
+        return None
+    value = simplified(rewrite(d.value, change))
+    index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)
+    kept = [a for a in d.axes if a not in change]
+    return Definition(d.out, (*kept, *quotients, *rests), value, index)
+
+
+def _step(sites: Sequence[Load], a: Var) -> Size:
+    """Divisor of `a` in all these accesses; 0 if they have several."""
+    found = {
+        q.args[1]
+        for x in sites
+        for i in x.index
+        for q in walk(normal(i, {}).expr())
+        if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
+    }  # fmt: skip
+    step: Expr = found.pop() if len(found) == 1 else Const(0)
+    if isinstance(step, Const):
+        return int(step.value) if step.value > 1 and _part(a, int(step.value)) is not None else 0
+    return step if isinstance(step, Var) and _part(a, step) is not None else 0
+
+
+def _part(a: Var, step: Size) -> Size | None:
+    """The extent over `step`; None if that is no whole number."""
+    if a.extent is None:
+        return None
+    size = normal(as_expr(a.extent, DType.I64), {})
+    part = normal(size.expr() // step, {})
+    if normal(part.expr() * step, {}).key != size.key:
+        return None
+    found = part.expr()
+    return int(found.value) if isinstance(found, Const) else found
+
+
+def _plain(d: Definition, quotients: list[Var]) -> bool:
+    """True if each quotient moves evenly in all indices that contain it."""
+    assert d.reduction is not None
+    indices = [(i, normal(i, {}).terms) for x in loads(d.reduction.body) for i in x.index]
+    return all(a not in variables(i) or (a in terms and not _inside(a, terms))
+               for i, terms in indices for a in quotients)  # fmt: skip
+
+
+def _inside(a: Var, terms: Mapping[Expr, int]) -> bool:
+    return any(a in variables(t) for t in terms if t != a)
+
+
+def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
+    """True if it is read where the remainders are, and nowhere else."""
+    assert d.reduction is not None
+    sites = loads(d.reduction.body)
+    return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
+
+
+def _together(d: Definition, rests: list[Var]) -> bool:
+    """True if each operand moves with all of them or with none. Then they are one axis for what is read."""
+    assert d.reduction is not None
+    found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
+    return all(len(v) in (0, len(rests)) for v in found)
+
+
+def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
+    """The remainders as part of the channel axis, where there are few channels."""
+    extent = 1
+    for a in (*channels, *rests):
+        assert isinstance(a.extent, int)
+        extent *= a.extent
+    count = extent
+    for a in rests:
+        assert isinstance(a.extent, int)
+        count //= a.extent
+    if len(channels) > 1 or count >= FEW or not _together(d, rests):
+        return d
+    taken = {a.name for a in d.axes if a not in channels}
+    j = Var(next(n for n in ("c", "j", "channel") if n not in taken), extent)
+    change: dict[Expr, Expr] = {}
+    rest: Expr = j
+    for a in reversed((*channels, *rests)):
+        assert isinstance(a.extent, int)
+        change[a] = rest % a.extent
+        rest = rest // a.extent
+    kept = tuple(a for a in d.axes if a not in change)
+    return replace(
+        d, axes=(*kept, j), value=simplified(rewrite(d.value, change)),
+        index=tuple(normal(rewrite(i, change), {}).expr() for i in d.target),
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""Shares of a row need no denormal numbers: next to the greatest element's exponential, which is 1, they do not count.
+
+    m[r] = max[j](x[r, j])   e[r, j] = exp(x[r, j] - m[r])   s[r] = add[j](e[r, j])       exp -> exp_normal
+
+So it is in softmax and its logarithm, however the model spelled them; a third of the exponential is for its tails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aot.lowering.fusion.fuse_steps import simplified
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite
+from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
+
+
+def without_tails(
+    members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]
+) -> tuple[Definition, ...]:
+    """The members of a group over `rows`; `own`: values that nobody else reads."""
+    made = _Members(members, rows, own)
+    return tuple(map(made.shortened, members))
+
+
+class _Members:
+    def __init__(self, members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]) -> None:
+        self.members, self.rows, self.own = members, rows, own
+        self.of = {d.out.name: d for d in members}
+
+    def shortened(self, d: Definition) -> Definition:
+        """Use `exp_normal` where flushed denormals do not change a result."""
+        r = d.reduction
+        if r is not None and r.fn == "add" and self._is_share(r.body, r.axes):
+            return replace(d, value=rewrite(d.value, {r: replace(r, body=_normal(r.body))}))
+        along = tuple(a for a in d.axes if a not in self.rows)
+        if d.out.name in self.own and self._is_share(d.value, along) and self._only_shares(d.out.name):
+            return replace(d, value=_normal(d.value))
+        return d
+
+    def _is_share(self, e: Expr, along: tuple[Var, ...]) -> bool:
+        """True for the exponential of a difference to the maximum of a row."""
+        if not isinstance(e, Prim) or e.fn != "exp":
+            return False
+        gap = e.args[0]
+        maker = self.of.get(gap.buffer.name) if isinstance(gap, Load) else None
+        if maker is not None:
+            gap, along = maker.value, tuple(a for a in maker.axes if a not in self.rows)
+        match gap:
+            case Prim("sub", (x, Load(top))) if top.name in self.of:
+                return _is_most(self.of[top.name].value, x, along)
+            case _:
+                return False
+
+    def _only_shares(self, name: str) -> bool:
+        """True if it is summed, and otherwise read beside the sum only."""
+        readers = [d for d in self.members if any(x.buffer.name == name for x in loads(d.value))]
+        sums = {d.out.name for d in readers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
+        beside = (d for d in readers if d.out.name not in sums)
+        return bool(sums) and all(any(x.buffer.name in sums for x in loads(d.value)) for d in beside)
+
+
+def _normal(e: Expr) -> Expr:
+    assert isinstance(e, Prim)
+    return prim("exp_normal", *e.args)
+
+
+def _is_most(most: Expr, x: Expr, along: tuple[Var, ...]) -> bool:
+    """True if `most` is the maximum of `x`."""
+    if not isinstance(most, Reduce) or most.fn != "max" or [a.extent for a in along] != [a.extent for a in most.axes]:
+        return False
+    return simplified(rewrite(most.body, dict(zip(most.axes, along, strict=True)))) == simplified(x)

@@ -1,0 +1,101 @@
+"""Growing components of steps, and the test that joining two of them makes no cycle.
+
+Each step belongs to one component. Components have ranks, and each depends only on components of lower rank. The test
+visits only components with ranks between those of the two, and a merge moves only these.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from aot.lowering.ir.dependencies import Makers, ordered
+from aot.lowering.ir.steps import Step
+
+GAP = 1 << 32  # between ranks at first; moved components take ranks in between until none is left
+
+
+class Components:
+    """Steps of a block; each is a component of its own at first."""
+
+    def __init__(self, steps: list[Step], makers: Makers) -> None:
+        self.makers = makers
+        above = {id(s): makers.above(s) for s in steps}
+        found = ordered(steps, lambda s: above[id(s)])
+        self._of = {id(s): n for n, s in enumerate(found)}
+        self._members = [[s] for s in found]
+        self._needs = [{self._of[id(m)] for m in above[id(s)]} for s in found]
+        self._rank = [n * GAP for n in range(len(found))]
+        self._ranks = list(self._rank)  # of the components that are left, sorted
+        self._heir = list(range(len(found)))  # component that each one was merged into, or itself
+
+    def renew(self, step: Step) -> None:
+        """Recompute the dependencies of a step whose works have changed."""
+        n = self._of[id(step)]
+        self._needs[n] = {self._of[id(m)] for s in self._members[n] for m in self.makers.above(s)}
+
+    def between(self, one: Step, other: Step) -> list[int] | None:
+        """Components between two steps that the later one depends on, in order.
+
+        None if one of them depends on the earlier step: joining the two would make a cycle.
+        """
+        low, high = self._by_rank(one, other)
+        found: set[int] = set()
+        stack = [n for n in self._needed(high) if n != low]
+        while stack:
+            n = stack.pop()
+            if n in found or self._rank[n] < self._rank[low]:
+                continue
+            needed = self._needed(n)
+            if low in needed:
+                return None
+            found.add(n)
+            stack += needed
+        return sorted(found, key=lambda n: self._rank[n])
+
+    def merge(self, one: Step, other: Step) -> None:
+        """Merge two components for which `between` is not None."""
+        low, high = self._by_rank(one, other)
+        self._move_below(self.between(one, other) or [], low)
+        del self._ranks[bisect_left(self._ranks, self._rank[high])]
+        for s in self._members[high]:
+            self._of[id(s)] = low
+        self._members[low] += self._members[high]
+        self._needs[low] |= self._needs[high]
+        self._heir[high] = low
+
+    def _by_rank(self, one: Step, other: Step) -> tuple[int, int]:
+        a, b = self._of[id(one)], self._of[id(other)]
+        return (a, b) if self._rank[a] < self._rank[b] else (b, a)
+
+    def _needed(self, n: int) -> set[int]:
+        """Other components that a component depends on."""
+        self._needs[n] = {self._alive(m) for m in self._needs[n]} - {n}
+        return self._needs[n]
+
+    def _alive(self, n: int) -> int:
+        while self._heir[n] != n:
+            self._heir[n] = n = self._heir[self._heir[n]]
+        return n
+
+    def _move_below(self, moved: list[int], at: int) -> None:
+        """Give components, in their order, ranks right below that of component `at`."""
+        for n in moved:
+            del self._ranks[bisect_left(self._ranks, self._rank[n])]
+        least = self._rank_below(at)
+        if self._rank[at] - least <= len(moved):
+            self._spread()
+            least = self._rank_below(at)
+        step = (self._rank[at] - least) // (len(moved) + 1)
+        for k, n in enumerate(moved, 1):
+            self._rank[n] = least + k * step
+            insort(self._ranks, self._rank[n])
+
+    def _rank_below(self, n: int) -> int:
+        place = bisect_left(self._ranks, self._rank[n])
+        return self._ranks[place - 1] if place else self._rank[n] - GAP
+
+    def _spread(self) -> None:
+        """Assign ranks anew, `GAP` apart and in the same order."""
+        new = {rank: n * GAP for n, rank in enumerate(self._ranks)}
+        self._rank = [new.get(rank, rank) for rank in self._rank]
+        self._ranks = list(new.values())

@@ -1,0 +1,199 @@
+"""Dependencies between steps, and an order that respects them.
+
+A value may be made in parts by several steps (a Concat made in place); whoever reads one part needs only its maker.
+A symbol counts as a value: who uses it needs the step that sets it, and the checks of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from math import inf
+
+from aot.lowering.ir.steps import Step, Steps
+from codegen.ir.expressions import variables
+from codegen.ir.index import Affine, atom_bounds, bounds, normal
+from codegen.ir.loops import Expr, Load, Var, as_expr
+from codegen.ir.traverse import members
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+
+class Makers:
+    """Producers of values and symbols, as the steps are now."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.of: dict[str, list[Step]] = {}
+        self.sizes, self.known = steps.sizes, frozenset(steps.known())
+        self.setters: dict[Var, Step] = {}
+        self.checks: list[tuple[frozenset[Var], Step]] = []
+        self._parts: dict[str, PartIndex] = {}
+        self._late: dict[int, frozenset[Var]] = {}
+        for step in steps.steps:
+            for b in step.writes():
+                self.of.setdefault(b.name, []).append(step)
+            self.setters |= dict.fromkeys(step.sets(), step)
+            if step.checks:
+                self.checks.append((self._late_of(step), step))
+
+    def above(self, step: Step) -> list[Step]:
+        """Steps that make what `step` reads; not itself."""
+        found: dict[int, Step] = {}
+        for load in step.reads():
+            made = self.of.get(load.buffer.name, [])
+            for maker in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
+                if maker is not step and (len(made) == 1 or overlaps(load, maker, self.known)):
+                    found[id(maker)] = maker
+        if self.setters or self.checks:
+            found |= {id(s): s for s in self._before_symbols(step) if s is not step}
+        return list(found.values())
+
+    def _parts_of(self, name: str) -> PartIndex:
+        if name not in self._parts:
+            self._parts[name] = PartIndex(name, self.of[name])
+        return self._parts[name]
+
+    def _late_of(self, step: Step) -> frozenset[Var]:
+        """The late symbols that a step is made of."""
+        if id(step) not in self._late:
+            self._late[id(step)] = self.sizes.late_of(*step.sizes())
+        return self._late[id(step)]
+
+    def _before_symbols(self, step: Step) -> list[Step]:
+        """Steps that set the symbols that `step` uses, and check them; no check waits for what `step` itself sets."""
+        used = self._late_of(step)
+        mine = frozenset(step.sets())
+        setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
+        checks = [s for checked, s in self.checks if checked <= used and not checked & mine]
+        return setters + (checks if used and not step.checks else [])
+
+
+class PartIndex:
+    """Makers of parts of one value, found by the place that is read: a Concat may have thousands of parts.
+
+    Parts are sorted by their interval in the first dimension in which no two intervals meet. Without one, every maker
+    is near every place.
+    """
+
+    def __init__(self, name: str, makers: Iterable[Step]) -> None:
+        self.name, self.makers = name, list(makers)
+        self.places: dict[int, tuple[int, ...]] = {id(s): (n,) for n, s in enumerate(self.makers)}
+        self.dim: int | None = None
+        self.lows: list[float] = []
+        self.highs: list[float] = []
+        self.parts: list[list[Step]] = []
+        boxes = [_box(s, name) for s in self.makers]
+        for k in range(len(boxes[0]) if boxes and all(boxes) else 0):
+            ends = sorted((box[k], n) for n, box in enumerate(boxes))
+            finite = all(-inf < low and high < inf for (low, high), _ in ends)
+            if finite and all(a[0][1] < b[0][0] for a, b in pairwise(ends)):
+                self.dim = k
+                self.lows, self.highs = [low for (low, _), _ in ends], [high for (_, high), _ in ends]
+                self.parts = [[self.makers[n]] for _, n in ends]
+                return
+
+    def near(self, load: Load) -> list[Step]:
+        """The makers that are not apart from `load` in the dimension that parts are sorted by, in their order."""
+        if self.dim is None:
+            return self.makers
+        low, high = bounds(normal(load.index[self.dim], {}))
+        first, last = bisect_left(self.highs, low), bisect_right(self.lows, high)
+        found = [s for part in self.parts[first:last] for s in part]
+        return sorted(found, key=lambda s: self.places[id(s)])
+
+    def replace(self, old: Step, new: list[Step]) -> bool:
+        """`new` make the part of `old` now; False if they do not stay inside of it, and the index is of no more use."""
+        boxes = [_box(s, self.name) for s in new]
+        if self.dim is None or not all(boxes):
+            return False
+        n = bisect_left(self.highs, _box(old, self.name)[self.dim][0])
+        if not all(self.lows[n] <= box[self.dim][0] and box[self.dim][1] <= self.highs[n] for box in boxes):
+            return False
+        place = self.places.pop(id(old))
+        self.places |= {id(s): (*place, k) for k, s in enumerate(new)}
+        self.parts[n] = [s for s in self.parts[n] if s is not old] + new
+        return True
+
+
+def _box(step: Step, name: str) -> list[tuple[float, float]]:
+    """The least and the greatest index in each dimension that definitions write; empty if that is not known."""
+    found: list[list[tuple[float, float]]] = []
+    for work in step.works:
+        definitions = list(members(work))
+        if not definitions:
+            return []
+        found += [[bounds(normal(i, {})) for i in d.target] for d in definitions if d.out.name == name]
+    return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*found, strict=True)]
+
+
+def overlaps(load: Load, maker: Step, symbols: frozenset[Var]) -> bool:
+    """True if `load` may read elements that `maker` writes, by ranges. Variables other than `symbols` are axes."""
+    for work in maker.works:
+        definitions = list(members(work))
+        if not definitions:
+            return True
+        for d in definitions:
+            if d.out.name == load.buffer.name and not _apart(load.index, d.target, symbols):
+                return True
+    return False
+
+
+def _apart(one: tuple[Expr, ...], other: tuple[Expr, ...], symbols: frozenset[Var]) -> bool:
+    return any(_before(a, b, symbols) or _before(b, a, symbols) for a, b in zip(one, other, strict=True))
+
+
+def _before(a: Expr, b: Expr, symbols: frozenset[Var]) -> bool:
+    """True if `a` is less than `b` for all values of their axes and symbols."""
+    most, least = _end(normal(a, {}), True, symbols), _end(normal(b, {}), False, symbols)
+    return most is not None and least is not None and bounds(least.plus(most, -1))[0] > 0
+
+
+def _end(a: Affine, top: bool, symbols: frozenset[Var]) -> Affine | None:
+    """The greatest or the least value over the axes, which the two sides do not share; None if it is not known."""
+    total = Affine({}, a.const)
+    for atom, c in a.terms.items():
+        highest = (c > 0) is top
+        if all(v in symbols or v.extent is None for v in variables(atom)):
+            end = Affine({atom: 1})
+        elif isinstance(atom, Var):
+            last = normal(as_expr(atom.extent or 0, DType.I64) - 1, {})
+            end = _end(last, True, symbols) if highest else Affine({}, atom.low)
+        else:
+            number = atom_bounds(atom)[highest]
+            end = Affine({}, int(number)) if abs(number) < inf else None
+        if end is None:
+            return None
+        total = total.plus(end.times(c))
+    return total
+
+
+def sort(steps: Steps) -> None:
+    """Makers before readers; otherwise as it was."""
+    steps.steps = ordered(steps.steps, Makers(steps).above)
+
+
+def ordered(steps: list[Step], above: Callable[[Step], list[Step]]) -> list[Step]:
+    """The steps, each behind those `above` it; otherwise as they were. InternalError for a circle."""
+    begun: set[int] = set()
+    done: set[int] = set()
+    order: list[Step] = []
+    for root in steps:
+        stack = [(root, False)]
+        while stack:
+            step, ready = stack.pop()
+            if ready:
+                order.append(step)
+                done.add(id(step))
+            elif id(step) not in begun:
+                begun.add(id(step))
+                stack.append((step, True))
+                needed = above(step)
+                if circular := next((m for m in needed if id(m) in begun and id(m) not in done), None):
+                    raise InternalError(f"order: {_named(step)} and {_named(circular)} need each other")
+                stack += [(m, False) for m in reversed(needed)]
+    return order
+
+
+def _named(step: Step) -> str:
+    return " + ".join(step.layers)

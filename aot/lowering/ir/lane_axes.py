@@ -1,0 +1,59 @@
+"""Choice of the output axis of a reduction that becomes lanes; layouts follow from it."""
+
+from __future__ import annotations
+
+from codegen.ir.access import known
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Expr, Load, Space, Var
+
+
+def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
+    """Best output axis for lanes: each operand is invariant along it, or moves by single elements, or can be packed.
+
+    An axis that only constants move with comes first, then the largest (up to 16 iterations), then the last.
+    """
+    return next((a for *_, a in lane_axes(d, constants)), None)
+
+
+def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int, int, Var]]:
+    """All axes that can become lanes, the best first, each after its sort key: packed or not, lanes up to 16, place."""
+    found: list[tuple[bool, int, int, Var]] = []
+    for place, a in enumerate(d.axes):
+        if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
+            packed = all(x.buffer.name in constants for x in memory_of(d) if a in variables(*x.index))
+            found.append((packed, min(known(a.extent if a.extent is not None else 1), 16), place, a))
+    return sorted(found, key=lambda f: f[:3], reverse=True)
+
+
+def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
+    """Dimension in which `a` moves by one element; None if it is in several, or with axes that are not in `beside`."""
+    found = [k for k, i in enumerate(index) if a in variables(i)]
+    terms = normal(index[found[0]], {}).terms if len(found) == 1 else {}
+    return found[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
+
+
+def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
+    sites = [(x, variables(*x.index)) for x in memory_of(d)]
+    batch = frozenset(d.axes).intersection(*(v for _, v in sites))
+    moving = [(x, v) for x, v in sites if a in v]
+    for x, v in moving:
+        if dim_of(x.index, a, _beside(d, x) if len(moving) == len(sites) else d.axes) is None:
+            return False
+        if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
+            return False
+    return bool(moving)
+
+
+def _beside(d: Definition, x: Load) -> tuple[Var, ...]:
+    """Axes that an index may have beside the lanes: output axes, and window axes that move by one element."""
+    assert d.reduction is not None
+    steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}
+    return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
+
+
+def memory_of(d: Definition) -> list[Load]:
+    """Loads in the reduction, without those of the compiler's tables."""
+    assert d.reduction is not None
+    return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]

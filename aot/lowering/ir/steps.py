@@ -1,0 +1,244 @@
+"""Steps: what runs, in order, over values that lie in memory; between definitions and memory all passes work on them.
+
+    step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
+
+A step of control flow holds blocks, which are steps themselves; a pass sees one block at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.types import Array, Shape, dtype_of
+from aot.lowering.ir.symbolic_sizes import Sizes
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, dense
+from codegen.ir.program import Kept, Region, Rule
+from codegen.ir.schedule import Schedule
+from codegen.ir.traverse import Work, expressions, local, members, reads, writes
+from codegen.nest.points import free
+
+AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """Half `index`, 0 or 1, of the memory that value `pair` has."""
+
+    pair: str
+    index: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that lies in memory. `buffer` has its logical dimensions; the layout gives strides and `elements`.
+
+    With `arrange`, a constant is `arrange(data)`, made when it is written: it may be much larger than `data`.
+    """
+
+    buffer: Buffer
+    region: Region
+    index: int = 0
+    data: Array | None = None
+    elements: Size = 0
+    half: Half | None = None
+    arrange: Callable[[Array], Array] | None = None
+    at: Size = 0  # byte of the state
+    holds_bytes: bool = False  # all elements are such as a u8 can be
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """All works `count` times; `shifts`: elements by which a value moves each time."""
+
+    count: int
+    shifts: dict[str, int]
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it has one.
+
+    `binds`: symbols that are read from memory; `checks`: what must hold of them before they are used.
+    """
+
+    works: tuple[Work, ...]
+    layers: tuple[str, ...]
+    kind: str
+    schedule: Schedule | None = None
+    repeat: Repeat | None = None
+    control: Choice | Cycle | None = None
+    binds: dict[Var, Load] = field(default_factory=dict[Var, Load])
+    checks: tuple[Rule, ...] = ()
+
+    def reads(self) -> tuple[Load, ...]:
+        if self.control is None and not self.binds and len(self.works) == 1:
+            return reads(self.works[0])
+        inner = [x for b in self.blocks() for s in b.steps for x in s.reads()]
+        if isinstance(self.control, Cycle):
+            inner += [Load(b, (Const(0),) * len(b.shape)) for b in self.control.enters]
+        return tuple(dict.fromkeys([*inner, *self.binds.values(), *(x for w in self.works for x in reads(w))]))
+
+    def writes(self) -> tuple[Buffer, ...]:
+        if self.control is None and len(self.works) == 1:
+            return writes(self.works[0])
+        inner = [b for block in self.blocks() for s in block.steps for b in s.writes()]
+        if isinstance(self.control, Cycle):
+            inner += self.control.leaves
+        return tuple(dict.fromkeys([*inner, *(b for w in self.works for b in writes(w))]))
+
+    def sets(self) -> frozenset[Var]:
+        """Symbols that have a value once the step has run."""
+        inner = frozenset[Var]().union(*(s.sets() for b in self.blocks() for s in b.steps))
+        own = self.control.start if isinstance(self.control, Cycle) else self.binds
+        return inner | frozenset(own)
+
+    def sizes(self) -> frozenset[Var]:
+        """Symbols and named sizes that the step is made of."""
+        inner = frozenset[Var]().union(*(s.sizes() for b in self.blocks() for s in b.steps))
+        own = [self.control.sizes()] if self.control is not None else []
+        rules = _variables(*(s for r in self.checks for s in (r.one, r.other)))
+        return inner.union(*own, rules, *map(sizes_of, self.works))
+
+    def blocks(self) -> tuple[Steps, ...]:
+        """Blocks of its control flow."""
+        return () if self.control is None else self.control.blocks()
+
+    @property
+    def definition(self) -> Definition | None:
+        """The one definition, if that is all there is."""
+        return self.works[0] if len(self.works) == 1 and isinstance(self.works[0], Definition) else None
+
+
+@dataclass(slots=True)
+class Choice:
+    """`then` where a size is not 0, else `other`."""
+
+    condition: Size
+    then: Steps
+    other: Steps
+
+    def blocks(self) -> tuple[Steps, ...]:
+        return self.then, self.other
+
+    def sizes(self) -> frozenset[Var]:
+        return _variables(self.condition)
+
+
+@dataclass(slots=True)
+class Cycle:
+    """`body` while `counter < limit` and, after the first time, `going` is not 0.
+
+    `start`: what symbols are before the first iteration; `follow`: what they become, all at once, after each. `enters`:
+    what must have been written before the first one; `leaves`: what is there after the last one.
+    """
+
+    counter: Var
+    limit: Size
+    going: Size
+    body: Steps
+    start: dict[Var, Size]
+    follow: dict[Var, Size]
+    enters: tuple[Buffer, ...]
+    leaves: tuple[Buffer, ...]
+
+    def blocks(self) -> tuple[Steps, ...]:
+        return (self.body,)
+
+    def sizes(self) -> frozenset[Var]:
+        return _variables(self.limit, self.going, *self.start.values(), *self.follow.values())
+
+
+class Layouts(StrEnum):
+    """Degree to which the places of values in memory are decided."""
+
+    LOGICAL = "logical"  # dense, in the order of their dimensions: only indices count
+    FINAL = "final"  # strides, halos and pitches are chosen, and padded reads find their halo
+
+
+@dataclass(slots=True)
+class Steps:
+    """Steps in an order that runs, and the values by name; blocks inside of control flow share the values.
+
+    `aot.lowering.ir.verify` says what must hold, `aot.lowering.ir.printer` prints it.
+    """
+
+    name: str
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    steps: list[Step] = field(default_factory=list[Step])
+    inputs: list[str] = field(default_factory=list[str])
+    outputs: list[str] = field(default_factory=list[str])
+    symbols: tuple[Var, ...] = ()
+    sizes: Sizes = field(default_factory=Sizes)
+    rules: list[Rule] = field(default_factory=list[Rule])
+    state_bytes: Size = 0
+    variables: tuple[Kept, ...] = ()
+    layouts: Layouts = Layouts.LOGICAL
+
+    def known(self) -> tuple[Var, ...]:
+        """Variables with a value while a step runs: the model's symbols, those that an inference sets, named sizes."""
+        return (*self.symbols, *self.sizes.late, *self.sizes.meaning)
+
+    def blocks(self) -> Iterator[Steps]:
+        """Yield these steps, and those of all control flow in them."""
+        yield self
+        for step in self.steps:
+            for block in step.blocks():
+                yield from block.blocks()
+
+    def touched(self) -> list[str]:
+        """Values that the steps touch by themselves, not by the blocks in them."""
+        works = [w for s in self.steps for w in s.works]
+        found = dict.fromkeys(b.name for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
+        return [name for name in found if name in self.values]
+
+    def unused(self, name: str) -> str:
+        """This name, or a longer one that no value has. Several steps may write one value, the parts of a Concat."""
+        while name in self.values:
+            name += "_"
+        return name
+
+    def constant(self, name: str, data: Array) -> Buffer:
+        """A new value known at compile time, of this name or a longer one."""
+        name = self.unused(name)
+        buffer = dense(name, *data.shape, dtype=dtype_of(data))
+        self.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
+        return buffer
+
+    def constants(self) -> frozenset[str]:
+        """Names of values known at compile time."""
+        return frozenset(n for n, v in self.values.items() if v.region is Region.CONSTANT)
+
+
+def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
+    """Axes for all dimensions that are not 1, and the index they make: 0 where a dimension is 1."""
+    names = AXES.get(len(shape)) or [f"d{i}" for i in range(len(shape))]
+    index = tuple(Const(0) if n == 1 else Var(name, n) for name, n in zip(names, shape, strict=True))
+    return tuple(i for i in index if isinstance(i, Var)), index
+
+
+def sizes_of(work: Work) -> frozenset[Var]:
+    """Variables of a work that are no axes: sizes known at run time only; axes that statements bind are among them."""
+    found: set[Var] = set()
+    for d in members(work):
+        extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]
+        found |= _variables(*(n for n in extents if n is not None))
+    found |= variables(*expressions(work))
+    if isinstance(work, tuple):
+        found |= free(work)
+    for b in (*writes(work), *local(work), *(x.buffer for x in reads(work))):
+        found |= _variables(*b.shape, *b.strides, b.origin)
+    return frozenset(found)
+
+
+def _variables(*sizes: Size) -> frozenset[Var]:
+    return variables(*(s for s in sizes if isinstance(s, Expr)))

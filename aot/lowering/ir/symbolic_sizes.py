@@ -1,0 +1,207 @@
+"""Names for sizes that run time computes: kernels read `s0`, and only the shape function knows that it is (h + 3) // 4.
+
+    f32[n, 32 * ((h + 3) // 4)]   ->   f32[n, 32 * s0]    with s0 = (h + 3) // 4
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from aot.ir.dims import shortest
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
+from aot.lowering.ir.bounds import Intervals
+from codegen.ir.access import known
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+_WIDE = 1 << 31
+PLAIN = ("add", "sub", "mul", "neg")
+LEFT = 8  # rows, for estimates: what strides leave of an input at least, so long that they make sense
+MANY = 1 << 24  # elements, more than which need not be taken for sure
+MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 at first, and 64^6 is too much
+
+
+class Sizes:
+    """`meaning[s]` is what a named size stands for, over the model's symbols and sizes named before it.
+
+    `late`: symbols that an inference sets, and their capacities where they have one. `taken`: names of the model's
+    symbols; torch.export calls them `s0`, as we call sizes.
+    """
+
+    def __init__(self) -> None:
+        self.meaning: dict[Var, Expr] = {}
+        self.late: dict[Var, Var | None] = {}
+        self.taken: frozenset[str] = frozenset()
+        self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # what sizes are equal to, and the symbols of the rule
+        self._alike: dict[Expr, list[Expr]] = {}
+        self._names: dict[Expr, Var] = {}
+        self._made_of: dict[Var, frozenset[Var]] = {}
+
+    def of(self, dim: Dim) -> Dim:
+        """`dim` as sums of products of symbols and named sizes."""
+        if isinstance(dim, int):
+            return dim
+        found = normal(rewrite(dim, self._named), {}).expr()
+        return int(found.value) if isinstance(found, Const) else found
+
+    def shape(self, dims: Shape) -> Shape:
+        return tuple(map(self.of, dims))
+
+    def type(self, t: TensorType) -> TensorType:
+        return TensorType(t.dtype, self.shape(t.shape))
+
+    def value(self, value: Array | None) -> Array | None:
+        if value is None or value.dtype != object:
+            return value
+        made = np.empty(value.shape, object)
+        for at, d in np.ndenumerate(value):
+            made[at] = self.of(d)
+        return made
+
+    def name(self, meaning: Expr) -> Var:
+        """A name for a size; equal ones have one."""
+        if meaning not in self._names:
+            low, high = bounds(normal(meaning, {}))
+            extent = int(high) + 1 if high < inf else None
+            least = int(low) if low > -inf else -(1 << 63)
+            # a size made of input sizes alone is one: not negative, whatever its range says
+            least = least if self.is_late(meaning) else max(least, 0)
+            typical = max(known(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
+            made = Var(self._unused("s"), extent, least, typical)
+            self._names[meaning] = made
+            self.meaning[made] = meaning
+        return self._names[meaning]
+
+    def add(self, meaning: Expr, stem: str) -> Var:
+        """A new name for a place in memory. Nothing else is known of it, so that places of equal layers are alike."""
+        made = Var(self._unused(stem), None, 0)
+        self.meaning[made] = meaning
+        return made
+
+    def _unused(self, stem: str) -> str:
+        name = f"{stem}{len(self.meaning)}"
+        while name in self.taken:
+            name += "_"
+        return name
+
+    def is_late(self, size: Size) -> bool:
+        """True if a size depends on data that an inference computes."""
+        return bool(self.late) and bool(self.late_of(size))
+
+    def late_of(self, *sizes: Size) -> frozenset[Var]:
+        """The late symbols that sizes are made of."""
+        read = variables(*(s for s in sizes if isinstance(s, Expr)))
+        return frozenset(v for s in read for v in self._late_in(s))
+
+    def _late_in(self, symbol: Var) -> frozenset[Var]:
+        if symbol in self.late:
+            return frozenset((symbol,))
+        if symbol not in self.meaning:
+            return frozenset()
+        if symbol not in self._made_of:
+            self._made_of[symbol] = self.late_of(self.meaning[symbol])
+        return self._made_of[symbol]
+
+    def most(self, size: Size) -> Size:
+        """Upper bound of a size over what is known before an inference; unbounded symbols get capacities."""
+        if not self.is_late(size):
+            return size
+        plain = self._spelled(size)
+        high = self._bound(plain, self._facts(size))
+        if high is None:
+            raise UnsupportedError(f"memory for a size that has no bound: {dim_text(plain)}")
+        capacities: dict[Expr, int] = {c: 1 for c in self.late.values() if c is not None}
+        if (degree := _degree(high, capacities)) > MOST_FREE:
+            grows = f"{MOST_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
+            raise UnsupportedError(f"some of the sizes must be known at compile time: {grows}")
+        return self.of(prim("max", high, 0))
+
+    def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:
+        high = Intervals(self.late.__contains__, _range, facts).of(plain)[1]
+        if high is None or bounds(normal(high, {}))[0] > MANY:
+            high = Intervals(self.late.__contains__, self._held, facts).of(plain)[1]
+        return high
+
+    def learn(self, one: Size, other: Size) -> None:
+        """Two sizes are equal, which is checked before what has all late symbols of both is made: for bounds."""
+        if not self.is_late(one):
+            one, other = other, one
+        if self.is_late(one):
+            symbols = self.late_of(one, other)
+            self.facts[self._spelled(self.of(one))] = self._spelled(self.of(other)), symbols
+
+    def equate(self, one: Size, other: Size) -> None:
+        """Two sizes are equal, which every inference checks before it begins."""
+        a, b = self.written_out(one), self.written_out(other)
+        if a != b and variables(a) and variables(b):
+            self._alike.setdefault(a, []).append(b)
+            self._alike.setdefault(b, []).append(a)
+
+    def alike(self, size: Size) -> list[Expr]:
+        """Itself, and what it is equal to by the rules, over the model's symbols."""
+        found = [self.written_out(size)]
+        for form in found:
+            found += [other for other in self._alike.get(form, ()) if other not in found]
+        return found
+
+    def _facts(self, size: Size) -> dict[Expr, Expr]:
+        """Facts that are checked before any value of this size is computed."""
+        mine = self.late_of(size)
+        return {e: known for e, (known, symbols) in self.facts.items() if symbols <= mine}
+
+    def _spelled(self, size: Size) -> Expr:
+        """Over symbols and sizes that no late symbol is part of."""
+        found = as_expr(size, DType.I64)
+        while named := {v: self.meaning[v] for v in variables(found) if v in self.meaning and self.is_late(v)}:
+            found = rewrite(found, lambda e: named.get(e) if isinstance(e, Var) else None)
+        return normal(found, {}).expr()
+
+    def _held(self, symbol: Var) -> tuple[Expr | None, Expr | None]:
+        low, high = _range(symbol)
+        if low is not None and high is not None:
+            return low, high
+        capacity = self.late[symbol]
+        if capacity is None:
+            capacity = self.late[symbol] = Var(f"{symbol.name}.most", None, 1)
+        return (Const(0) - capacity if low is None else low), capacity if high is None else high
+
+    def written_out(self, size: Size) -> Expr:
+        """Over the model's symbols alone, in the shortest form."""
+        if isinstance(size, int):
+            return Const(size)
+        while any(v in self.meaning for v in variables(size)):
+            size = rewrite(size, lambda e: self.meaning.get(e) if isinstance(e, Var) else None)
+        return shortest(size)
+
+    def _named(self, e: Expr) -> Expr | None:
+        return self.name(e) if isinstance(e, Prim) and e.fn not in PLAIN else None
+
+
+def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
+    """Range of a symbol by its type; None for the ends of wide types."""
+    low = Const(symbol.low) if symbol.low > -_WIDE else None
+    return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None
+
+
+def _degree(e: Expr, known: dict[Expr, int]) -> int:
+    """Greatest number of capacities that a bound multiplies; `known` has that of the capacities themselves."""
+    if e not in known:
+        known[e] = _degree_of(e, [_degree(a, known) for a in e.args]) if isinstance(e, Prim) else 0
+    return known[e]
+
+
+def _degree_of(e: Prim, parts: list[int]) -> int:
+    match e.fn:
+        case "mul":
+            return sum(parts)
+        case "floordiv":
+            return parts[0]
+        case "min" if all(bounds(normal(a, {}))[0] >= 0 for a in e.args):  # of numbers below 0 it is the larger one
+            return min(parts)
+        case _:
+            return max(parts, default=0)

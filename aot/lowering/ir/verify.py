@@ -1,0 +1,175 @@
+"""Rules that legal steps keep.
+
+    values    a work touches values by the buffers that they have: same type, shape, strides and origin
+    ranks     an index has as many parts as its buffer has dimensions
+    axes      of a definition differ, and its value uses no axis that is not its own, its reduction's or its group's
+    types     what is stored has the element type of its buffer
+    constants and inputs are never written; nothing but values, own temporaries and tables is touched
+    order     what is read is written before, in this block or one around it; outputs are written by somebody
+    symbols   a size is made of the model's symbols, named sizes, and symbols that an earlier step binds
+    layouts   where they are final, each value of the arena has a size in memory; where they are not, it is dense
+"""
+
+from __future__ import annotations
+
+from aot.lowering.ir.steps import Choice, Cycle, Layouts, Steps, Value
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, variables
+from codegen.ir.loops import Buffer, Expr, Load, Var, dense
+from codegen.ir.printer import size_text
+from codegen.ir.program import Region
+from codegen.ir.traverse import Work, expressions, members, reads, writes
+from codegen.nest.points import free
+from runtime.errors import InternalError
+
+READ_ONLY = (Region.INPUT, Region.CONSTANT)
+GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # what has a value before the first step runs
+
+
+def verify_steps(steps: Steps) -> None:
+    """Raise InternalError for steps that a pass broke; it names the step and the value."""
+    for name, value in steps.values.items():
+        _require(name == value.name, name, f"is listed under the name of {value.name}")
+        _value(value, steps.layouts)
+    written = {_memory(v) for v in steps.values.values() if v.region in GIVEN}
+    written |= _never_written(steps)
+    known = {*steps.symbols, *steps.sizes.meaning}
+    _block(steps, written, known)
+    for name in steps.outputs:
+        if (value := steps.values.get(name)) is None:
+            continue  # `define` keeps no value that no step touches: this output has no elements
+        empty = any(n == 0 for n in value.buffer.shape)
+        _require(_memory(value) in written or empty, name, "is an output that no step writes")
+
+
+def _never_written(steps: Steps) -> set[str]:
+    """Values of dynamic size whose producers have no elements at all: the lists of symbols of no strings."""
+    written = {b.name for block in steps.blocks() for s in block.steps for b in s.writes()}
+    rest = (v for name, v in steps.values.items() if name not in written)
+    return {_memory(v) for v in rest if v.half is None and not all(isinstance(n, int) for n in v.buffer.shape)}
+
+
+def _require(holds: bool, where: str, text: str) -> None:
+    if not holds:
+        raise InternalError(f"steps: {where} {text}")
+
+
+def _value(value: Value, layouts: Layouts) -> None:
+    b = value.buffer
+    ranks = len(b.shape) == len(b.strides)
+    _require(ranks, b.name, f"has {len(b.shape)} dimensions and {len(b.strides)} strides")
+    if value.region is Region.CONSTANT and value.data is not None and value.arrange is None:
+        fits = value.data.shape == b.shape
+        _require(fits, b.name, f"has data of shape {list(value.data.shape)} for {list(map(str, b.shape))}")
+    if value.region is Region.ARENA and layouts is Layouts.LOGICAL:
+        plain = dense(b.name, *b.shape, dtype=b.dtype)
+        _require(b.strides == plain.strides, b.name, "has strides of its own before layouts are final")
+
+
+def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
+    """Check one block. `written`, `known`: values and symbols that exist before it; both grow by what it makes."""
+    for step in steps.steps:
+        where = f"step {' + '.join(step.layers)}"
+        for symbol, load in step.binds.items():
+            _read(load, steps, written, where)
+            known.add(symbol)
+        for work in step.works:
+            _work(work, steps, written, where)
+            _known(_free(work), steps, known, where)
+        if step.control is not None:
+            _control(step.control, steps, written, known)
+
+
+def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: set[Var]) -> None:
+    if isinstance(control, Choice):
+        ends = [(set(written), set(known)) for _ in control.blocks()]
+        for block, (memory, symbols) in zip(control.blocks(), ends, strict=True):
+            _block(block, memory, symbols)
+        for memory, symbols in ends:  # what one branch alone makes is needed only where it has run
+            written |= memory
+            known |= symbols
+        return
+    for b in control.enters:
+        ready = _memory(steps.values[b.name]) in written
+        _require(ready, f"loop {control.counter.name}", f"begins before {b.name} is written")
+    if isinstance(control.limit, int) and control.limit <= 0:
+        return  # the body never runs, and what only it needs has been dropped
+    _block(control.body, written, {*known, *control.start})
+    known.update(control.start)  # they stay what the last iteration made of them
+    written |= {_memory(steps.values[b.name]) for b in control.leaves}
+
+
+def _known(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
+    """Named sizes are known once all symbols in them are."""
+    missing = sorted(v.name for v in free if v not in known or steps.sizes.late_of(v) - known)
+    _require(not missing, where, f"uses {', '.join(missing)}, which nothing sets before it")
+
+
+def _free(work: Work) -> frozenset[Var]:
+    """Variables of a work that neither its axes nor its loops bind."""
+    match work:
+        case Definition():
+            bound = {*work.axes, *(work.reduction.axes if work.reduction else ())}
+            extents = (n for a in bound if isinstance(n := a.extent, Expr))
+            return variables(*expressions(work), *extents) - bound
+        case Group():
+            bound = {*work.axes, *(w.axis for w in work.windows)}
+            extents = (n for a in bound if isinstance(n := a.extent, Expr))
+            return (variables(*extents).union(*map(_free, work.members))) - bound
+        case _:
+            return free(work)
+
+
+def _work(work: Work, steps: Steps, written: set[str], where: str) -> None:
+    alone = isinstance(work, Definition)
+    made = {b.name for b in writes(work)}  # members of a group, and statements, read what those before them wrote
+    for load in reads(work):
+        if alone or load.buffer.name not in made:
+            _read(load, steps, written, where)
+    for b in writes(work):
+        value = steps.values.get(b.name)
+        if value is None:
+            raise InternalError(f"steps: {where} writes {b.name}, which is no value")
+        _require(value.region not in READ_ONLY, where, f"writes {b.name}, which is {value.region.value}")
+        _same(b, value, where)
+        written.add(_memory(value))
+    for d in members(work):
+        _definition(d, where)
+
+
+def _read(load: Load, steps: Steps, written: set[str], where: str) -> None:
+    name = load.buffer.name
+    value = steps.values.get(name)
+    if value is None:
+        raise InternalError(f"steps: {where} reads {name}, which is no value")
+    _same(load.buffer, value, where)
+    empty = any(n == 0 for n in value.buffer.shape)
+    _require(_memory(value) in written or empty, where, f"reads {name} before it is written")
+
+
+def _memory(value: Value) -> str:
+    """Name of the memory that a write to the value fills: the two halves that a loop carries take turns."""
+    return value.name if value.half is None else value.half.pair
+
+
+def _same(b: Buffer, value: Value, where: str) -> None:
+    """A step may know more of a value: a stricter alignment, or numbers for sizes that vary elsewhere."""
+    own = value.buffer
+    fits = b.dtype is own.dtype and len(b.shape) == len(own.shape) and len(b.strides) == len(own.strides)
+    mine, other = (*b.shape, *b.strides, b.origin), (*own.shape, *own.strides, own.origin)
+    fits = fits and all(m == o for m, o in zip(mine, other, strict=True) if isinstance(m, int) and isinstance(o, int))
+    _require(fits, where, f"touches {b.name} as {_place(b)}, which is {_place(own)}")
+
+
+def _place(b: Buffer) -> str:
+    shape, strides = (", ".join(map(size_text, sizes)) for sizes in (b.shape, b.strides))
+    return f"{b.dtype.value}[{shape}] with strides {strides} from {size_text(b.origin)}"
+
+
+def _definition(d: Definition, where: str) -> None:
+    axes = [*d.axes, *(d.reduction.axes if d.reduction else ())]
+    _require(len(axes) == len({*axes}), where, f"has one axis twice: {', '.join(a.name for a in axes)}")
+    for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))):
+        _require(len(index) == len(b.shape), where, f"indexes {b.name} by {len(index)} of {len(b.shape)} dimensions")
+    fits = d.value.dtype is d.out.dtype.compute
+    _require(fits, where, f"stores {d.value.dtype.value} in {d.out.name}, which holds {d.out.dtype.value}")

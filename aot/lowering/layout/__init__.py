@@ -1,0 +1,1 @@
+"""Physical layout: strides, halos, pitches."""

@@ -1,0 +1,188 @@
+"""Halos: memory around a value that holds the padding, so that padded reads need no bounds check.
+
+    within(oh * s + kh - 1, 14, x[.., oh * s + kh - 1, ..], fill)   ->   x[.., oh * s + kh - 1, ..]
+
+A picture of few rows that depthwise windows read has no halo above and below: it would be a large part of the memory,
+and its terms, which change nothing, a large part of the windows. They check a whole row at once, and skip it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aot.lowering.ir.reach import after, before
+from aot.lowering.ir.steps import Steps
+from codegen.ir.access import known
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite, variables, walk
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
+from codegen.ir.program import Region
+from codegen.ir.traverse import Work, expressions, members, rewrite_work
+from runtime.abi import DType
+
+LIMIT = 64  # points on either side; reads that reach farther keep their bounds check
+LANES = 8  # channels that fill vectors, so that all of a vector checks the same row
+LOW = 0.1  # part of a picture's rows from which halo rows are left out
+
+
+@dataclass(slots=True)
+class Halo:
+    """Points before and after each dimension, and the value that they hold."""
+
+    fill: float
+    sides: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Padded:
+    """A load with the bounds that are checked around it."""
+
+    load: Load
+    asked: tuple[tuple[Expr, Expr], ...]
+    fill: float
+
+
+def halos(steps: Steps) -> dict[str, Halo]:
+    """Return the halo of each intermediate value; none if its consumers pad with different values."""
+    found: dict[str, Halo] = {}
+    refused: set[str] = set()
+    for padded, spared in (found for step in steps.steps for work in step.works for found in _asking(work)):
+        name = padded.load.buffer.name
+        value = steps.values.get(name)
+        sides = _sides(padded, steps)
+        if value is None or value.region is not Region.ARENA or sides is None:
+            continue
+        sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
+        halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
+        if halo.fill != padded.fill:
+            refused.add(name)
+        halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
+    return {n: h for n, h in found.items() if n not in refused and any(s != (0, 0) for s in h.sides)}
+
+
+def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
+    """Yield padded loads, each with the dimensions in which it can do without a halo."""
+    windows = {e: dims for d in members(work) for e, dims in _windows(d)}
+    found = list(walk(*expressions(work)))
+    parts = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
+    for e in found:
+        padded = _padded(e) if e not in parts else None
+        if padded is not None:
+            yield padded, windows.get(e, frozenset())
+
+
+def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
+    """Yield padded factors of depthwise window sums, with the dimensions that windows go down row by row."""
+    r = d.reduction
+    if r is None or r.fn != "add" or not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+        return
+    for e in r.body.args:
+        padded = _padded(e)
+        if padded is None or padded.fill != 0.0:
+            continue
+        index = padded.load.index
+        down = [k for k, i in enumerate(index) if not variables(i).isdisjoint(r.axes)]
+        channels = any(isinstance(i, Var) and i in d.axes and known(i.extent or 0) >= LANES for i in index)
+        if channels and all(_slides(index[k], r) for k in down):
+            yield e, frozenset(down[:-1])
+
+
+def _slides(index: Expr, r: Reduce) -> bool:
+    """True if a window moves with one output axis at most, and all steps are forwards."""
+    terms = normal(index, {}).terms
+    return len(terms.keys() - {*r.axes}) <= 1 and all(isinstance(v, Var) and c > 0 for v, c in terms.items())
+
+
+def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
+    n = b.shape[k]
+    return isinstance(n, int) and sum(sides) >= LOW * n
+
+
+def _padded(e: Expr) -> _Padded | None:
+    """Match a load inside nothing but `within` with equal fills; None for others."""
+    asked: list[tuple[Expr, Expr]] = []
+    fill: float | None = None
+    while isinstance(e, Prim) and e.fn == "within":
+        index, bound, inner = e.args[:3]
+        mine = e.args[3].value if len(e.args) > 3 and isinstance(e.args[3], Const) else 0.0
+        if (len(e.args) > 3 and not isinstance(e.args[3], Const)) or (fill is not None and fill != mine):
+            return None
+        fill = float(mine)
+        asked.append((index, bound))
+        e = inner
+    return _Padded(e, tuple(asked), fill) if isinstance(e, Load) and fill is not None else None
+
+
+def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
+    sides = [(0, 0)] * len(p.load.index)
+    for index, bound in p.asked:
+        at = _dimension(p, index)
+        n = None if at is None else p.load.buffer.shape[at]
+        if at is None or n is None or not _equal(bound, n, steps):
+            return None
+        first, last = before(index), after(index, n, steps.sizes, steps.symbols)
+        if first is None or last is None or first > LIMIT or last > LIMIT:
+            return None
+        sides[at] = (first, last)
+    return sides
+
+
+def _dimension(p: _Padded, index: Expr) -> int | None:
+    """First dimension that is read at this index."""
+    return next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
+
+
+def _equal(bound: Expr, n: Size, steps: Steps) -> bool:
+    """True if both sizes have the same form, or are equal by rules that are checked."""
+    if normal(bound, {}).key == normal(as_expr(n, DType.I64), {}).key:
+        return True
+    return variables(bound) <= set(steps.known()) and steps.sizes.written_out(bound) in steps.sizes.alike(n)
+
+
+def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
+    """Remove the bounds checks of reads that a halo covers."""
+
+    def change(e: Expr) -> Expr | None:
+        padded = _padded(e)
+        if padded is None or padded.load.buffer.name not in halo:
+            return None
+        sides, mine = _sides(padded, steps), halo[padded.load.buffer.name]
+        if sides is None or mine.fill != padded.fill:
+            return None
+        made: Expr = Load(padded.load.buffer, tuple(rewrite(i, change) for i in padded.load.index))
+        for index, bound in reversed(padded.asked):
+            k = _dimension(padded, index)
+            if k is None or any(a < b for a, b in zip(mine.sides[k], sides[k], strict=True)):
+                made = prim("within", rewrite(index, change), bound, made, padded.fill)
+        return made
+
+    return rewrite_work(work, change)
+
+
+def borders(b: Buffer, halo: Halo) -> tuple[Definition, ...]:
+    """Definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
+    made: list[Definition] = []
+    fill = Const(halo.fill if b.dtype.is_float else int(halo.fill), b.dtype.compute)
+    for k, sides in enumerate(halo.sides):
+        for start, size in ((-sides[0], sides[0]), (b.shape[k], sides[1])):
+            if size:
+                made.append(_side(b, halo, k, start, size, fill))
+    return tuple(made)
+
+
+def _side(b: Buffer, halo: Halo, k: int, start: Size, size: int, fill: Expr) -> Definition:
+    axes: list[Var] = []
+    index: list[Expr] = []
+    for m, n in enumerate(b.shape):
+        low, extent = (start, size) if m == k else (0, n)
+        if m > k:  # corners belong to the earlier dimension
+            low, extent = -halo.sides[m][0], n + sum(halo.sides[m])
+        if extent == 1:
+            index.append(Const(0) + low)
+            continue
+        axis = Var(f"d{m}", extent)
+        axes.append(axis)
+        index.append(axis + low)
+    return Definition(b, tuple(axes), fill, tuple(index))

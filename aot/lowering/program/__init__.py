@@ -1,0 +1,1 @@
+"""Steps to a program: places in memory, schedules, kernels, control flow between calls."""

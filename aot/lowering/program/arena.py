@@ -1,0 +1,210 @@
+"""The arena: every intermediate value gets an offset; values that are never alive together share room.
+
+Values are placed from the largest to the smallest, each at the lowest offset that is free for its whole life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aot.lowering.ir.steps import Cycle, Steps
+from aot.lowering.ir.symbolic_sizes import Sizes
+from codegen.ir.access import known
+from codegen.ir.index import Affine, bounds, normal
+from codegen.ir.loops import Const, Expr, Size, as_expr, prim
+from codegen.ir.program import Region
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+ALIGN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """`size` bytes from step `first` to step `last`, both included."""
+
+    name: str
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Byte offsets by value name, and the size of it all."""
+
+    offsets: dict[str, Size]
+    size: Size
+
+
+def plan(steps: Steps) -> Plan:
+    """Offsets of all values in the arena; where sizes are known only at run time, so are the offsets."""
+    lives = _Lives(steps).found
+    halves = {n: (v.half, _bytes(steps, n)) for n, v in steps.values.items() if v.half is not None}
+    sizes = {n: _bytes(steps, n) for n in lives}
+    for half, size in halves.values():
+        sizes[half.pair] = _larger(sizes[half.pair], 2 * size)
+    made = _placed(lives, sizes, steps.sizes)
+    for name, (half, _) in halves.items():
+        apart = sizes[half.pair] // 2
+        made.offsets[name] = made.offsets[half.pair] + half.index * apart
+    return made
+
+
+def _placed(lives: dict[str, tuple[int, int]], sizes: dict[str, Size], names: Sizes) -> Plan:
+    if all(isinstance(s, int) for s in sizes.values()):
+        fixed = [Life(n, int(s), *lives[n]) for n, s in sizes.items() if isinstance(s, int)]
+        offsets = place(fixed)
+        return Plan(dict(offsets), max((offsets[x.name] + x.size for x in fixed), default=0))
+    # An estimate may be negative, as of h - 2 k where nothing is known of both: values of no size lie in each other.
+    return _stacked([Life(n, max(known(s), ALIGN), *lives[n]) for n, s in sizes.items()], sizes, names)
+
+
+def _larger(a: Size, b: Size) -> Size:
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else prim("max", as_expr(a, DType.I64), b)
+
+
+def _bytes(steps: Steps, name: str) -> Size:
+    value = steps.values[name]
+    try:
+        return aligned(steps.sizes.most(value.elements) * value.buffer.dtype.stored_bytes)
+    except UnsupportedError as error:
+        error.add_note(f"for the memory of {name!r}")
+        raise
+
+
+def aligned(size: Size) -> Size:
+    """Up to the next cache line, and one line more: vectors at the end may read past it."""
+    return (size + (2 * ALIGN - 1)) // ALIGN * ALIGN
+
+
+def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
+    """First and last step that touches each ARENA value."""
+    lives: dict[str, tuple[int, int]] = {}
+    for at, step in enumerate(steps.steps):
+        names = [b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]
+        for name in names:
+            if steps.values[name].region is Region.ARENA:
+                lives[name] = (lives.get(name, (at, at))[0], at)
+    return lives
+
+
+class _Lives:
+    """Lives over the steps of all blocks, one after another; two halves are one value.
+
+    What several blocks touch, a loop among them, lives as long as the loop runs: each iteration may come back to it.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self.values, self.at = steps.values, 0
+        self.found: dict[str, tuple[int, int]] = {}
+        self._block(steps)
+
+    def _block(self, block: Steps) -> None:
+        for step in block.steps:
+            start = self.at
+            for inner in step.blocks():
+                self._block(inner)
+            looped = isinstance(step.control, Cycle)
+            for name in dict.fromkeys([b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]):
+                value = self.values[name]
+                if value.region is Region.SHARED and looped:
+                    self._touch(name if value.half is None else value.half.pair, start)
+                elif step.control is None and value.region in (Region.ARENA, Region.SHARED):
+                    self._touch(name if value.half is None else value.half.pair, self.at)
+            self.at += 1
+
+    def _touch(self, name: str, first: int) -> None:
+        before, _ = self.found.get(name, (first, first))
+        self.found[name] = min(before, first), self.at
+
+
+def place(lives: list[Life]) -> dict[str, int]:
+    """Lowest free offset for each, the largest first."""
+    placed = _Timeline(max((x.last for x in lives), default=0) + 1)
+    offsets: dict[str, int] = {}
+    for life in sorted(lives, key=lambda x: (-x.size, x.first, x.name)):
+        taken = sorted((offsets[x.name], offsets[x.name] + x.size) for x in placed.alive(life.first, life.last))
+        offset = 0
+        for start, end in taken:
+            if offset + life.size <= start:
+                break
+            offset = max(offset, end)
+        offsets[life.name] = offset
+        placed.add(life)
+    return offsets
+
+
+class _Timeline:
+    """Lives by the steps they cover, found without a look at all others: a tree that halves the steps at each node."""
+
+    def __init__(self, steps: int) -> None:
+        self.leaves = 1 << max(steps - 1, 1).bit_length()
+        self.whole: dict[int, list[Life]] = {}  # lives that cover all steps of a node, not all of its parent
+        self.inside: dict[int, list[Life]] = {}  # lives that touch some step of a node
+
+    def add(self, life: Life) -> None:
+        for node, covered in self._nodes(life.first, life.last):
+            self.inside.setdefault(node, []).append(life)
+            if covered:
+                self.whole.setdefault(node, []).append(life)
+
+    def alive(self, first: int, last: int) -> list[Life]:
+        """Values that are alive in one of the steps from `first` to `last`."""
+        found: dict[int, Life] = {}
+        for node, covered in self._nodes(first, last):
+            found |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
+        return list(found.values())
+
+    def _nodes(self, first: int, last: int) -> Iterator[tuple[int, bool]]:
+        """The nodes that share steps with a range, down to those that lie in it, and whether they do."""
+        stack = [(1, 0, self.leaves)]
+        while stack:
+            node, begin, end = stack.pop()
+            covered = first <= begin and end - 1 <= last
+            yield node, covered
+            if not covered:
+                half = (begin + end) // 2
+                if first < half:
+                    stack.append((2 * node, begin, half))
+                if last >= half:
+                    stack.append((2 * node + 1, half, end))
+
+
+def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
+    """Offsets as sizes computed at run time.
+
+    Estimated sizes place the values; what is kept of it is who lies above whom. Each then starts where the highest of
+    those below it ends, whatever the sizes are.
+    """
+    guess = place(lives)
+    ordered = sorted(lives, key=lambda x: (guess[x.name], x.first, x.name))
+    offsets: dict[str, Size] = {}
+    ends: dict[str, Expr] = {}
+    covered: set[str] = set()
+    for n, life in enumerate(ordered):
+        below = [x for x in ordered[:n] if x.first <= life.last and life.first <= x.last]
+        hidden = {y.name for x in below for y in below if _under(y, x) and guess[y.name] + y.size <= guess[x.name]}
+        at = _highest([ends[x.name] for x in below if x.name not in hidden])
+        covered |= {x.name for x in below}
+        offsets[life.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
+        ends[life.name] = normal(sizes[life.name] + as_expr(offsets[life.name], DType.I64), {}).expr()
+    return Plan(offsets, _highest([ends[x.name] for x in ordered if x.name not in covered]))
+
+
+def _under(y: Life, x: Life) -> bool:
+    """True if `x` starts above `y` by itself, because they are alive together."""
+    return y is not x and y.first <= x.last and x.first <= y.last
+
+
+def _highest(ends: list[Expr]) -> Expr:
+    """The largest; those that cannot be it are left out, as far as ranges tell."""
+    kept: list[Affine] = []
+    for end in (normal(e, {}) for e in ends):
+        if not any(bounds(other.plus(end, -1))[0] >= 0 for other in kept):
+            kept = [other for other in kept if bounds(end.plus(other, -1))[0] < 0] + [end]
+    total: Expr = kept[0].expr() if kept else Const(0)
+    for end in kept[1:]:
+        total = prim("max", total, end.expr())
+    return total

@@ -1,0 +1,414 @@
+"""Steps -> program: a schedule for each work, a kernel from both, equal kernels once, places for all buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from aot.ir.graph import Graph, Node
+from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
+from aot.lowering.program.arena import Plan, plan
+from aot.lowering.program.constant_places import Constants, Weights
+from aot.lowering.program.flow import Flow
+from codegen.ir.access import buffer_bytes, traffic, volume
+from codegen.ir.access import work as operations
+from codegen.ir.definition import Definition, Group
+from codegen.ir.denormals import denormals, flushes
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Buffer, Const, Expr, Kernel, Size, Space, Var, dense
+from codegen.ir.printer import definition_text, schedule_text
+from codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
+from codegen.ir.rename_sizes import renamed
+from codegen.ir.schedule import Pack, Schedule
+from codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from codegen.nest.nest import apply, units
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from runtime.errors import UsageError
+
+Progress = Callable[[int, int], None]
+Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
+CAPACITY = 64  # of a symbol without an end, at first
+
+
+def result_names(result: Node) -> tuple[str, ...]:
+    """Names of an output of the network."""
+    return tuple(dict.fromkeys((*result.out_port(0).names, *result.source(0).names)))
+
+
+def result_name(result: Node) -> str:
+    """The first of `result_names`; without any, the node's."""
+    return next(iter(result_names(result)), result.name)
+
+
+_Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A kernel and what it was made of.
+
+    `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes;
+    `flushes`: denormal numbers count as zero.
+    """
+
+    works: tuple[Work, ...]
+    schedules: tuple[Schedule, ...]
+    kernel: Kernel
+    packs: dict[str, Pack]
+    stands_for: dict[str, str]
+    figures: tuple[Size, Size, Size]
+    flushes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A call as text: its definitions and schedules, with the model's names of sizes."""
+
+    number: int
+    kernel: str
+    layers: tuple[str, ...]
+    works: tuple[Work, ...]
+    schedules: tuple[Schedule, ...]
+    names: dict[Var, Var]
+
+    def __str__(self) -> str:
+        lines = [f"call {self.number} {self.kernel}: {' + '.join(self.layers)}"]
+        for n, w in enumerate(renamed(self.works, self.names)):
+            if isinstance(w, Definition | Group):
+                lines += [definition_text(w, 1), schedule_text(self.schedules[n], 2)]
+        return "\n".join(lines)
+
+
+class ProgramBuilder:
+    """Makes the program step by step; `text` collects what was chosen, for dumps."""
+
+    def __init__(
+        self, graph: Graph, steps: Steps, target: Target, pick: Pick = choose, *, weights: Weights | None = None,
+        kernels: dict[Kernel, str] | None = None,
+    ) -> None:  # fmt: skip
+        """`weights`: of all programs of a library; `kernels`: of all versions of one, by what they are called."""
+        self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
+        self.constants = Constants(weights if weights is not None else Weights())
+        self.kernels = kernels if kernels is not None else {}
+        self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
+        self.names: set[str] = set()
+        self.calls: list[Call] = []
+        self.text: list[object] = []  # lines, or what has them as its text: few compilations are dumped
+        self._made: dict[_Key, _Made] = {}
+        self.flow = Flow(self.calls, self.text, steps.sizes)
+        self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
+        fixed = (v.buffer for v in steps.values.values() if v.region is Region.CONSTANT)
+        self.weights_bytes = sum(buffer_bytes(b) for b in fixed)
+
+    def build(self, progress: Progress | None = None) -> Program:
+        arena = plan(self.steps)
+        for done, step in enumerate(self.steps.steps):
+            self._step(step, arena)
+            if progress is not None:
+                progress(done + 1, len(self.steps.steps))
+        kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
+        inputs = self._tensors(Region.INPUT)  # their defaults are constants, too
+        outputs = self._tensors(Region.OUTPUT)
+        state = self.steps.sizes.most(self.steps.state_bytes)
+        late = self._late()
+        self.program = Program(
+            self.steps.name, self.steps.symbols, kernels, tuple(self.calls), self.constants.blocks,
+            self.constants.weights.size, arena.size, inputs, outputs,
+            computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
+            state_bytes=state, variables=self.steps.variables, control=tuple(self.flow.control), late=late,
+            denormals=sum(self.flushed.values()),
+        )  # fmt: skip
+        return self.program
+
+    def _late(self) -> tuple[Late, ...]:
+        """Symbols that the program sets, with the capacities that memory has been laid out for."""
+        used = {c.symbol for c in self.flow.control if isinstance(c, Bind | Let)}
+        late = {s: c for s, c in self.steps.sizes.late.items() if s in used}
+        return tuple(Late(s, c, 0 if c is None else CAPACITY) for s, c in late.items())
+
+    def _computed(self, late: tuple[Late, ...]) -> tuple[tuple[Var, Expr], ...]:
+        """Named sizes, but those made of symbols that nothing needs."""
+        sizes, symbols = self.steps.sizes, {x.symbol for x in late}
+        return tuple((s, m) for s, m in sizes.meaning.items() if sizes.late_of(m) <= symbols)
+
+    def _bind(self, step: Step, arena: Plan) -> None:
+        for symbol, load in step.binds.items():
+            b = load.buffer
+            at: Size = b.origin
+            for i, stride in zip(load.index, b.strides, strict=True):
+                at = at + i * stride
+            place = self._place(b.name, None, arena)
+            offset = self.steps.sizes.of(place.offset + at * b.dtype.stored_bytes)
+            self.flow.bind(symbol, replace(place, offset=offset), b.dtype)
+
+    def _step(self, step: Step, arena: Plan) -> None:
+        self._bind(step, arena)
+        self.flow.check(step.checks)
+        match step.control:
+            case Choice():
+                self.flow.choice(step, step.control, lambda block: self._block(block, arena))
+            case Cycle():
+                self.flow.cycle(step, step.control, lambda block: self._block(block, arena))
+            case None if step.works:
+                parts = _together(step.works)
+                made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
+                if step.repeat is not None:
+                    self._repeat(made, step.repeat)
+            case None:
+                pass
+
+    def _block(self, block: Steps, arena: Plan) -> None:
+        for step in block.steps:
+            self._step(step, arena)
+
+    def _tensors(self, region: Region) -> tuple[Tensor, ...]:
+        if region is Region.INPUT:
+            strings = self.graph.strings
+            return tuple(
+                Tensor(
+                    n.name, n.out_port(0).names, n.out_port(0).type.dtype, n.out_port(0).shape,
+                    string=strings.get(n.id, ""), default=self._default(n),
+                )
+                for n in self.graph.parameters
+            )  # fmt: skip
+        found: list[Tensor] = []
+        for node in self.graph.results:
+            port = node.source(0)
+            sizes = self.steps.sizes
+            most = sizes.most(sizes.of(volume(port.shape))) if any(map(sizes.is_late, port.shape)) else None
+            string = self.graph.strings.get(node.id, "")
+            name, names = result_name(node), result_names(node)
+            found.append(Tensor(name, names, port.type.dtype, port.shape, most, string))
+        return tuple(found)
+
+    def _default(self, node: Node) -> int | None:
+        """Offset into the weights of the default value of an optional input; None for other inputs."""
+        data = self.graph.defaults.get(node.id)
+        if data is None:
+            return None
+        type_ = node.out_port(0).type
+        if type_.dims != data.shape:
+            shape = list(data.shape)
+            raise UsageError(f"feed: {node.name!r} keeps the shape of the constant, {shape}, got {type_}")
+        buffer = dense(f"{node.name}.default", *data.shape, dtype=type_.dtype)
+        return self.constants.add(Value(buffer, Region.CONSTANT, data=data), None)
+
+    def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
+        """The calls again, on what follows in their buffers."""
+        for n in range(1, repeat.count):
+            for call, names in made:
+                sizes = (self.steps.values[name].buffer.dtype.stored_bytes for name in names)
+                moves = (repeat.shifts.get(name, 0) * n * size for name, size in zip(names, sizes, strict=True))
+                args = tuple(replace(a, offset=a.offset + m) for a, m in zip(call.args, moves, strict=True))
+                self.calls.append(replace(call, args=args))
+
+    def _call(
+        self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
+    ) -> tuple[Call, tuple[str, ...]]:
+        """Add a call; returns it with the names of the values it is given."""
+        sizes = _sizes(works, self.steps.known())
+        names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
+        back: dict[Var, Var] = {new: old for old, new in names.items()}
+        works, roles = _canonical(works, self.steps, given is None)
+        works = renamed(works, names)
+        constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
+        chosen = works if given is None else works[:-1]
+        several = len(works) > 1
+        schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
+        schedules += () if given is None else (_renamed(given, roles),)
+        made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
+        values = {role: name for name, role in roles.items()}
+        values |= {fresh: values[role] for fresh, role in made.stands_for.items()}
+        name = self.kernels.get(made.kernel) or self._name(step, made.kernel)
+        args = tuple(self._place(values[b.name], made.packs.get(b.name), arena) for b in made.kernel.buffers)
+        unit, flops, moved = (n if isinstance(n, int) else rewrite(n, {**back}) for n in made.figures)
+        flush = made.flushes and not self._has_tiny_scalars(made.works, values)
+        if flush:
+            self._count_denormals(values[b.name] for b in made.kernel.buffers)
+        call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
+        self.calls.append(call)
+        self.text.append(_Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
+        return call, tuple(values[b.name] for b in made.kernel.buffers)
+
+    def _kernel(
+        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str],
+        sizes: tuple[Var, ...],
+    ) -> _Made:  # fmt: skip
+        """The kernel of works with these schedules; layers that repeat have equal ones."""
+        key = (works, schedules, constants, sizes)
+        if key not in self._made:
+            stands_for = {name: name for name in constants}
+            works, schedules, packs = separated(works, schedules, constants, stands_for)
+            params = _params(works)
+            if isinstance(works[0], tuple):
+                kernel = Kernel("", sizes, params, works[0])
+            else:
+                plain = tuple(w for w in works if isinstance(w, Definition | Group))
+                kernel = apply("", plain, schedules, params, sizes)
+            figures = (units(kernel), *_cost(works))
+            flush = flushes(works, self.target)
+            self._made[key] = _Made(works, schedules, kernel, packs, stands_for, figures, flush)
+        return self._made[key]
+
+    def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
+        """True if a constant of one element is denormal: log(x + 1e-45) means it."""
+        scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
+        data = (self.steps.values[n].data for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        return any(d is not None and d.size == 1 and denormals(d) for d in data)
+
+    def _count_denormals(self, names: Iterable[str]) -> None:
+        for name in names:
+            value = self.steps.values[name]
+            if value.region is Region.CONSTANT and value.data is not None and name not in self.flushed:
+                self.flushed[name] = denormals(value.data)
+
+    def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
+        """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""
+        found = self.pick(work, self.target, constants)
+        border = together and isinstance(work, Definition) and isinstance(work.value, Const)
+        return replace(found, parallel=None) if border else found
+
+    def _fetching(self, s: Schedule) -> Schedule:
+        """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
+        if s.stream is None or self.weights_bytes <= self.target.l3 // 2:
+            return s
+        return replace(s, prefetch=None, stream=None)
+
+    def _name(self, step: Step, kernel: Kernel) -> str:
+        label = re.sub(r"\W+", "_", step.kind).lower()[:40]
+        name = f"k{len(self.kernels)}_{label}"
+        self.kernels[kernel] = name
+        return name
+
+    def _place(self, name: str, packed: Pack | None, arena: Plan) -> Place:
+        value = self.steps.values[name]
+        match value.region:
+            case Region.ARENA | Region.SHARED:
+                return Place(Region.ARENA, 0, arena.offsets[name])
+            case Region.STATE:
+                return Place(Region.STATE, 0, self.steps.sizes.of(value.at))
+            case Region.CONSTANT:
+                return Place(Region.CONSTANT, 0, self.constants.add(value, packed))
+            case _:
+                return Place(value.region, value.index)
+
+
+def all_packs(s: Schedule) -> tuple[Pack, ...]:
+    return (*s.pack, *(p for m in s.members for p in all_packs(m)))
+
+
+def separated(
+    works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str], names: dict[str, str]
+) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
+    """A parameter of its own for each way in which definitions read a constant: it lies in memory once a packing.
+
+    Returns the works, their schedules and the packing by parameter; `names` learns what new parameters stand for.
+    """
+    taken: dict[tuple[str, Pack | None], str] = {}
+
+    def parameter(role: str, plan: Pack | None) -> str:
+        if (role, plan) not in taken:
+            first = all(known != role for known, _ in taken)
+            fresh = role if first else f"w{sum(n[0] == 'w' for n in names)}"
+            taken[role, plan] = fresh
+            names[fresh] = names[role]
+        return taken[role, plan]
+
+    def split(work: Work, schedule: Schedule) -> tuple[Work, Schedule]:
+        if isinstance(work, Group):
+            pairs = [split(m, s) for m, s in zip(work.members, schedule.members, strict=True)]
+            made = tuple(m for m, _ in pairs if isinstance(m, Definition | Group))
+            return replace(work, members=made), replace(schedule, members=tuple(s for _, s in pairs))
+        plans = {p.operand: p for p in schedule.pack}
+        read = {x.buffer for x in reads(work) if x.buffer.name in constants}
+        ordered = sorted(read, key=lambda b: b.name)
+        moved = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
+        names_now = {name: b.name for name, b in moved.items()}
+        pack = tuple(replace(p, operand=names_now.get(p.operand, p.operand)) for p in schedule.pack)
+        ahead = names_now.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
+        return rewrite_work(work, move_loads(moved)), replace(schedule, pack=pack, prefetch=ahead)
+
+    scheduled = [w for w in works if isinstance(w, Definition | Group)]
+    pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
+    rest = tuple(w for w in works if isinstance(w, tuple))
+    plans = {fresh: replace(plan, operand=fresh) for (_, plan), fresh in taken.items() if plan is not None}
+    return (*(w for w, _ in pairs), *rest), tuple(s for _, s in pairs), plans
+
+
+def alone(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
+    """The kernel of one work, whose buffers have the names of their roles."""
+    works, schedules, _ = separated((work,), (schedule,), constants, {name: name for name in constants})
+    return apply("alone", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, _params(works))
+
+
+def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
+    """Works that may run as one kernel: halo borders and what they surround; statements stand alone."""
+    made: list[tuple[Work, ...]] = []
+    for work in works:
+        if made and isinstance(work, Definition | Group) and all(isinstance(w, Definition | Group) for w in made[-1]):
+            before = {b.name for w in made[-1] for b in writes(w)}
+            if not before & {x.buffer.name for x in reads(work)}:
+                made[-1] = (*made[-1], work)
+                continue
+        made.append((work,))
+    return made
+
+
+def _renamed(s: Schedule, roles: dict[str, str]) -> Schedule:
+    packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
+    ahead = roles.get(s.prefetch, s.prefetch) if s.prefetch is not None else None
+    return replace(s, pack=packs, prefetch=ahead, members=tuple(_renamed(m, roles) for m in s.members))
+
+
+def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
+    """The works with buffers named by their roles, y0.. written, x0.. read, w0.. constants: equal kernels are equal."""
+    roles: dict[str, str] = {}
+    renamed: dict[str, Buffer] = {}
+    outs = [b for w in works for b in writes(w)]
+    ins = [x.buffer for w in works for x in reads(w)]
+    counts = {"y": 0, "x": 0, "w": 0}
+    for b in dict.fromkeys([*outs, *ins]):
+        if b.name in roles:
+            continue
+        letter = "y" if b in outs else "w" if steps.values[b.name].region is Region.CONSTANT else "x"
+        roles[b.name] = f"{letter}{counts[letter]}"
+        counts[letter] += 1
+        renamed[b.name] = replace(b, name=roles[b.name])
+    made = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
+    return tuple(map(_plain_temps, made)) if temps else made, roles
+
+
+def _plain_temps(work: Work) -> Work:
+    """Temporaries of groups by number."""
+    if not isinstance(work, Group):
+        return work
+    renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(_temps(work))}
+    return rewrite_work(work, move_loads(renamed), lambda b: renamed.get(b.name, b))
+
+
+def _temps(g: Group) -> list[Buffer]:
+    own = [t for t in g.temps if t.space is not Space.TABLE]
+    return own + [t for m in g.members if isinstance(m, Group) for t in _temps(m)]
+
+
+def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
+    found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
+    given = (b for b in found if b.space is Space.ARG)
+    return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
+
+
+def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]:
+    """Symbols that the kernel reads: sizes known at run time only."""
+    found = frozenset[Var]().union(*map(sizes_of, works))
+    return tuple(s for s in symbols if s in found)
+
+
+def _cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
+    flops: Size = 0
+    moved: Size = 0
+    for work in works:
+        for d in members(work):
+            flops, moved = flops + operations(d), moved + traffic(d)
+    return flops, moved

@@ -1,0 +1,100 @@
+"""In-place writes: a definition without a reduction overwrites a value that it is the last to read, point by point.
+
+    y[n, c] = relu(x[n, c])   ->   x[n, c] = relu(x[n, c])     if x is read here for the last time and laid out as y is
+
+In a group of rows it does so row by row: e[r, j] = exp(x[r, j] - top[r]) where no other row of x is read with row r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from aot.lowering.ir.steps import Step, Steps
+from aot.lowering.program.arena import lifetimes
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Expr, Load
+from codegen.ir.program import Region
+from codegen.ir.traverse import members, move_loads, rewrite_work
+
+
+def write_in_place(steps: Steps) -> None:
+    """Rename outputs to the inputs that they may overwrite."""
+    lives = lifetimes(steps)
+    makers: dict[str, int] = {}
+    touching: dict[str, dict[int, Step]] = {}  # steps that read or write a value, by its name
+    for step in steps.steps:
+        for b in step.writes():
+            makers[b.name] = makers.get(b.name, 0) + 1
+        for b in (*step.writes(), *(x.buffer for x in step.reads())):
+            touching.setdefault(b.name, {})[id(step)] = step
+    for at, step in enumerate(steps.steps):
+        for n in range(len(_members(step))):
+            d = _members(step)[n]
+            if d.reduction is not None or d.where or makers.get(d.out.name) != 1:
+                continue
+            value = steps.values.get(d.out.name)  # None: a temporary of a group
+            if value is None or value.region is not Region.ARENA:
+                continue
+            found = next((x for x in loads(d.value) if _fits(x, n, step, steps, lives, at)), None)
+            if found is not None:
+                moved = touching.pop(d.out.name)
+                _rename(steps, moved.values(), d.out, found.buffer)
+                touching[found.buffer.name] |= moved
+                lives[found.buffer.name] = (lives[found.buffer.name][0], lives[d.out.name][1])
+                makers[found.buffer.name] += 1
+
+
+def _members(step: Step) -> tuple[Definition, ...]:
+    """Definitions that a group computes one after another for each row, or the only definition of a step."""
+    if step.definition is not None:
+        return (step.definition,)
+    work = step.works[0] if len(step.works) == 1 else None
+    rows = isinstance(work, Group) and len(work.axes) == 1 and all(isinstance(m, Definition) for m in work.members)
+    return tuple(members(work)) if rows and work is not None else ()
+
+
+def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:
+    """True if member `n` of the step may write over the value that `x` reads."""
+    found = _members(step)
+    d = found[n]
+    b, out, value = x.buffer, d.out, steps.values.get(x.buffer.name)
+    if value is None or value.region is not Region.ARENA or lives[b.name][1] != at or b.name == out.name:
+        return False
+    if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
+        return False
+    alone = [y for y in loads(d.value) if y.buffer.name == b.name] == [x]
+    if not alone or _keys(x.index) != _keys(d.target):
+        return False
+    earlier = [y for m in found[:n] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
+    later = [y for m in found[n + 1 :] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
+    return not later and all(_on_its_row(y, d, step) for y in earlier)
+
+
+def _on_its_row(x: Load, d: Definition, step: Step) -> bool:
+    """True if `x` reads, with each row of the group, only elements that `d` writes with that row."""
+    work = step.works[0]
+    assert isinstance(work, Group)
+    moving = [bool(variables(i) & set(work.axes)) for i in d.target]
+    return all(
+        _keys((i,)) == _keys((j,)) if moves else not variables(i) & set(work.axes)
+        for i, j, moves in zip(x.index, d.target, moving, strict=True)
+    )
+
+
+def _keys(index: tuple[Expr, ...]) -> list[tuple[object, int]]:
+    return [normal(i, {}).key for i in index]
+
+
+def _rename(steps: Steps, touching: Iterable[Step], old: Buffer, new: Buffer) -> None:
+    """Put `new` in place of `old` in the steps that read or write it."""
+
+    def place(b: Buffer) -> Buffer:
+        return replace(b, name=new.name) if b.name == old.name else b
+
+    moves = move_loads({old.name: replace(old, name=new.name)})
+    for step in touching:
+        step.works = tuple(rewrite_work(w, moves, place) for w in step.works)
+    del steps.values[old.name]

@@ -1,0 +1,108 @@
+"""Constants lie in memory as the smallest type that holds each of their values: there is half as much to read.
+
+    w[k, j]: f32, which a file had in f16 and converted   ->   w[k, j]: f16, converted by the load
+
+Every value stays what it is, so results are the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.types import Array
+from aot.lowering.ir.steps import Steps, Value
+from codegen.ir.access import known, points, reads
+from codegen.ir.loops import Size
+from codegen.ir.program import Region
+from codegen.ir.traverse import Work, members, move_loads, rewrite_work
+from codegen.ir.traverse import reads as reads_of
+from codegen.target import Target
+from runtime.abi import DType
+
+LEAST = 1 << 10  # elements that are worth a conversion
+FEW = 8  # loads of an element for which memory takes longer than conversions
+PIECE = 1 << 16  # elements looked at together: they stay in the cache
+
+
+def narrow_constants(steps: Steps, target: Target, always: bool = False) -> None:
+    """Store f32 constants as f16 or bf16 where that loses nothing and conversions are cheap; `always`: at any cost."""
+    if not target.converts_half:
+        return
+    uses, fixed = {} if always else uses_of(steps), moving(steps)
+    made: dict[str, Value] = {}
+    for name, value in steps.values.items():
+        few = uses.get(name, 0) <= FEW
+        kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few}
+        dtype = smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
+        if dtype is not None:
+            made[name] = replace(value, buffer=replace(value.buffer, dtype=dtype))
+    if not made:
+        return
+    steps.values.update(made)
+    change = move_loads({name: v.buffer for name, v in made.items()})
+    for block in steps.blocks():
+        for step in block.steps:
+            step.works = tuple(rewrite_work(w, change) for w in step.works)
+
+
+def moving(steps: Steps) -> set[str]:
+    """Values that begin elsewhere in each repetition: kernels know how well f32 is aligned there."""
+    repeats = (step.repeat for block in steps.blocks() for step in block.steps)
+    return {name for r in repeats if r is not None for name, elements in r.shifts.items() if elements}
+
+
+def smallest(value: Value, kinds: list[DType]) -> DType | None:
+    """The first that holds all values of an f32 constant; None if none of them does."""
+    data = value.data
+    if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
+        return None
+    if data is None or data.size < LEAST:
+        return None
+    return next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
+
+
+def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
+    flat = np.ascontiguousarray(data, np.float32).reshape(-1)
+    return (flat[n : n + PIECE] for n in range(0, flat.size, PIECE))
+
+
+def _is_f16(x: NDArray[np.float32]) -> bool:
+    """Ten bits of the mantissa, and no NaN; below 2^-14, multiples of 2^-24."""
+    if (x.view(np.uint32) & 0x1FFF).any():
+        return False
+    size = np.abs(x)
+    tiny = size[size < 2.0**-14] * np.float32(2.0**24)
+    return bool(((size <= 65504) | (size == inf)).all() and (tiny == np.trunc(tiny)).all())
+
+
+def _is_bf16(x: NDArray[np.float32]) -> bool:
+    """Seven bits of the mantissa, and no NaN."""
+    return not (x.view(np.uint32) & 0xFFFF).any() and not np.isnan(x).any()
+
+
+_HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
+
+
+def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
+    """Loads of an element of each constant by the work that loads it most; unknown for statements.
+
+    `size` of what run time tells.
+    """
+    found: dict[str, float] = {}
+    for work in (w for block in steps.blocks() for step in block.steps for w in step.works):
+        for name, count in _loaded(work, size):
+            found[name] = max(found.get(name, 0), count)
+    return found
+
+
+def _loaded(work: Work, size: Callable[[Size], int]) -> Iterator[tuple[str, float]]:
+    if isinstance(work, tuple):
+        yield from ((x.buffer.name, inf) for x in reads_of(work))
+    for d in members(work):
+        for x in reads(d):
+            yield x.buffer.name, size(points(d)) / max(prod(map(size, x.buffer.shape)), 1)

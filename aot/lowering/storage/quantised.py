@@ -1,0 +1,101 @@
+"""Matching of expressions made of bytes: (byte - zero) scale, as quantised networks compute it.
+
+    f32(i32(u8(e)) - z) s       min(max(round(e), 0), 255) s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, replace
+
+from codegen.ir.expressions import clamp_of, variables
+from codegen.ir.loops import Const, Expr, Load, Prim, cast
+from runtime.abi import DType
+
+BYTES = (DType.U8, DType.I8)
+NONE = Const(0, DType.I32)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """(byte - zero) * scale, as a number of `dtype`; `zero` is an i32, and neither moves with an axis."""
+
+    byte: Expr
+    zero: Expr
+    scale: Expr | None
+    dtype: DType
+
+    def of(self, byte: Expr) -> Expr:
+        """The number, from the byte as it lies in memory."""
+        whole = cast(byte, DType.I32)
+        found = cast(whole if self.zero == NONE else whole - self.zero, self.dtype)
+        return found if self.scale is None else found * self.scale
+
+    @property
+    def unsigned(self) -> Quantised:
+        """The same number of what a u8 can be."""
+        if self.byte.dtype is not DType.I8:
+            return self
+        byte = cast(cast(self.byte, DType.I32) + 128, DType.U8)
+        return replace(self, byte=byte, zero=_sum(self.zero, Const(128, DType.I32)))
+
+    @property
+    def fill(self) -> Const | None:
+        """The byte that is the number 0."""
+        known = isinstance(self.zero, Const) and 0 <= self.zero.value <= 255 and self.byte.dtype is not DType.I8
+        return Const(int(self.zero.value), self.byte.dtype) if known and isinstance(self.zero, Const) else None
+
+
+def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
+    """Match `(byte - zero) scale`. `kept`: i16 values whose elements are known to fit u8."""
+    if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, kept)):
+        return Quantised(e, NONE, None, e.dtype)
+    match e:
+        case Prim("cast", (inner,), dtype) if dtype in (DType.F32, DType.I32):
+            found = quantised(inner, kept)
+            exact = found is not None and found.scale is None and (dtype is DType.F32 or not found.dtype.is_float)
+            return replace(found, dtype=dtype) if found is not None and exact else None
+        case Prim("min", (Prim("max", (Prim("round_even"), Const())), Const()), DType.F32):
+            byte = cast(e, DType.U8)
+            return Quantised(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
+        case Prim("add", (inner, Const(value))):
+            return _moved(quantised(inner, kept), _whole_number(Const(-value, e.dtype)))
+        case Prim("sub", (inner, other)):
+            return _moved(quantised(inner, kept), _whole_number(other))
+        case Prim("mul", (inner, factor), DType.F32) if not variables(factor):
+            found = quantised(inner, kept)
+            if found is None or found.dtype is not DType.F32:
+                return None
+            return replace(found, scale=factor if found.scale is None else found.scale * factor)
+        case _:
+            return None
+
+
+def _reads(e: Expr, kept: Container[str]) -> bool:
+    """True if it is one of them, with bounds around it or without."""
+    while isinstance(e, Prim) and e.fn == "within":
+        e = e.args[2]
+    return isinstance(e, Load) and e.buffer.name in kept
+
+
+def _moved(x: Quantised | None, by: Expr | None) -> Quantised | None:
+    if x is None or by is None or x.scale is not None or x.dtype in (*BYTES, DType.I16):
+        return None
+    return replace(x, zero=_sum(x.zero, by))
+
+
+def _sum(a: Expr, b: Expr) -> Expr:
+    return Const(int(a.value + b.value), DType.I32) if isinstance(a, Const) and isinstance(b, Const) else a + b
+
+
+def _whole_number(e: Expr) -> Expr | None:
+    """A number, the same for all points, as an i32."""
+    match e:
+        case Const(value) if float(value).is_integer() and abs(value) <= 255:
+            return Const(int(value), DType.I32)
+        case Prim("cast", (inner,)) if inner.dtype in BYTES and not variables(inner):
+            return cast(inner, DType.I32)
+        case Load() if e.dtype in BYTES and not variables(e):
+            return cast(e, DType.I32)
+        case _:
+            return None

@@ -1,0 +1,214 @@
+"""Products of quantised values as integer sums, for machines with dot instructions, which add several products at once.
+
+    x = (i32(q: u8) - z) s                  add[k](x[i, k] w[k, j])
+    w[k, j] = v[k, j] t[j]      ->          s t[j] f32(add[k](i32(q[i, k]) i32(v[k, j])) - z add[k](v[k, j]))
+
+A value computed from bytes is stored as bytes, or as i16 if the instructions multiply i16, and its consumers convert
+it. Integer sums are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.ir.steps import Step, Steps, Value
+from aot.lowering.storage.integers import whole_numbers
+from aot.lowering.storage.quantised import BYTES, NONE, Quantised, quantised
+from codegen.ir.access import known, varies
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, prim
+from codegen.ir.program import Region
+from codegen.ir.traverse import rewrite_work
+from codegen.target import Target
+from runtime.abi import DType
+
+LEAST, NARROW = 8, 4  # terms of a sum, and outputs side by side: with fewer it does not pay
+MOST = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
+
+
+def use_integer_dots(steps: Steps, target: Target) -> None:
+    """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes."""
+    if target.dots:
+        _Dots(steps, target.dots).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Integer weights, the factor they are multiplied by (None: 1), and their sums."""
+
+    whole: Buffer
+    scale: Buffer | None
+    sums: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product in a definition: the data, the load that these are made of, and the weights."""
+
+    data: Expr
+    x: Load
+    w: Load
+
+
+class _Dots:
+    def __init__(self, steps: Steps, together: int) -> None:
+        self.steps, self.together = steps, together
+        self.dtype = DType.U8 if together == 4 else DType.I16
+        self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
+        self.constants = steps.constants()
+        self.makers: dict[str, list[Step]] = {}
+        for step in steps.steps:
+            for b in step.writes():
+                self.makers.setdefault(b.name, []).append(step)
+        self.weights: dict[tuple[str, tuple[int, ...]], _Weights | None] = {}
+
+    def run(self) -> None:
+        for step in self.steps.steps:
+            product = self._product(step.definition)
+            if product is None or step.definition is None:
+                continue
+            weights = self._weights(product.w, step.definition)
+            if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
+                self._make_bytes(product.x.buffer.name)
+                product = self._product(step.definition)
+            found = quantised(product.data, self.kept) if product is not None else None
+            if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
+                continue
+            if _fits(found, step.definition) and (found.zero == NONE or _sums_all(product.w, step.definition)):
+                step.works = (_summed(step.definition, found, product.w, weights),)
+
+    def _product(self, d: Definition | None) -> _Product | None:
+        r = d.reduction if d is not None else None
+        if d is None or r is None or r.fn != "add" or r.dtype not in (DType.F32, DType.I32) or varies(r.axes):
+            return None
+        if not LEAST <= _terms(r) <= MOST:
+            return None
+        factors = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else ()
+        for data, w in (factors, factors[::-1]) if factors else ():
+            read = [x for x in loads(data) if x.buffer.name not in self.constants and variables(*x.index)]
+            if not isinstance(w, Load) or w.buffer.name not in self.constants or len(read) != 1:
+                continue
+            (x,) = read
+            lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
+            ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
+            if ours and max(lanes, default=0) >= NARROW and set(r.axes) <= variables(*w.index):
+                return _Product(data, x, w)
+        return None
+
+    def _make_bytes(self, name: str) -> None:
+        """Store a value as bytes if a single step computes it from bytes."""
+        made = self.makers.get(name, [])
+        d = made[0].definition if len(made) == 1 else None
+        found = quantised(d.value, self.kept) if d is not None else None
+        if d is None or found is None:
+            return
+        found = found.unsigned
+        kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
+        byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
+        self.steps.values[kept.name] = Value(kept, Region.ARENA, holds_bytes=True)
+        self.kept.add(kept.name)
+        made[0].works = (replace(d, out=kept, value=byte),)
+        self.makers[kept.name] = made
+        self._read_bytes(name, kept, found)
+        del self.steps.values[name]
+
+    def _read_bytes(self, name: str, kept: Buffer, found: Quantised) -> None:
+        """Make all consumers read the bytes; padding guards go around the byte, so that a halo can replace them."""
+
+        def change(e: Expr) -> Expr | None:
+            guards, x = _unguarded(e)
+            if not isinstance(x, Load) or x.buffer.name != name:
+                return None
+            byte: Expr = Load(kept, tuple(rewrite(i, change) for i in x.index))
+            if found.fill is None:
+                return _guarded(guards, found.of(byte))
+            return found.of(_guarded(guards, byte, replace(found.fill, dtype=self.dtype)))
+
+        for step in self.steps.steps:
+            if any(x.buffer.name == name for x in step.reads()):
+                step.works = tuple(rewrite_work(w, change) for w in step.works)
+
+    def _weights(self, w: Load, d: Definition) -> _Weights | None:
+        assert d.reduction is not None
+        summed = set(d.reduction.axes)
+        key = w.buffer.name, tuple(k for k, i in enumerate(w.index) if variables(i) & summed)
+        if key not in self.weights:
+            self.weights[key] = self._made(w.buffer, key[1])
+        return self.weights[key]
+
+    def _made(self, w: Buffer, sums: tuple[int, ...]) -> _Weights | None:
+        value = self.steps.values[w.name]
+        if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
+            return None
+        found = whole_numbers(value.data, sums, 128)
+        if found is None or found[0].max(initial=0) > 127:
+            return None
+        whole, factors = found
+        scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
+        total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
+        small = whole.astype(np.int8 if self.together == 4 else np.int16)
+        return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total)
+
+
+Guards = tuple[tuple[Expr, Expr], ...]
+
+
+def _unguarded(e: Expr) -> tuple[Guards, Expr]:
+    """Return the padding guards around an expression, whose fill must be zero, and the expression inside."""
+    guards: list[tuple[Expr, Expr]] = []
+    while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or _is_zero(e.args[3])):
+        guards.append((e.args[0], e.args[1]))
+        e = e.args[2]
+    return tuple(guards), e
+
+
+def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
+    for i, n in reversed(guards):
+        e = prim("within", i, n, e, *other)
+    return e
+
+
+def _terms(r: Reduce) -> int:
+    return prod(known(a.extent or 1) for a in r.axes)
+
+
+def _fits(x: Quantised, d: Definition) -> bool:
+    """True if no sum of (byte - zero) * weight can overflow. A zero point that is no byte makes differences larger."""
+    assert d.reduction is not None
+    if x.zero == NONE or x.fill is not None:
+        return True
+    if not isinstance(x.zero, Const):
+        return _terms(d.reduction) <= MOST // 4
+    return -255 <= x.zero.value <= 2 * 255 and _terms(d.reduction) <= MOST // 2
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
+
+
+def _sums_all(w: Load, d: Definition) -> bool:
+    """True if the sum runs over whole dimensions of the weights for every output."""
+    outer = set(d.axes)
+    return all(isinstance(i, Var) or variables(i) <= outer for i in w.index)
+
+
+def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights) -> Definition:
+    """Rewrite `d` with its sum in integers."""
+    r = d.reduction
+    assert r is not None
+    outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
+    body = cast(x.byte, DType.I32) * cast(Load(weights.whole, w.index), DType.I32)
+    total: Expr = Reduce("add", r.axes, body)
+    if x.zero != NONE:
+        total = total - x.zero * Load(weights.sums, outer)
+    if weights.scale is not None:
+        factor: Expr = Load(weights.scale, outer)
+        total = cast(total, DType.F32) * (factor if x.scale is None else factor * x.scale)
+    if r.init is not None:
+        total = total + r.init
+    return replace(d, value=simplified(rewrite(d.value, {r: total})))

@@ -1,0 +1,1 @@
+"""Bases that families share: decompositions, maps of indices, elementwise and axis operations."""

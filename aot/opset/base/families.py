@@ -1,0 +1,217 @@
+"""Bases that several families share: element by element, and along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh, has_symbols
+from aot.ir.symbolic import symbols_in
+from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
+from codegen.ir.loops import Operand as ExprLike
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+def axis(name: str, extent: Dim) -> Var:
+    """Return a reduction axis."""
+    return Var(name, extent)
+
+
+def broadcast(*shapes: Shape, what: str) -> Shape:
+    """Broadcast by NumPy's rule: shapes are aligned at the end, 1 stretches."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    return tuple(_common(dims, what) for dims in zip(*padded, strict=True))
+
+
+def _common(dims: Iterable[Dim], what: str) -> Dim:
+    found: Dim = 1
+    for d in dims:
+        if found in (1, d):
+            found = d
+        elif d == 1:
+            continue
+        elif isinstance(found, int) and isinstance(d, int):
+            raise ShapeError(f"{what}: shapes do not broadcast: {found} and {d}")
+        elif isinstance(found, int) or isinstance(d, int):
+            found = found if isinstance(found, int) else d  # the other is equal or 1 at run time, which a rule checks
+        elif isinstance(found, Var) or isinstance(d, Var):
+            found = _either(as_expr(found, DType.I64), as_expr(d, DType.I64))
+    return found
+
+
+def _either(a: Expr, b: Expr) -> Dim:
+    """Return the common size of dimensions each of which may be 1: the largest one, or 0 if one is empty."""
+    first, *rest = sorted(parts_of_common(a) | parts_of_common(b), key=dim_text)
+    least = most = first
+    for part in rest:
+        least, most = prim("min", least, part), prim("max", most, part)
+    if bounds(normal(least, {}))[0] >= 1:
+        return simplify(most)
+    return simplify(select(prim("eq", least, 0), 0, most))
+
+
+def may_stretch(n: Dim, m: Dim) -> bool:
+    """True if dimension `n` can be 1 at run time and stretch to `m`. Sizes computed from others count as equal."""
+    if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
+        return False
+    return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_common(m))
+
+
+def _is_size(e: Expr) -> bool:
+    return not isinstance(e, Const) and bounds(normal(e, {}))[0] >= 0
+
+
+def parts_of_common(m: Expr) -> frozenset[Expr]:
+    """Return the dimensions from which a common size is computed."""
+    match m:
+        case Prim("max", args) if all(map(_is_size, args)):  # max(count, 0) is no common size
+            return frozenset(p for a in args for p in parts_of_common(a))
+        case Prim("select", (Prim("eq", (_, Const(0))), Const(0), most)):
+            return parts_of_common(most)
+        case _:
+            return frozenset((m,))
+
+
+def stretched(index: ExprLike, n: Dim) -> ExprLike:
+    """Return the index into a dimension `n` that stretches to the extent of `index`; 0 if n is 1."""
+    if n == 1:
+        return 0
+    if not isinstance(n, Expr) or not isinstance(index, Var) or index.extent == n or bounds(normal(n, {}))[0] > 1:
+        return index
+    return index * prim("min", n - 1, 1)
+
+
+def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:
+    """Return `b` aligned with `a` from `axis` on by PaddlePaddle's rule; its trailing ones are dropped first."""
+    trimmed = list(b)
+    while trimmed and trimmed[-1] == 1:
+        trimmed.pop()
+    start = len(a) - len(b) if axis == -1 else axis
+    if start < 0 or start + len(trimmed) > len(a):
+        raise ShapeError(f"broadcast: {len(trimmed)} dimensions from axis {axis} on must fit in {len(a)}")
+    return (1,) * start + tuple(trimmed) + (1,) * (len(a) - start - len(trimmed))
+
+
+@dataclass(frozen=True)
+class Elementwise(ComputeOp):
+    """Base of operations that compute each output element from one element of each input; inputs broadcast."""
+
+    scalar: ClassVar[Callable[..., Expr]]
+    symbolic: ClassVar[bool] = False  # `scalar` maps integers to an integer, so it may compute with dimensions
+
+    def infer(self, *xs: Operand) -> TensorType:
+        first = xs[0].dtype
+        for x in xs[1:]:
+            if x.dtype is not first:
+                raise ShapeError(f"{self.type}: element types differ: {first.value} and {x.dtype.value}")
+        return TensorType(first, broadcast(*(x.shape for x in xs), what=self.type))
+
+    def compute(self, out: TensorType, *xs: Input) -> Element:
+        return lambda *index: self.scalar(*(read_broadcast(x, index) for x in xs))
+
+    def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
+        if not has_symbols(*operands) or self.moved is not None:
+            return super().fold(*operands)
+        if not self.symbolic or any(o is not None and (o.value is None or not o.dtype.is_integer) for o in operands):
+            return None
+        return self._folded([(o.value, o.dtype) for o in operands if o is not None and o.value is not None])
+
+    def _folded(self, given: Sequence[tuple[Array, DType]]) -> tuple[Array, ...] | None:
+        """Fold each element: from numbers by `reference`, in their type; from symbols by `scalar`."""
+        marks = [symbols_in(value) for value, _ in given]
+        plain = (np.where(m, 1, v).astype(numpy_dtype(t)) for (v, t), m in zip(given, marks, strict=True))
+        found = self.evaluate(*plain)[0].astype(object)
+        if np.broadcast_shapes(*(m.shape for m in marks)) != found.shape:  # PDPD aligns differently
+            return None
+        values = [np.broadcast_to(value, found.shape) for value, _ in given]
+        marked = np.broadcast_to(np.any(np.broadcast_arrays(*marks), axis=0), found.shape)
+        for at in np.ndindex(*found.shape):
+            if marked[at]:
+                found[at] = simplify(self.scalar(*(as_expr(v.item(*at), DType.I64) for v in values)))
+        return (found,)
+
+
+def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
+    """Compute `function` in f32 if the arrays are of short floats; the result has the type of the first array."""
+    wide = (a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays)
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*wide)).astype(arrays[0].dtype)
+
+
+def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:
+    """Return the element of `x` at `index`, to whose rank `x` broadcasts."""
+    own = index[len(index) - x.rank :]
+    return x(*(stretched(i, n) for i, n in zip(own, x.shape, strict=True)))
+
+
+@dataclass(frozen=True)
+class Reduction(ComputeOp):
+    """`fn` over the axes that the second input names."""
+
+    keep_dims: bool = False
+
+    fn: ClassVar[str]
+    symbolic: ClassVar[bool] = False  # `reference` may compute with dimensions
+
+    def infer(self, x: Operand, axes: Operand) -> TensorType:
+        if axes.value is None:  # `decompose` computes the sizes; only the number of axes is known
+            count = prod(axes.type.static_shape)
+            if count > max(x.rank, 1):
+                raise ShapeError(f"{self.type}: a tensor of rank {x.rank} has fewer axes than are named, got {count}")
+            rank = x.rank if self.keep_dims else max(x.rank - count, 0)
+            return TensorType(x.dtype, tuple(fresh(self, f"d{k}", None, x, axes) for k in range(rank)))
+        chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
+        kept = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
+        return TensorType(x.dtype, tuple(kept))
+
+    def axes(self, rank: int, given: Iterable[int]) -> frozenset[int]:
+        """Return axes from the front; a scalar counts as one axis of one element, as in OpenVINO and ONNX Runtime."""
+        return frozenset(axis_of(a, max(rank, 1), self.type) for a in given)
+
+    def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
+        chosen = self.axes(x.rank, axes.operand().ints(f"{self.type}: axes"))
+        inner = {i: axis(f"r{i}", x.shape[i] if x.rank else 1) for i in sorted(chosen)}
+
+        def element(*index: Expr) -> Expr:
+            rest = iter(index)
+            at = [(inner[i], self.keep_dims and next(rest))[0] if i in inner else next(rest) for i in range(x.rank)]
+            value = x(*at)
+            if not inner:
+                return value
+            return self.finish(Reduce(self.fn, tuple(inner.values()), self.each(value)), _volume(inner.values()))
+
+        return element
+
+    def each(self, x: Expr) -> Expr:
+        """Return the term of the reduction for one element."""
+        return x
+
+    def finish(self, total: Expr, count: Dim) -> Expr:
+        """Return the result from the reduced value."""
+        return total
+
+    def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
+        """Evaluate `reference` to a tuple; a scalar is passed as one axis of one element."""
+        x, *rest = arrays
+        if x is None or x.ndim:
+            return super().evaluate(*arrays)
+        return tuple(y.reshape(()) for y in super().evaluate(x.reshape(1), *rest))
+
+    def tuple_of(self, rank: int, axes: Array) -> tuple[int, ...]:
+        return tuple(sorted(self.axes(rank, (int(a) for a in np.atleast_1d(axes)))))
+
+
+def _volume(axes: Iterable[Var]) -> Dim:
+    total: Dim = 1
+    for a in axes:
+        assert a.extent is not None, dim_text(a)
+        total = total * a.extent
+    return total

@@ -1,0 +1,86 @@
+"""Maps of indices that several view operations share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from aot.ir.op import Piece
+from aot.ir.types import Dim, Shape, TensorType
+from codegen.ir.loops import Const, Expr
+
+IndexMap = Callable[..., tuple[Expr, ...]]
+
+
+def whole(out: TensorType, index: IndexMap, source: int = 0, output: int = 0) -> Piece:
+    """Return one piece that covers the output."""
+    return Piece(source, (0,) * out.rank, out.shape, index, output)
+
+
+def same(*index: Expr) -> tuple[Expr, ...]:
+    return index
+
+
+def reshaped(old: Shape, new: Shape) -> IndexMap:
+    """Return the map from indices of `new` to those of `old`, both row-major; unchanged dimensions keep their index.
+
+    [n, 12, 64] as [n, 768]: (b, j) -> (b, j // 64, j % 64); only groups of dimensions with equal products are mixed.
+    """
+    groups = _groups(old, new)
+
+    def index(*at: Expr) -> tuple[Expr, ...]:
+        found: list[Expr] = [Const(0)] * len(old)
+        for mine, theirs in groups:
+            flat: Expr = Const(0)
+            for k in theirs:
+                flat = flat * new[k] + at[k]
+            for k in reversed(mine[1:]):
+                found[k] = flat % old[k]
+                flat = flat // old[k]
+            found[mine[0]] = flat
+        return tuple(found)
+
+    return index
+
+
+def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
+    """Return the smallest runs of dimensions of both shapes with equal products; those of size 1 belong to none."""
+    left, right = [k for k, n in enumerate(old) if n != 1], [k for k, n in enumerate(new) if n != 1]
+    groups: list[tuple[list[int], list[int]]] = []
+    while left and right:
+        mine, theirs = [left.pop(0)], [right.pop(0)]
+        a, b = old[mine[0]], new[theirs[0]]
+        while a != b and (left or right):
+            if right and (not left or not _less(a, b)):
+                theirs.append(right.pop(0))
+                b = b * new[theirs[-1]]
+            else:
+                mine.append(left.pop(0))
+                a = a * old[mine[-1]]
+        groups.append((mine, theirs))
+    if groups:
+        groups[-1][0].extend(left)
+        groups[-1][1].extend(right)
+    return groups
+
+
+def _less(a: Dim, b: Dim) -> bool:
+    """True if the first product should grow. A dynamic size is joined with all dimensions that follow."""
+    return isinstance(a, int) and isinstance(b, int) and a < b
+
+
+def permuted(order: Sequence[int]) -> IndexMap:
+    """Return the index map of a transposition: output dimension k is input dimension order[k]."""
+
+    def index(*at: Expr) -> tuple[Expr, ...]:
+        found: list[Expr] = [Const(0)] * len(order)
+        for k, o in enumerate(order):
+            found[o] = at[k]
+        return tuple(found)
+
+    return index
+
+
+def shifted(offsets: Sequence[Dim], steps: Sequence[int] | None = None) -> IndexMap:
+    """Return the index map of a slice: i to offset + i * step."""
+    strides = steps if steps is not None else [1] * len(offsets)
+    return lambda *at: tuple(o + i * s for i, o, s in zip(at, offsets, strides, strict=True))

@@ -1,0 +1,1 @@
+"""Control flow, state, strings, constants and random numbers."""

@@ -1,0 +1,1 @@
+"""Boxes: suppression, proposals, regions of interest."""

@@ -1,0 +1,181 @@
+"""NMSRotated: non-maximum suppression of rotated boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from aot.opset.detection.boxes import check_limits, check_pairs, pairs, room_for
+from aot.opset.detection.kept_rows import KeptRows
+from aot.opset.detection.suppression import kept_at_most, list_kept, suppress
+from codegen.ir.loops import Buffer, Expr, Space, dense, prim
+from codegen.script.script import Scripted, array, loops, select, var
+from runtime.abi import DType
+
+CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
+POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
+
+
+@op("opset13")
+class NMSRotated(KeptRows):
+    """Boxes [N, B, 5] (centre x, y, width, height, angle in radians); outputs as NonMaxSuppression, without a sigma."""
+
+    arity = (2, 5)
+    elements = Elements.FLOAT
+    uniform = (0, 1)
+
+    sort_result_descending: bool = True
+    output_type: DType = DType.I64
+    clockwise: bool = True
+
+    @property
+    def within(self) -> NMSRotatedWithin:
+        return NMSRotatedWithin(**vars(self))
+
+    def infer(self, boxes: Operand, scores: Operand, *limits: Operand) -> tuple[TensorType, ...]:
+        return self.kept(boxes, scores, *limits)
+
+
+@op()
+class NMSRotatedWithin(LoopOp):
+    """NMSRotated with outputs sized for the most rows, and -1 after the last."""
+
+    elements = Elements.FLOAT
+    single = True
+
+    sort_result_descending: bool = True
+    output_type: DType = DType.I64
+    clockwise: bool = True
+
+    def infer(
+        self, boxes: Operand, scores: Operand, most: Operand, overlap: Operand, least: Operand
+    ) -> tuple[TensorType, ...]:
+        check_pairs("NMSRotated", boxes, scores, numbers=5)
+        check_limits("NMSRotated", overlap, least)
+        rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
+        single = TensorType(self.output_type, (1,))
+        return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
+
+    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*given, numbers=5)
+
+    def nest(
+        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input, overlap: Input, least: Input
+    ) -> tuple[Work, ...]:
+        images, classes, count = scores.shape
+        each = kept_at_most(count, most.operand())
+        room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
+        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        kept = dense("kept", images, classes, room, space=Space.ARENA, dtype=DType.I64)
+        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
+        flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
+        marks = dense("marks", images * classes * room, space=Space.ARENA)
+        shape, limits = (images, classes, count, each), (overlap.buffer, least.buffer)
+        held = room_for(6, room, images, classes, dtype=boxes.dtype.compute)
+        measure = (partial(_numbers, 1.0 if self.clockwise else -1.0), _overlapping, held)
+        return (
+            suppress(boxes.buffer, scores.buffer, kept, counts, order, limits, shape, measure),
+            list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
+        )
+
+    def reference(
+        self, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array
+    ) -> tuple[Array, ...]:
+        keep = min(max(int(most.reshape(-1)[0]), 0), scores.shape[2])
+        limits = [float(v.reshape(-1)[0]) for v in (overlap, least)]
+        found: list[tuple[float, int, int, int]] = []
+        for n, c in np.ndindex(*scores.shape[:2]):
+            mine, kept = scores[n, c].astype(np.float64), list[int]()
+            for i in (int(i) for i in np.argsort(-mine, kind="stable") if mine[i] > limits[1]):
+                held = boxes[n].astype(np.float64)
+                if len(kept) < keep and all(_iou(held[i], held[j], self.clockwise) <= limits[0] for j in kept):
+                    kept.append(i)
+            found += [(-mine[i], n, c, i) for i in kept]
+        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
+        scored = np.full(rows.shape, -1, np.float32)
+        for r, (score, n, c, i) in enumerate(ordered):
+            rows[r], scored[r] = (n, c, i), (n, c, -score)
+        return rows, scored, np.array([len(found)], rows.dtype)
+
+
+def _turned(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:
+    """Return (x, y) rotated by an angle, given as its cosine and sine."""
+    cosine, sine = angle
+    return cosine * x - sine * y, sine * x + cosine * y
+
+
+def _numbers(way: float, boxes: Buffer, n: Expr, i: Expr) -> tuple[Expr, ...]:
+    """Return centre, size, and cosine and sine of the angle times `way`: 1 if y grows downwards."""
+    angle = boxes[n, i, 4] * way
+    return (*(boxes[n, i, k] for k in range(4)), prim("cos", angle), prim("sin", angle))
+
+
+@loops
+def _overlapping(a: Scripted, b: Scripted) -> Scripted:
+    """Return intersection over union: the corners of `a` in the coordinates of `b`, cut by the four sides of `b`."""
+    middle = [a[k] - b[k] for k in (0, 1)]
+    width, height = a[2], a[3]
+    size = [b[2], b[3]]
+    points = array(POINTS, 2)
+    cut = array(POINTS, 2)
+    for k, (right, up) in enumerate(CORNERS):
+        corner = _turned(width * right, height * up, (a[4], a[5]))
+        seen = _turned(corner[0] + middle[0], corner[1] + middle[1], (b[4], 0.0 - b[5]))
+        points[k, 0] = seen[0]
+        points[k, 1] = seen[1]
+    number = var(4, DType.I64)
+    for axis in (0, 1):
+        number = _cut(points, cut, number, axis, 1.0, size[axis] * 0.5)
+        number = _cut(cut, points, number, axis, -1.0, size[axis] * 0.5)
+    area = var(0.0)
+    for i in range(number):
+        j = select(i + 1 < number, i + 1, 0)
+        area += points[i, 0] * points[j, 1] - points[j, 0] * points[i, 1]
+    common = abs(area) * 0.5
+    areas = (width * height, size[0] * size[1])
+    real = prim("and", prim("gt", areas[0], 0.0), prim("gt", areas[1], 0.0))
+    return select(real, common / select(real, areas[0] + areas[1] - common, 1.0), 0.0)
+
+
+@loops
+def _cut(points: Scripted, out: Scripted, number: Scripted, axis: int, side: float, limit: Scripted) -> Scripted:
+    """Cut a polygon to side * coordinate <= limit; returns the number of its points."""
+    total = var(0, DType.I64)
+    for i in range(number):
+        j = select(i + 1 < number, i + 1, 0)
+        inside = limit - points[i, axis] * side
+        after = limit - points[j, axis] * side
+        if inside >= 0.0:
+            for k in (0, 1):
+                out[total, k] = points[i, k]
+            total += 1
+        if inside * after < 0.0:
+            share = inside / (inside - after)
+            for k in (0, 1):
+                out[total, k] = points[i, k] + (points[j, k] - points[i, k]) * share
+            total += 1
+    return total
+
+
+def _iou(a: Array, b: Array, clockwise: bool) -> float:
+    """Return the intersection over union, for references."""
+    way = 1.0 if clockwise else -1.0  # y grows downwards
+    own, other = (np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in (a[4] * way, -b[4] * way))
+    corners: Array = (np.array(CORNERS) * a[2:4] @ own.T + a[:2] - b[:2]) @ other.T
+    points = list[Array](corners)
+    for axis, side in ((0, 1.0), (0, -1.0), (1, 1.0), (1, -1.0)):
+        left: list[Array] = []
+        for p, q in zip(points, points[1:] + points[:1], strict=True):
+            inside, after = (b[2 + axis] / 2 - v[axis] * side for v in (p, q))
+            left += [p] if inside >= 0 else []
+            left += [p + (q - p) * (inside / (inside - after))] if inside * after < 0 else []
+        points = left
+    following = points[1:] + points[:1]
+    common = abs(sum(float(p[0] * q[1] - q[0] * p[1]) for p, q in zip(points, following, strict=True))) / 2
+    areas = float(a[2] * a[3]), float(b[2] * b[3])
+    return common / (sum(areas) - common) if min(areas) > 0 else 0.0

@@ -1,0 +1,403 @@
+"""NonMaxSuppression: outputs of the first operation sets are sized for the most boxes, later ones for those kept.
+
+For each image and class the boxes in order of score, without those that overlap a better one; then all by score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import numpy as np
+
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.types import Array, Dim, TensorType, numpy_dtype
+from aot.opset.detection.boxes import (
+    Measure,
+    Ranking,
+    check_limits,
+    check_pairs,
+    greedy,
+    keep_apart,
+    overlaps,
+    pairs,
+    room_for,
+    sort_by_score,
+)  # fmt: skip
+from aot.opset.detection.boxes import overlap as overlap_of
+from aot.opset.detection.kept_rows import KeptRows
+from aot.opset.products.pool_windows import smaller
+from codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
+from codegen.script.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+
+
+class Encoding(StrEnum):
+    """Encoding of a box: two opposite corners (y, x, y, x), or (centre x, centre y, width, height)."""
+
+    CORNER = "corner"
+    CENTER = "center"
+
+
+@dataclass(frozen=True)
+class FixedSuppression(LoopOp):
+    """Boxes [N, B, 4], scores [N, C, B], most boxes for each class, limits of overlap and of scores.
+
+    Output rows (image, class, box); -1 after the last.
+    """
+
+    elements = Elements.FLOAT
+    single = True
+    uniform = (0, 1)
+
+    box_encoding: Encoding = Encoding.CORNER
+    sort_result_descending: bool = True
+
+    @property
+    def result(self) -> DType:
+        return getattr(self, "output_type", DType.I64)
+
+    def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
+        """Return the number of output rows."""
+        return smaller(boxes, classes * most)
+
+    def infer(
+        self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
+        least: Operand | None = None,
+    ) -> TensorType:  # fmt: skip
+        check_pairs("NonMaxSuppression", boxes, scores)
+        check_limits("NonMaxSuppression", overlap, least)
+        keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
+        return TensorType(self.result, (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep), 3))
+
+    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*given)
+
+    def nest(
+        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
+        overlap: Input | None = None, least: Input | None = None,
+    ) -> tuple[Work, ...]:  # fmt: skip
+        images, classes, count = scores.shape
+        keep = 0 if most is None else most.operand().ints("NonMaxSuppression: number of boxes")[0]
+        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        kept = dense("kept", images, classes, max(keep, 1), space=Space.ARENA, dtype=DType.I64)
+        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
+        flat = dense("flat", images * classes * max(keep, 1), space=Space.ARENA, dtype=DType.I64)
+        marks = dense("marks", images * classes * max(keep, 1), space=Space.ARENA)
+        limits = [None if i is None else i.buffer for i in (overlap, least)]
+        found = (boxes.buffer, scores.buffer, kept, counts)
+        shape = (images, classes, count, keep)
+        held = room_for(4, max(keep, 1), images, classes, dtype=boxes.dtype.compute)
+        return (
+            suppress(*found, order, limits, shape, (partial(_corners, self.box_encoding), overlap_of, held)),
+            list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
+        )
+
+    def reference(
+        self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
+        least: Array | None = None,
+    ) -> Array:  # fmt: skip
+        keep = 0 if most is None else int(most.reshape(-1)[0])
+        limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least)]
+        corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
+        found: list[tuple[float, int, int, int]] = []
+        for n, c in np.ndindex(*scores.shape[:2]):
+            mine = scores[n, c].astype(np.float64)
+            order = [i for i in np.lexsort((np.arange(len(mine)), -mine)) if mine[i] > limits[1]]
+            chosen = greedy(corners[n], np.array(order, np.int64), limits[0], keep)
+            found += [(-mine[i], n, c, i) for i in chosen]
+        rows = self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep)
+        assert isinstance(rows, int)
+        out = np.full((rows, 3), -1, numpy_dtype(self.result))
+        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+        for row, (_, n, c, i) in zip(out, ordered, strict=False):
+            row[:] = n, c, i
+        return out
+
+
+def _corner_array(boxes: Array, encoding: Encoding) -> Array:
+    if encoding is Encoding.CENTER:
+        middle, half = boxes[..., [1, 0]], boxes[..., [3, 2]] / 2
+        return np.concatenate([middle - half, middle + half], -1)
+    return np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
+
+
+def _corners(encoding: Encoding, boxes: Buffer, n: Expr, i: Scripted) -> tuple[Expr, Expr, Expr, Expr]:
+    a, b, c, d = (boxes[n, i, k] for k in range(4))
+    if encoding is Encoding.CENTER:
+        return b - d / 2.0, a - c / 2.0, b + d / 2.0, a + c / 2.0
+    return prim("min", a, c), prim("min", b, d), prim("max", a, c), prim("max", b, d)
+
+
+@loops
+def _limit(held: Scripted) -> Scripted:
+    return 0.0 if held is None else held[(0,) * len(held.shape)]
+
+
+@loops
+def suppress(
+    boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
+    shape: Scripted, measure: Scripted,
+) -> None:  # fmt: skip
+    """Suppress boxes by image and class.
+
+    `measure`: f(boxes, image, i) gives the numbers of a box, g the overlap of two boxes, and room for kept boxes.
+    """
+    numbers, common, held = measure
+    images, classes, count, keep = shape
+    overlaps, least = limits
+    for item in parallel(images * classes):
+        n = item // classes
+        c = item % classes
+        found = var(0, DType.I64)
+        for i in range(count):
+            if scores[n, c, i] > _limit(least):
+                order[n, c, found] = i
+                found += 1
+        ranking = Ranking(order, (n, c), scores, (n, c))
+        how = Measure(partial(numbers, boxes, n), common, held)
+        keep_apart(ranking, kept, counts, (found, found, keep), how, _limit(overlaps))
+
+
+@loops
+def list_kept(
+    outs: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, flat: Scripted, marks: Scripted,
+    shape: Scripted, descending: bool,
+) -> None:  # fmt: skip
+    """Write all kept boxes, optionally by score; equal scores in the order of image, class and rank.
+
+    `outs`: their indices and, if there are three, their scores and their number.
+    """
+    out = outs[0]
+    images, classes, _, keep = shape
+    total = var(0, DType.I64)
+    for n in range(images):
+        for c in range(classes):
+            for k in range(counts[n, c]):
+                place = (n * classes + c) * keep + k
+                marks[place] = scores[n, c, kept[n, c, k]]
+                flat[total] = place
+                total += 1
+    if descending:
+        sort_by_score(flat, marks, (), total, ())
+    for r in range(out.shape[0]):
+        if r < total:
+            place = flat[r]
+            image = place // (classes * keep)
+            label = place // keep % classes
+            out[r, 0] = image
+            out[r, 1] = label
+            out[r, 2] = kept[image, label, place % keep]
+            if len(outs) > 1:
+                outs[1][r, 0] = cast(image, DType.F32)
+                outs[1][r, 1] = cast(label, DType.F32)
+                outs[1][r, 2] = marks[place]
+        else:
+            for k in range(3):
+                out[r, k] = -1
+                if len(outs) > 1:
+                    outs[1][r, k] = -1.0
+    if len(outs) > 1:
+        outs[2][0] = total
+
+
+@op("opset1", type="NonMaxSuppression")
+class NonMaxSuppression_1(FixedSuppression):
+    """NonMaxSuppression with at most as many rows as boxes; i64."""
+
+
+@op("opset3", type="NonMaxSuppression")
+class NonMaxSuppression_3(FixedSuppression):
+    """NonMaxSuppression with at most as many rows as boxes."""
+
+    output_type: DType = DType.I64
+
+
+@op("opset4", type="NonMaxSuppression")
+class NonMaxSuppression_4(FixedSuppression):
+    """NonMaxSuppression with rows for all images and classes."""
+
+    output_type: DType = DType.I64
+
+    def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
+        return images * classes * smaller(boxes, most)
+
+
+@op("opset5", "opset9")
+class NonMaxSuppression(KeptRows):
+    """Rows (image, class, box), one for each box kept, their scores (image, class, score), and their number.
+
+    With a sigma above 0, input 5, an overlap iou with a kept box scales the score by exp(-iou^2 / 2 sigma), whatever
+    the limit of overlap is.
+    """
+
+    arity = (2, 6)
+    elements = Elements.FLOAT
+    uniform = (0, 1)
+
+    box_encoding: Encoding = Encoding.CORNER
+    sort_result_descending: bool = True
+    output_type: DType = DType.I64
+
+    @property
+    def within(self) -> SuppressionWithin:
+        return SuppressionWithin(self.box_encoding, self.sort_result_descending, self.output_type)
+
+    def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
+        return self.kept(boxes, scores, *limits)
+
+
+@op()
+class SuppressionWithin(LoopOp):
+    """NonMaxSuppression with outputs sized for the most rows, and -1 after the last."""
+
+    elements = Elements.FLOAT
+    single = True
+
+    box_encoding: Encoding = Encoding.CORNER
+    sort_result_descending: bool = True
+    output_type: DType = DType.I64
+
+    def infer(
+        self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
+        least: Operand | None = None, sigma: Operand | None = None,
+    ) -> tuple[TensorType, ...]:  # fmt: skip
+        check_pairs("NonMaxSuppression", boxes, scores)
+        check_limits("NonMaxSuppression", overlap, least, sigma)
+        rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
+        single = TensorType(self.output_type, (1,))
+        return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
+
+    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*given)
+
+    def nest(
+        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
+        overlap: Input | None = None, least: Input | None = None, sigma: Input | None = None,
+    ) -> tuple[Work, ...]:  # fmt: skip
+        images, classes, count = scores.shape
+        each = kept_at_most(count, None if most is None else most.operand())
+        room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
+        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        kept = dense("kept", images, classes, room, space=Space.ARENA, dtype=DType.I64)
+        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
+        flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
+        marks = dense("marks", images * classes * room, space=Space.ARENA)
+        limits = [None if i is None else i.buffer for i in (overlap, least, sigma)]
+        shape = (images, classes, count, each)
+        listed = (kept, counts, flat, marks, shape, self.sort_result_descending)
+        if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
+            found = (boxes.buffer, scores.buffer, kept, counts)
+            held = room_for(4, room, images, classes, dtype=boxes.dtype.compute)
+            measure = (partial(_corners, self.box_encoding), overlap_of, held)
+            kept_boxes = suppress(*found, order, limits[:2], shape, measure)
+            return kept_boxes, list_kept(outs, scores.buffer, *listed)
+        lower = dense("lower", images, classes, count, space=Space.ARENA)
+        seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        found = (boxes.buffer, scores.buffer, kept, counts)
+        return (
+            _suppress_softly(*found, (lower, seen), limits, shape, self.box_encoding),
+            list_kept(outs, lower, *listed),
+        )
+
+    def reference(
+        self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
+        least: Array | None = None, sigma: Array | None = None,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        count = scores.shape[2]
+        keep = 0 if most is None else min(max(int(most.reshape(-1)[0]), 0), count)
+        limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least, sigma)]
+        corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
+        found: list[tuple[float, int, int, int]] = []
+        for n, c in np.ndindex(*scores.shape[:2]):
+            chosen = _soft(corners[n], scores[n, c].astype(np.float64), keep, *limits)
+            found += [(-score, n, c, i) for i, score in chosen]
+        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
+        scored = np.full(rows.shape, -1, np.float32)
+        for r, (score, n, c, i) in enumerate(ordered):
+            rows[r], scored[r] = (n, c, i), (n, c, -score)
+        return rows, scored, np.array([len(found)], rows.dtype)
+
+
+def kept_at_most(count: Dim, most: Operand | None) -> Dim:
+    """Return the most boxes of one class that are kept."""
+    keep = 0 if most is None else most.dims("NonMaxSuppression: number of boxes")[0]
+    if isinstance(keep, int) and isinstance(count, int):
+        return min(max(keep, 0), count)
+    return prim("min", prim("max", as_expr(keep, DType.I64), 0), count)
+
+
+def _soft(
+    boxes: Array, scores: Array, most: int, threshold: float, least: float, sigma: float
+) -> list[tuple[int, float]]:
+    """Select the best box repeatedly, its score lowered once by each kept box that it overlaps; for references."""
+    lower, seen = scores.copy(), np.zeros(len(scores), int)
+    left, kept = set(np.flatnonzero(scores > least).tolist()), list[tuple[int, float]]()
+    while left and len(kept) < most:
+        i = min(left, key=lambda j: (-lower[j], j))
+        left.discard(i)
+        before = lower[i]
+        for j, _ in reversed(kept[seen[i] :]):
+            iou = overlaps(boxes[i], boxes[[j]])[0]
+            lower[i] *= np.exp(-0.5 / sigma * iou * iou) if sigma > 0 else 0.0 if iou > threshold else 1.0
+            if lower[i] <= least:
+                break
+        seen[i] = len(kept)
+        if lower[i] == before:
+            kept.append((i, float(before)))
+        elif lower[i] > least:
+            left.add(i)
+    return kept
+
+
+@loops
+def _suppress_softly(
+    boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, state: Scripted, limits: Scripted,
+    shape: Scripted, encoding: Encoding,
+) -> None:  # fmt: skip
+    """Select the best box repeatedly; `seen`: number of kept boxes that have lowered its score, -1 once it is kept."""
+    lower, seen = state
+    images, classes, count, keep = shape
+    overlaps, least, sigma = limits
+    for item in parallel(images * classes):
+        n = item // classes
+        c = item % classes
+        counts[n, c] = 0
+        for i in range(count):
+            lower[n, c, i] = scores[n, c, i]
+            seen[n, c, i] = 0
+        going = var(1, DType.I64)
+        while going == 1 and counts[n, c] < keep:
+            best = var(-1, DType.I64)
+            top = var(0.0, DType.F32)
+            for i in range(count):
+                better = prim("or", prim("lt", best, 0), prim("gt", lower[n, c, i], top))
+                if seen[n, c, i] >= 0 and lower[n, c, i] > _limit(least) and better:
+                    best = i
+                    top = lower[n, c, i]
+            if best < 0:
+                going = 0
+            else:
+                score = var(top, DType.F32)
+                k = var(counts[n, c] - 1, DType.I64)
+                while k >= seen[n, c, best]:
+                    iou = overlap_of(_corners(encoding, boxes, n, best), _corners(encoding, boxes, n, kept[n, c, k]))
+                    score = score * _told_off(iou, _limit(overlaps), _limit(sigma))
+                    k -= 1
+                    if score <= _limit(least):
+                        k = -1
+                seen[n, c, best] = counts[n, c]
+                lower[n, c, best] = score
+                if score == top:
+                    kept[n, c, counts[n, c]] = best
+                    counts[n, c] += 1
+                    seen[n, c, best] = -1
+
+
+def _told_off(iou: Expr, threshold: Expr, sigma: Expr) -> Expr:
+    """Return the factor by which an overlap scales a score; without a sigma 0 or 1, by the threshold."""
+    soft = prim("exp", iou * iou * (-0.5) / select(prim("gt", sigma, 0.0), sigma, 1.0))
+    return select(prim("gt", sigma, 0.0), soft, cast(prim("le", iou, threshold), DType.F32))

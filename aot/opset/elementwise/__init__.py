@@ -1,0 +1,1 @@
+"""One element of each input makes one element of the output."""

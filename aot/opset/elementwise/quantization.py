@@ -1,0 +1,121 @@
+"""Fake quantisation: quantise and dequantise in the type of the data."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import ml_dtypes
+import numpy as np
+
+from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, attr, op
+from aot.ir.types import Array, Shape, TensorType
+from aot.opset.base.families import Elementwise, rounded_once
+from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, read_aligned
+from codegen.ir.loops import Expr, prim, select
+from runtime.abi import DType
+from runtime.errors import ShapeError, UnsupportedError
+
+
+@op("opset1")
+class FakeQuantize(ComputeOp):
+    """round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol; ol below, oh above the input range.
+
+    Inputs: x, input low il, input high ih, output low ol, output high oh.
+    """
+
+    elements = Elements.FLOAT
+
+    levels: int = attr()
+    auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
+    start_axis: int = attr(default=-1, xml=START_AXIS, only=PDPD_ALIGNED)
+
+    def infer(self, x: Operand, *limits: Operand) -> TensorType:
+        if len(limits) != 4:
+            raise ShapeError(f"FakeQuantize: there are 5 inputs, got {1 + len(limits)}")
+        if self.levels < 2:
+            raise ShapeError(f"FakeQuantize: levels must be at least 2, got {self.levels}")
+        shape = x.shape
+        for limit in limits:
+            if limit.dtype is not x.dtype:
+                raise ShapeError(f"FakeQuantize: element types differ: {x.dtype.value} and {limit.dtype.value}")
+            shape = self.auto_broadcast.shape(shape, limit.shape, self.start_axis, "FakeQuantize")
+        return TensorType(x.dtype, shape)
+
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
+    def compute(self, out: TensorType, x: Input, *limits: Input) -> Element:
+        shapes = [x.shape, *(self.auto_broadcast.aligned(out.shape, i.shape, self.start_axis) for i in limits)]
+        inputs = list(zip((x, *limits), shapes, strict=True))
+        return lambda *index: self.scalar(*(read_aligned(i, s, index) for i, s in inputs))
+
+    def scalar(self, x: Expr, low: Expr, high: Expr, out_low: Expr, out_high: Expr) -> Expr:
+        steps = float(self.levels - 1)
+        level = prim("round_even", (x - low) / (high - low) * steps)
+        inside = level / steps * (out_high - out_low) + out_low
+        above = select(prim("gt", x, prim("max", low, high)), out_high, inside)
+        return select(prim("le", x, prim("min", low, high)), out_low, above)
+
+    def reference(self, x: Array, *limits: Array) -> Array:
+        shape: Shape = x.shape
+        for limit in limits:
+            shape = self.auto_broadcast.shape(shape, limit.shape, self.start_axis, "FakeQuantize")
+        fitted = (self.auto_broadcast.fit(i, shape, self.start_axis) for i in limits)
+        return rounded_once(self._quantized, x, *fitted)
+
+    def _quantized(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Array:
+        steps = x.dtype.type(self.levels - 1)
+        inside = np.rint((x - low) / (high - low) * steps) / steps * (out_high - out_low) + out_low
+        return np.where(x <= np.minimum(low, high), out_low, np.where(x > np.maximum(low, high), out_high, inside))
+
+
+class Float8(StrEnum):
+    F8E4M3 = "f8e4m3"
+    F8E5M2 = "f8e5m2"
+
+
+_LARGEST = {Float8.F8E4M3: 448.0, Float8.F8E5M2: 57344.0}
+_MANTISSA = {Float8.F8E4M3: 3, Float8.F8E5M2: 2}
+_SMALLEST = {Float8.F8E4M3: 2.0**-6, Float8.F8E5M2: 2.0**-14}  # least normal number
+_NUMPY = {Float8.F8E4M3: ml_dtypes.float8_e4m3fn, Float8.F8E5M2: ml_dtypes.float8_e5m2}
+
+
+@op("opset13")
+class FakeConvert(Elementwise):
+    """(f8(x scale - shift) + shift) / scale, where f8 rounds to `destination_type`, half to even, and saturates."""
+
+    elements = Elements.FLOAT
+
+    destination_type: Float8 = Float8.F8E4M3
+
+    def infer(self, x: Operand, scale: Operand, shift: Operand | None = None) -> TensorType:
+        if x.dtype is DType.F64:
+            raise UnsupportedError("FakeConvert: elements must be f32, f16 or bf16, got f64")
+        found = super().infer(x, scale, *([] if shift is None else [shift]))
+        if found.rank != x.rank:
+            raise ShapeError(f"FakeConvert: scale must broadcast to {x.type}, got {scale.type}")
+        return x.type
+
+    def has_jumps(self, result: DType) -> bool:
+        return True
+
+    def scalar(self, x: Expr, scale: Expr, shift: Expr | None = None) -> Expr:
+        if shift is None:
+            return self._rounded(x * scale) / scale
+        return (self._rounded(x * scale - shift) + shift) / scale
+
+    def _rounded(self, x: Expr) -> Expr:
+        size = prim("min", prim("abs", x), _LARGEST[self.destination_type])
+        exponent = prim("and", prim("bits", size, dtype=DType.I32), 0x7F800000)
+        power = prim("max", prim("bits", exponent, dtype=DType.F32), _SMALLEST[self.destination_type])
+        step = power * 2.0 ** -_MANTISSA[self.destination_type]
+        rounded = prim("round_even", size / step) * step
+        return select(prim("lt", x, 0.0), -rounded, rounded)
+
+    def reference(self, x: Array, scale: Array, shift: Array | None = None) -> Array:
+        return rounded_once(self._through, x, scale, *([] if shift is None else [shift]))
+
+    def _through(self, x: Array, scale: Array, shift: Array | float = 0.0) -> Array:
+        largest = np.float32(_LARGEST[self.destination_type])
+        moved = np.clip(x * scale - np.float32(shift), -largest, largest)
+        return (moved.astype(_NUMPY[self.destination_type]).astype(np.float32) + np.float32(shift)) / scale

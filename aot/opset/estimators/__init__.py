@@ -1,0 +1,1 @@
+"""Estimators of machine learning over rows of features: trees, probabilities of classes."""

@@ -1,0 +1,1 @@
+"""Pictures: resizing, sampling, colours."""

@@ -1,0 +1,332 @@
+"""Interpolate: tensors stretched or shrunk along some axes.
+
+    pad -> NearestResize | WeightedResize | for each axis: Gather neighbours, times constant weights, ReduceSum
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial, reduce
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, fresh, op
+from aot.ir.types import Array, Dim, Shape, TensorType, simplify
+from aot.opset.base.decomposition import narrowed, numbers
+from aot.opset.control.demands import Within
+from aot.opset.elementwise.unary import Rounding as NearestInteger
+from aot.opset.image.resampling import NearestResize, WeightedResize
+from aot.opset.image.resize_taps import Sampling, axes_of, resampled
+from aot.opset.image.resize_weights import (
+    Coordinates,
+    Mode,
+    Rounding,
+    Weights,
+    applied,
+    coordinates,
+    linear,
+    pillow,
+    rational,
+    taps,
+)
+from aot.opset.movement.shape import volume
+from runtime.abi import DType
+from runtime.errors import ShapeError, UnsupportedError
+
+CUBIC = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
+PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
+BYTES = (DType.U8, DType.I8)
+LARGEST = (1 << 31) - 1  # elements of an axis
+
+
+class ShapeFrom(StrEnum):
+    """Input that determines the output's shape."""
+
+    SIZES = "sizes"
+    SCALES = "scales"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An Interpolate with sizes, or exact fractions for scales; sizes from `late` (dynamic) scales are symbols."""
+
+    axes: tuple[int, ...]
+    sizes: Shape
+    scales: tuple[tuple[int, int], ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    late: bool = False
+
+    def shape(self, given: Sequence[Dim]) -> Shape:
+        """Return the output's shape."""
+        found = [simplify(n + b + e) for n, b, e in zip(given, self.begins, self.ends, strict=True)]
+        for k, a in enumerate(self.axes):
+            up, down = self.scales[k] if self.scales else (1, 1)
+            found[a] = simplify(found[a] * up // down) if self.scales else self.sizes[k]
+        return tuple(found)
+
+    @property
+    def flat_scales(self) -> tuple[int, ...]:
+        return tuple(v for pair in self.scales for v in pair)
+
+
+@dataclass(frozen=True)
+class Interpolation(DecomposedOp, ABC):
+    """Base of all versions of Interpolate, which differ in `plan` and `kind`."""
+
+    elements = Elements.NUMBER
+
+    mode: Mode = Mode.NEAREST
+    antialias: bool = False
+    pads_begin: tuple[int, ...] = ()
+    pads_end: tuple[int, ...] = ()
+
+    @property
+    def antialiased(self) -> bool:
+        return self.antialias
+
+    @abstractmethod
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        ...
+
+    @abstractmethod
+    def kind(self) -> tuple[Coordinates, Rounding, float]:
+        """Return the coordinate mode, the rounding and the coefficient of cubic interpolation."""
+
+    def _plan(self, x: Operand, axes: Sequence[int], sizes: Operand | None, scales: Operand | None) -> Plan:
+        """Make a Plan from either sizes or scales."""
+        chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
+        wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
+        fractions: tuple[tuple[int, int], ...] = ()
+        late = scales is not None and scales.value is None
+        if scales is not None and late:  # `decompose` computes the sizes
+            count = volume(scales.shape)
+            wanted = tuple(fresh(self, f"d{k}", None, x, scales) for k in range(count if isinstance(count, int) else 0))
+        elif scales is not None:
+            fractions = tuple(rational(float(s)) for s in scales.known("Interpolate: scales").reshape(-1))
+        count = len(wanted) + len(fractions)
+        if len(set(chosen)) != len(chosen) or count != len(chosen):
+            raise ShapeError(f"Interpolate: one size for each axis, got {count} sizes and axes {list(chosen)}")
+        if any(up <= 0 for up, _ in fractions):
+            raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
+        begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
+        return Plan(chosen, wanted, fractions, begins, ends, late)
+
+    def infer(self, x: Operand, *inputs: Operand | None) -> TensorType:
+        return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))
+
+    def decompose(self, build: Builder, x: OutPort, *inputs: OutPort | None) -> OutPort:
+        operands = [None if p is None else Operand(p.type, p.seen, p) for p in (x, *inputs)]
+        plan = self.plan(*operands)  # type: ignore[arg-type]
+        if any(plan.begins) or any(plan.ends):
+            x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)
+        if plan.late or (self._tabular and not self._by_constants(plan, x.shape)):
+            wanted = inputs[0] if plan.sizes and not plan.late else self.scales(*inputs)
+            assert wanted is not None
+            return self._at_run_time(build, x, plan, wanted)
+        if self._by_tables(plan, x.type):
+            return self._tables(build, x, plan)
+        made, sizes = self._resampling(plan), None
+        if not plan.scales:
+            sizes = inputs[0]
+            if all(isinstance(n, int) for n in plan.sizes):
+                sizes = numbers(build, (n for n in plan.sizes if isinstance(n, int)))
+        return build(made, x, sizes) if sizes is not None else build(made, x)
+
+    @property
+    def _tabular(self) -> bool:
+        """True for modes that may weight many neighbours."""
+        return self.mode in PILLOW or (self.mode is Mode.LINEAR and self.antialiased)
+
+    @staticmethod
+    def _by_constants(plan: Plan, shape: Shape) -> bool:
+        """True if the weights of all axes are known at compile time."""
+        return all(isinstance(n, int) for n in (*plan.sizes, *(shape[a] for a in plan.axes)))
+
+    def scales(self, *inputs: OutPort | None) -> OutPort | None:
+        """Return the input that holds the scales."""
+        return inputs[0]
+
+    def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, wanted: OutPort) -> OutPort:
+        """Build weights that the inference computes, in f64."""
+        dtype, sized = x.type.dtype, not plan.late and not plan.scales
+        if plan.late:
+            wanted = self._checked(build, wanted)
+        elif sized and wanted.value is None:
+            demand = Within(operation="Interpolate", rule="sizes must be positive")
+            wanted = build(demand, wanted, build.const(1, wanted.type.dtype), build.const(LARGEST, wanted.type.dtype))
+        axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
+        kind, rounding, coefficient = self.kind()
+        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC else "linear", None
+        if self.mode in PILLOW:
+            place = Coordinates.HALF_PIXEL.value
+            axes = [replace(a, scale=build.Divide(a.made, a.extent)) for a in axes]
+        elif self._tabular:
+            smaller = reduce(build.LogicalOr, (build.Less(a.scale, 1.0) for a in axes))
+            steep = partial(_steepness, build, smaller)
+        mode = "nearest" if self.mode is Mode.NEAREST else mode
+        how = Sampling(mode, place, rounding.value, coefficient, self._tabular, False, 0.0, inside=True, steep=steep)
+        rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW and dtype in BYTES else [axes]
+        total = x
+        for some in rounds:
+            total = resampled(build, total, some, how)
+            total = total if dtype.is_float or mode == "nearest" else _rounded(build, total, dtype)
+        return narrowed(build, total, dtype)
+
+    def _checked(self, build: Builder, scales: OutPort) -> OutPort:
+        one = build.const(1, DType.I64)
+        positive = build.LogicalAnd(build.IsFinite(scales), build.Greater(scales, 0))
+        every = build.ReduceLogicalAnd(positive, numbers(build, [0]))
+        demand = Within(operation="Interpolate", rule="scales must be positive and finite")
+        return build(demand, build.Convert(every, destination_type=DType.I64), one, one, scales)
+
+    def _resampling(self, plan: Plan) -> NearestResize | WeightedResize:
+        kind, rounding, coefficient = self.kind()
+        if self.mode is Mode.AREA:
+            raise UnsupportedError("Interpolate: mode area is not defined for this operation")
+        if self.mode is Mode.NEAREST:
+            return NearestResize(plan.axes, kind, plan.flat_scales, rounding)
+        mode = Mode.CUBIC if self.mode is Mode.CUBIC else Mode.LINEAR
+        return WeightedResize(plan.axes, kind, plan.flat_scales, mode, coefficient)
+
+    def _by_tables(self, plan: Plan, x: TensorType) -> bool:
+        """True if elements may depend on many neighbours."""
+        if self.mode in PILLOW:
+            return True
+        return self.mode is Mode.LINEAR and self.antialiased and self._shrinks(plan, x.shape)
+
+    def _shrinks(self, plan: Plan, shape: Shape) -> bool:
+        if plan.scales:
+            return any(up < down for up, down in plan.scales)
+        pairs = [(n, shape[a]) for n, a in zip(plan.sizes, plan.axes, strict=True)]
+        return any(isinstance(m, int) and isinstance(n, int) and m < n for m, n in pairs)
+
+    def _matrices(self, plan: Plan, shape: tuple[int, ...]) -> list[Weights]:
+        """Return weights for the axes of a padded input, for modes with many neighbours."""
+        kind, _, coefficient = self.kind()
+        found: list[Weights] = []
+        for k, a in enumerate(plan.axes):
+            n = shape[a]
+            size = plan.sizes[k] if plan.sizes else n * plan.scales[k][0] // plan.scales[k][1]
+            assert isinstance(size, int), "sizes are numbers here"
+            up, down = plan.scales[k] if plan.scales else (size, n)
+            if self.mode in PILLOW:
+                found.append(pillow(self.mode, n, size, coefficient))
+            elif size == n:
+                found.append(np.eye(n))
+            else:
+                found.append(linear(coordinates(kind, n, size, up, down), n, up / down))
+        return found
+
+    def _tables(self, build: Builder, x: OutPort, plan: Plan) -> OutPort:
+        dtype = x.type.dtype
+        wide = dtype.compute if dtype.is_float else DType.F32
+        total = x if dtype is wide else build.Convert(x, destination_type=wide)
+        extents = TensorType(dtype, tuple(x.shape[a] for a in plan.axes)).static_shape
+        shape = [1] * x.type.rank
+        for a, n in zip(plan.axes, extents, strict=True):
+            shape[a] = n
+        matrices = zip(plan.axes, self._matrices(plan, tuple(shape)), strict=True)
+        for a, matrix in sorted(matrices, key=lambda pair: -pair[0]):
+            places, shares = taps(matrix)
+            near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
+            weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
+            total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
+            if self.mode in PILLOW and dtype in BYTES:
+                total = _rounded(build, total, dtype)
+        return narrowed(build, total if dtype.is_float else _rounded(build, total, dtype), dtype)
+
+    def reference(self, x: Array, *inputs: Array | None) -> Array:
+        operands = [None if a is None else Operand(TensorType(DType.I64, a.shape), a) for a in (x, *inputs)]
+        plan = self.plan(*operands)  # type: ignore[arg-type]
+        padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
+        if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
+            found = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
+            if self.mode not in PILLOW or x.dtype.itemsize > 1:
+                return applied(padded, plan.axes, [m for _, m in found])
+            for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
+                padded = applied(padded, [a], [matrix])
+            return padded
+        return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)
+
+
+def _steepness(build: Builder, smaller: OutPort, scale: OutPort) -> OutPort:
+    """Return the scale if any axis becomes smaller, else 1."""
+    return build.Select(smaller, scale, build.const(1.0, DType.F64))
+
+
+def _rounded(build: Builder, x: OutPort, dtype: DType) -> OutPort:
+    """Round to the values of the integer type `dtype`."""
+    bits = dtype.bits - dtype.is_signed
+    low, high = -float(1 << bits) if dtype.is_signed else 0.0, float((1 << bits) - 1)
+    return build.Clamp(build.Round(x, mode=NearestInteger.HALF_TO_EVEN), min=low, max=high)
+
+
+@dataclass(frozen=True)
+class ModernInterpolation(Interpolation):
+    """Base of the versions with modes for coordinates and rounding."""
+
+    shape_calculation_mode: ShapeFrom = ShapeFrom.SIZES
+    coordinate_transformation_mode: Coordinates = Coordinates.HALF_PIXEL
+    nearest_mode: Rounding = Rounding.ROUND_PREFER_FLOOR
+    cube_coeff: float = -0.75
+
+    def kind(self) -> tuple[Coordinates, Rounding, float]:
+        return self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff
+
+    def axes(self, x: Operand, axes: Operand | None) -> Sequence[int]:
+        return range(x.rank) if axes is None else axes.ints("Interpolate: axes")
+
+
+@op("opset11", type="Interpolate")
+class Interpolate_11(ModernInterpolation):
+    """Interpolate with inputs data, sizes or scales along the axes, and axes (default: all)."""
+
+    arity = (2, 3)
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        wanted, axes = (*inputs, None)[:2]
+        sized = self.shape_calculation_mode is ShapeFrom.SIZES
+        return self._plan(x, self.axes(x, axes), wanted if sized else None, None if sized else wanted)
+
+
+@op("opset4", type="Interpolate")
+class Interpolate_4(ModernInterpolation):
+    """Interpolate with inputs data, sizes, scales, axes (default: all); `shape_calculation_mode` selects one."""
+
+    arity = (3, 4)
+    def scales(self, *inputs: OutPort | None) -> OutPort | None:
+        return inputs[1]
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        sizes, scales, axes = (*inputs, None)[:3]
+        sized = self.shape_calculation_mode is ShapeFrom.SIZES
+        return self._plan(x, self.axes(x, axes), sizes if sized else None, None if sized else scales)
+
+
+@op("opset1", type="Interpolate")
+class Interpolate_1(Interpolation):
+    """Interpolate with inputs data and sizes along `axes`. Without `align_corners`, element i lies at i / scale.
+
+    `antialias` has no formula in this version, and no effect.
+    """
+
+    arity = (2, 2)
+
+    axes: tuple[int, ...] = ()
+    align_corners: bool = True
+
+    @property
+    def antialiased(self) -> bool:
+        return False
+
+    def kind(self) -> tuple[Coordinates, Rounding, float]:
+        return Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC, Rounding.SIMPLE, -0.75
+
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
+        return self._plan(x, self.axes, inputs[0], None)

@@ -1,0 +1,1 @@
+"""Data are moved and not computed: shapes, slices, gathers, scatters."""

@@ -1,0 +1,319 @@
+"""Slice and StridedSlice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from aot.ir.dims import may_be_negative
+from aot.ir.op import Condition, Operand, Op, Piece, ViewOp, axis_of, in_range, op
+from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
+from aot.opset.base.index_maps import same, whole
+from codegen.ir.expressions import variables
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+LONGEST = 1 << 48  # upper bound of any dimension
+FAR = 1 << 31  # bounds this far from 0 are open ends
+
+
+def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
+    """Return first index and number of elements of n[start:stop:step]; None is an open end.
+
+    Bounds mean the same as in Python, but a backward start before the first element is clamped to the first element.
+    A dynamic step must not be 0, which the condition `not_zero` checks.
+    """
+    if not isinstance(step, int):
+        step = prim("max", prim("min", step, LONGEST), -LONGEST)
+        up, down = (_any_range(n, start, stop, step, forward) for forward in (True, False))
+        first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
+        return first, count
+    if step == 0:
+        raise ShapeError(f"{what}: steps are not 0, got 0")
+    step = max(-LONGEST, min(step, LONGEST))
+    if any(b is not None and not isinstance(b, int) and may_be_negative(b) for b in (start, stop)):
+        return _any_range(n, start, stop, step, step > 0)
+    if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
+        first, last, by = slice(start, stop, step).indices(n)
+        first = min(0, n - 1) if first < 0 else first
+        return first, len(range(first, last, by))
+    if step < 0:
+        if (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
+            return n - 1, (n + (-step - 1)) // -step
+        first = _bound_of_backward(n, FAR if start is None else start, 0)
+        last = _bound_of_backward(n, -FAR if stop is None else stop, -1)
+        return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
+    low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
+    count = (high - low + (step - 1)) // step
+    return simplify(low), simplify(count if low == 0 else prim("max", as_expr(count, DType.I64), 0))
+
+
+def not_zero(step: Dim) -> list[Condition]:
+    """Return the condition that a dynamic step is not 0."""
+    return [] if isinstance(step, int) else [(select(prim("eq", step, 0), 1, step), step, "steps are not 0")]
+
+
+def _any_range(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, forward: bool) -> tuple[Expr, Expr]:
+    """Return the result of `range_of` for dynamic bounds, with a step of known sign."""
+    least, high = ((0, 0), n) if forward else ((0, -1), n - 1)
+    ends = (0, n) if forward else (n - 1, -1)
+    bounds = zip((start, stop), least, ends, strict=True)
+    first, last = (end if b is None else _held(n, b, low, high) for b, low, end in bounds)
+    gap, by = (last - first, step) if forward else (first - last, -step)
+    count = prim("max", as_expr(gap - 1, DType.I64) // by + 1, 0)  # `by` may be as large as the type allows
+    return as_expr(first, DType.I64), prim("min", count, n)
+
+
+def _held(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
+    """Clamp a bound to low..high; a negative one counts from the end."""
+    near = prim("max", prim("min", as_expr(bound, DType.I64), n), -1 - as_expr(n, DType.I64))
+    return prim("max", prim("min", select(prim("lt", near, 0), near + n, near), high), low)
+
+
+def _is_far(bound: Dim) -> bool:
+    return isinstance(bound, int) and not -FAR < bound < FAR
+
+
+def _bound(n: Dim, bound: Dim) -> Dim:
+    """Clamp a bound of a positive step to 0..n."""
+    if isinstance(bound, int):
+        if bound >= FAR:
+            return n
+        if bound < 0:
+            return 0 if bound <= -FAR else prim("max", n + bound, 0)
+        return bound if bound == 0 else prim("min", n, bound)
+    return prim("min", n, bound) if _may_exceed(bound, n) else bound
+
+
+def _may_exceed(bound: Expr, n: Dim) -> bool:
+    """True if a bound that depends on the size `n` alone is not known to lie within it.
+
+    A bound that depends on other sizes is assumed to lie within, which is checked at run time; this keeps sizes simple.
+    """
+    if isinstance(n, int) or not variables(bound) <= variables(n) or bounds(normal(n - bound, {}))[0] >= 0:
+        return False
+    match bound:
+        case Prim("floordiv" | "div", (whole, Const(k))) if k > 0:
+            return bounds(normal(whole - n * int(k), {}))[1] >= k
+        case _:
+            return True
+
+
+def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
+    """Clamp a bound of a negative step to least..n - 1."""
+    last = as_expr(n - 1, DType.I64)
+    if not isinstance(bound, int):
+        return prim("min", bound, last)
+    if bound >= FAR:
+        return last
+    if bound >= 0:
+        return prim("min", last, bound)
+    if bound <= -FAR:
+        return least if least < 0 else prim("min", last, least)
+    held = prim("max", as_expr(n + bound, DType.I64), least)
+    return held if least < 0 else prim("min", last, held)
+
+
+def python_slice(n: int, start: int | None, stop: int | None, step: int) -> slice:
+    """Return `range_of` as a Python slice, for references."""
+    return slice(start if start is None or step > 0 else max(start, -n), stop, step)
+
+
+def _is_axis(a: Dim, k: int, rank: int) -> Expr | None:
+    """Return the condition that a dynamic axis `a` is dimension k; None if `a` is static."""
+    return prim("or", prim("eq", a, k), prim("eq", a, k - rank)) if isinstance(a, Expr) else None
+
+
+@op("opset8")
+class Slice(ViewOp):
+    """x[start:stop:step] along `axes`, or along the first ones; negative bounds count from the end."""
+
+    def _parts(self, x: Operand, *bounds: Operand | None) -> tuple[list[Dim], list[Dim], list[Dim]]:
+        starts, stops, steps, axes = (*bounds, None)[:4]
+        assert starts is not None and stops is not None and steps is not None
+        low, high, by = starts.dims("Slice: start"), stops.dims("Slice: stop"), steps.dims("Slice: step")
+        where = axes.dims("Slice: axes") if axes is not None else tuple(range(len(low)))
+        if not len(low) == len(high) == len(by) == len(where):
+            counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
+            raise ShapeError(f"Slice: starts, stops, steps and axes must be as many, got {counts}")
+        firsts: list[Dim] = [0] * x.rank
+        strides: list[Dim] = [1] * x.rank
+        counts = list(x.shape)
+        for a, start, stop, step in zip(where, low, high, by, strict=True):
+            for k in range(x.rank) if isinstance(a, Expr) else [axis_of(a, x.rank, "Slice")]:
+                here = _is_axis(a, k, x.rank)
+                first, count = range_of(x.shape[k], start, stop, step, "Slice")
+                for parts, value in ((firsts, first), (counts, count), (strides, step)):
+                    parts[k] = value if here is None else select(here, value, parts[k])
+        return firsts, counts, strides
+
+    def conditions(self, *operands: Operand | None) -> list[Condition]:
+        """Require that dynamic axes are axes of the data, and that dynamic steps are not 0."""
+        x, axes = operands[0], (*operands, None)[4]
+        if x is None or operands[3] is None:
+            return []
+        steps = [c for step in operands[3].dims("Slice: step") for c in not_zero(step)]
+        if axes is None:
+            return steps
+        rule = f"axes are {-x.rank} to {x.rank - 1}"
+        late = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
+        return [*steps, *(in_range(rule, a, -x.rank, x.rank - 1) for a in late)]
+
+    def infer(self, x: Operand, *bounds: Operand | None) -> TensorType:
+        return TensorType(x.dtype, tuple(self._parts(x, *bounds)[1]))
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, *bounds: Operand | None) -> tuple[Piece, ...]:
+        firsts, _, steps = self._parts(x, *bounds)
+
+        def index(*at: Expr) -> tuple[Expr, ...]:
+            return tuple(i * s + f for i, f, s in zip(at, firsts, steps, strict=True))
+
+        return (whole(outs[0], index),)
+
+    def reference(self, x: Array, starts: Array, stops: Array, steps: Array, axes: Array | None = None) -> Array:
+        where = [int(a) for a in axes.reshape(-1)] if axes is not None else range(starts.size)
+        index = [slice(None)] * x.ndim
+        for a, low, high, by in zip(where, starts.reshape(-1), stops.reshape(-1), steps.reshape(-1), strict=True):
+            index[a] = python_slice(x.shape[a], int(low), int(high), int(by))
+        return x[tuple(index)]
+
+
+@op("opset1")
+class StridedSlice(ViewOp):
+    """Slice as in Python with masks: an entry of 1 in `begin_mask` or `end_mask` leaves that bound open."""
+
+    begin_mask: tuple[int, ...] = ()
+    end_mask: tuple[int, ...] = ()
+    new_axis_mask: tuple[int, ...] = ()
+    shrink_axis_mask: tuple[int, ...] = ()
+    ellipsis_mask: tuple[int, ...] = ()
+
+    def spelled(self) -> Op:
+        masks: dict[str, tuple[int, ...]] = dict(vars(self))
+        size = max(map(len, masks.values()))
+        return replace(self, **{name: mask + (0,) * (size - len(mask)) for name, mask in masks.items()})
+
+    def _entries(self, rank: int, count: int) -> list[tuple[int, int]]:
+        """Return (entry, dimension) for each dimension that an entry slices; new axes and the ellipsis have none."""
+        new = [self._on(self.new_axis_mask, k) and not self._on(self.ellipsis_mask, k) for k in range(count)]
+        dots = next((k for k in range(count) if self._on(self.ellipsis_mask, k)), count)
+        left = [k for k in range(dots) if not new[k]]
+        right = [k for k in range(dots + 1, count) if not new[k]]
+        if len(left) + len(right) > rank:
+            raise ShapeError(f"StridedSlice: {len(left) + len(right)} entries slice a tensor of rank {rank}")
+        return [*((k, d) for d, k in enumerate(left)), *((k, rank - len(right) + d) for d, k in enumerate(right))]
+
+    @staticmethod
+    def _on(mask: tuple[int, ...], k: int) -> bool:
+        return k < len(mask) and bool(mask[k])
+
+    def _plan(
+        self, x: Operand, begin: Operand, end: Operand, strides: Operand | None
+    ) -> tuple[list[Dim], list[Dim], list[Dim], list[int | None]]:
+        """Return first index and step of each dimension, the output's shape, and the dimension of each output axis."""
+        low, high = begin.dims("StridedSlice: begin"), end.dims("StridedSlice: end")
+        by = strides.dims("StridedSlice: strides") if strides is not None else (1,) * len(low)
+        firsts: list[Dim] = [0] * x.rank
+        steps: list[Dim] = [1] * x.rank
+        counts = list(x.shape)
+        gone: set[int] = set()
+        entries = self._entries(x.rank, len(low))
+        for k, d in entries:
+            if self._on(self.shrink_axis_mask, k):
+                first, _ = range_of(x.shape[d], low[k], None, 1, "StridedSlice")
+                inside = isinstance(low[k], int) or not may_be_negative(low[k])
+                firsts[d] = first if inside else prim("min", as_expr(first, DType.I64), x.shape[d] - 1)
+                gone.add(d)
+                continue
+            start = None if self._on(self.begin_mask, k) else low[k]
+            stop = None if self._on(self.end_mask, k) else high[k]
+            firsts[d], counts[d] = range_of(x.shape[d], start, stop, by[k], "StridedSlice")
+            steps[d] = by[k]
+        axes = self._axes(x.rank, len(low), entries, gone)
+        return firsts, steps, [1 if d is None else counts[d] for d in axes], axes
+
+    def _axes(self, rank: int, count: int, entries: list[tuple[int, int]], gone: set[int]) -> list[int | None]:
+        """Return the output's axes in order: dimensions of the input, None for a new one."""
+        dims = dict(entries)
+        axes: list[int | None] = []
+        following = 0
+        for k in range(count):
+            if self._on(self.ellipsis_mask, k):
+                until = min((d for e, d in entries if e > k), default=rank)
+                axes += list(range(following, until))
+                following = until
+            elif k in dims:
+                axes += [] if dims[k] in gone else [dims[k]]
+                following = dims[k] + 1
+            else:
+                axes.append(None)
+        return [*axes, *range(following, rank)]
+
+    def conditions(
+        self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
+    ) -> Sequence[Condition]:
+        """Require indices in range if index or dimension is dynamic, and dynamic steps other than 0."""
+        low = begin.dims("StridedSlice: begin")
+        by = strides.dims("StridedSlice: strides") if strides is not None else ()
+        found: list[Condition] = []
+        for k, d in self._entries(x.rank, len(low)):
+            if not self._on(self.shrink_axis_mask, k):
+                found += not_zero(by[k]) if k < len(by) else []
+            elif not isinstance(low[k], int) or not isinstance(x.shape[d], int):
+                n = x.shape[d]
+                found.append(in_range(f"an index of dimension {d} is one of {dim_text(n)}", low[k], -n, n - 1))
+        return found
+
+    def infer(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> TensorType:
+        return TensorType(x.dtype, tuple(self._plan(x, begin, end, strides)[2]))
+
+    def pieces(
+        self, outs: tuple[TensorType, ...], x: Operand, begin: Operand, end: Operand, strides: Operand | None = None
+    ) -> tuple[Piece, ...]:
+        firsts, steps, _, axes = self._plan(x, begin, end, strides)
+
+        def index(*at: Expr) -> tuple[Expr, ...]:
+            places = {d: i for d, i in zip(axes, at, strict=True) if d is not None}
+            terms = enumerate(zip(firsts, steps, strict=True))
+            return tuple(places[k] * s + f if k in places else as_expr(f, DType.I64) for k, (f, s) in terms)
+
+        return (whole(outs[0], index),)
+
+    def reference(self, x: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
+        by = strides.reshape(-1) if strides is not None else np.ones(begin.size, np.int64)
+        index: list[object] = []
+        dims = dict(self._entries(x.ndim, begin.size))
+        for k, (low, high, step) in enumerate(zip(begin.reshape(-1), end.reshape(-1), by, strict=True)):
+            if self._on(self.ellipsis_mask, k):
+                index.append(Ellipsis)
+            elif self._on(self.new_axis_mask, k):
+                index.append(None)
+            elif self._on(self.shrink_axis_mask, k):
+                index.append(int(low))
+            else:
+                start = None if self._on(self.begin_mask, k) else int(low)
+                stop = None if self._on(self.end_mask, k) else int(high)
+                index.append(python_slice(x.shape[dims[k]], start, stop, int(step)))
+        return np.asarray(x[tuple(index)])  # type: ignore[index]
+
+
+@op()
+class Prefix(ViewOp):
+    """The first elements of x along `axis`, as many as input 1 says: the filled part of an oversized tensor."""
+
+    axis: int = 0
+
+    def infer(self, x: Operand, count: Operand) -> TensorType:
+        most = as_expr(x.shape[self.axis], DType.I64)
+        number = prim("max", prim("min", as_expr(count.dims("Prefix: count")[0], DType.I64), most), 0)
+        return TensorType(x.dtype, (*x.shape[: self.axis], number, *x.shape[self.axis + 1 :]))
+
+    def pieces(self, outs: tuple[TensorType, ...], x: Operand, count: Operand) -> tuple[Piece, ...]:
+        return (whole(outs[0], same),)
+
+    def reference(self, x: Array, count: Array) -> Array:
+        return np.take(x, range(int(count.reshape(-1)[0])), self.axis)

@@ -1,0 +1,1 @@
+"""Sums of products and windows: matrices, convolutions, attention, pooling."""

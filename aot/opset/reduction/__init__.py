@@ -1,0 +1,1 @@
+"""Reductions, norms, scans, sorting and counting."""

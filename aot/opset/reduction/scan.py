@@ -1,0 +1,85 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.types import Array, TensorType
+from aot.opset.reduction.bucketing import unravel, volume
+from codegen.ir.loops import Buffer, prim
+from codegen.script.script import Scripted, loops, parallel, var
+
+
+@dataclass(frozen=True)
+class Cumulation(LoopOp):
+    """Base of both; the second input is the axis, 0 without it."""
+
+    exclusive: bool = False
+    reverse: bool = False
+
+    fn: ClassVar[str]
+    start: ClassVar[int]
+
+    def infer(self, x: Operand, axis: Operand | None = None) -> TensorType:
+        if axis is None or axis.value is not None:  # else `decompose` handles it
+            self._axis(x, axis)
+        return x.type
+
+    def _axis(self, x: Operand, axis: Operand | None) -> int:
+        return axis_of(0 if axis is None else axis.ints(f"{self.type}: axis")[0], x.rank, self.type)
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, axis: Input | None = None) -> tuple[Work, ...]:
+        along = self._axis(x.operand(), None if axis is None else axis.operand())
+        return (_cumulate(outs[0], x.buffer, x.shape, along, (self.fn, self.start), (self.exclusive, self.reverse)),)
+
+    def reference(self, x: Array, axis: Array | None = None) -> Array:
+        along = 0 if axis is None else int(axis.reshape(-1)[0])
+        ordered = np.flip(x, along) if self.reverse else x
+        wide = ordered if x.dtype.kind in "iu" else ordered.astype(np.float64)
+        if self.exclusive and x.shape[along]:
+            first = np.full_like(np.take(wide, [0], along), self.start)
+            wide = np.concatenate([first, np.take(wide, range(wide.shape[along] - 1), along)], along)
+        total = (np.cumsum if self.fn == "add" else np.cumprod)(wide, along, dtype=wide.dtype)
+        return (np.flip(total, along) if self.reverse else total).astype(x.dtype)
+
+
+@op("opset3")
+class CumSum(Cumulation):
+    """out[j] = sum of x[..j] along an axis; `exclusive` leaves x[j] out."""
+
+    elements = Elements.NUMBER
+
+    fn = "add"
+    start = 0
+
+
+@op()
+class CumProd(Cumulation):
+    """out[j] = product of x[..j] along an axis; `exclusive` leaves x[j] out."""
+
+    fn = "mul"
+    start = 1
+
+
+@loops
+def _cumulate(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scripted, flags: Scripted) -> None:
+    fn, start = how
+    exclusive, reverse = flags
+    others = shape[:along] + shape[along + 1 :]
+    for o in parallel(volume(others)):
+        before = unravel(o, others)
+        total = var(start, x.dtype.compute)
+        for t in range(shape[along]):
+            j = shape[along] - 1 - t if reverse else t
+            at = (*before[:along], j, *before[along:])
+            if exclusive:
+                term = x[at]  # the output may share the input's memory
+                out[at] = total
+                total = prim(fn, total, term)
+            else:
+                total = prim(fn, total, x[at])
+                out[at] = total

@@ -1,0 +1,137 @@
+"""Rows in groups: the maximum of each segment, and rows times the matrix of their group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, fresh, op
+from aot.ir.types import Array, Dim, TensorType, dtype_of
+from aot.opset.base.decomposition import wide
+from aot.opset.movement.embedding import first_not_below
+from aot.opset.reduction.bucketing import unravel, volume
+from codegen.ir.definition import Definition, identity
+from codegen.ir.loops import Buffer, Const, Reduce, Space, Var, as_expr, cast, dense, prim
+from codegen.script.script import Scripted, loops, parallel, var
+from runtime.abi import DType
+from runtime.errors import ShapeError
+
+
+class Fill(StrEnum):
+    """Value of an empty segment."""
+
+    ZERO = "zero"
+    LOWEST = "lowest"
+
+
+@loops
+def _segment_max(out: Scripted, x: Buffer, ids: Buffer, sizes: Scripted, empty: Scripted, lowest: Scripted) -> None:
+    segments, count, row = sizes
+    for s in parallel(segments):
+        first = first_not_below(ids, count, s)
+        last = first_not_below(ids, count, s + 1)
+        for e in range(volume(row)):
+            at = unravel(e, row)
+            best = var(lowest, out.dtype.compute)
+            for j in range(first, last):
+                best = max(best, x[(j, *at)])
+            if first >= last:
+                best = empty
+            out[(s, *at)] = best
+
+
+@op("opset16")
+class SegmentMax(LoopOp):
+    """out[s] = max of x[j] over all j with segment_ids[j] = s; ids are sorted."""
+
+    elements = Elements.NUMBER
+
+    fill_mode: Fill = Fill.ZERO
+
+    def infer(self, x: Operand, ids: Operand, count: Operand | None = None) -> TensorType:
+        if x.rank < 1 or ids.rank != 1:
+            raise ShapeError(f"SegmentMax: data and segment ids of rank 1, got {x.type} and {ids.type}")
+        return TensorType(x.dtype, (self._segments(ids, count), *x.shape[1:]))
+
+    def _segments(self, ids: Operand, count: Operand | None) -> Dim:
+        if count is not None:
+            return count.dims("SegmentMax: number of segments")[0]
+        if ids.value is None:
+            return fresh(self, "count", None, ids)  # `decompose` computes their number
+        return max(ids.ints("SegmentMax: segment ids"), default=-1) + 1
+
+    def conditions(self, x: Operand, ids: Operand, *_: Operand | None) -> Sequence[Condition]:
+        return alike("there is a segment id for each row", ids.shape, x.shape[:1])
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input, ids: Input, count: Input | None = None) -> tuple[Work, ...]:
+        lowest = _lowest(x.dtype)
+        empty = lowest if self.fill_mode is Fill.LOWEST else Const(0 if lowest.dtype.is_integer else 0.0, lowest.dtype)
+        start = identity("max", x.dtype.compute)
+        return (_segment_max(outs[0], x.buffer, ids.buffer, (outs[0].shape[0], x.shape[0], x.shape[1:]), empty, start),)
+
+    def reference(self, x: Array, ids: Array, count: Array | None = None) -> Array:
+        segments = int(ids.max(initial=-1)) + 1 if count is None else int(count.reshape(-1)[0])
+        out = np.zeros((segments, *x.shape[1:]), x.dtype)
+        for s in range(segments):
+            found = x[ids == s]
+            if len(found):
+                out[s] = found.max(0)
+            elif self.fill_mode is Fill.LOWEST:
+                out[s] = np.array(_lowest(dtype_of(x)).value).astype(x.dtype)
+        return out
+
+
+def _lowest(dtype: DType) -> Const:
+    """Return the least finite number of a type."""
+    if dtype.is_float:
+        least = {DType.F16: -65504.0, DType.BF16: -3.3895313892515355e38, DType.F64: -1.7976931348623157e308}
+        return Const(least.get(dtype, -3.4028234663852886e38), dtype.compute)
+    return identity("max", dtype.compute)
+
+
+@op("opset17")
+class GroupedMatMul(LoopOp):
+    """Rows [T, K] times transposed matrices [G, N, K]: rows before offsets[g] belong to group g, further rows give 0.
+
+    Without offsets: [G, M, K] times [G, N, K], matrix by matrix.
+    """
+
+    elements = Elements.NUMBER
+
+    def infer(self, a: Operand, b: Operand, offsets: Operand | None = None) -> TensorType:
+        if b.rank != 3 or a.rank != (3 if offsets is None else 2) or a.dtype is not b.dtype:
+            found = f"{a.type} and {b.type}"
+            raise ShapeError(f"GroupedMatMul: [T, K] with offsets or [G, M, K], and [G, N, K], got {found}")
+        return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
+
+    def conditions(self, a: Operand, b: Operand, offsets: Operand | None = None) -> Sequence[Condition]:
+        groups = a.shape[0] if offsets is None else offsets.shape[0]
+        inner = (a.shape[-1], b.shape[2], "inner dimensions must be equal")
+        return [inner, (groups, b.shape[0], "there is a matrix for each group")]
+
+    def nest(self, outs: tuple[Buffer, ...], a: Input, b: Input, offsets: Input | None = None) -> tuple[Work, ...]:
+        (out,) = outs
+        n, k = Var("n", b.shape[1]), Var("k", b.shape[2])
+        if offsets is None:
+            g, m = Var("g", out.shape[0]), Var("m", out.shape[1])
+            return (Definition(out, (g, m, n), Reduce("add", (k,), a(g, m, k) * b(g, n, k))),)
+        t, g = Var("t", out.shape[0]), Var("g", b.shape[0])
+        group = dense("group", out.shape[0], space=Space.ARENA, dtype=DType.I64)
+        passed = cast(prim("le", cast(offsets(g), DType.I64), t), DType.I64)
+        which = group[t]
+        value = prim("within", which, as_expr(b.shape[0], DType.I64), a(t, k) * b(which, n, k), 0)
+        return Definition(group, (t,), Reduce("add", (g,), passed)), Definition(out, (t, n), Reduce("add", (k,), value))
+
+    def reference(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
+        turned = wide(b).swapaxes(-1, -2)
+        if offsets is None:
+            return (wide(a) @ turned).astype(a.dtype)
+        out = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+        # as in `nest`, also for unsorted offsets: a row's group is the number of offsets that it is not before
+        passed: Array = np.less_equal.outer(offsets, np.arange(len(a)))
+        which: Array = passed.sum(0)
+        for g in range(b.shape[0]):
+            out[which == g] = (wide(a[which == g]) @ turned[g]).astype(a.dtype)
+        return out

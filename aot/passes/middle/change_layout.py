@@ -1,0 +1,155 @@
+"""Layout change: reorders parts of a graph between Transposes so that the Transposes at their boundary disappear.
+
+    Conv - T(0,2,3,1) - Add - Relu - Concat(3) - T(0,3,1,2) - Conv      NHWC -> NCHW
+    Conv -              Add - Relu - Concat(1) -              Conv
+
+A part is a connected set of layout-agnostic operations (carriers.py). It is reordered only if that needs fewer
+Transposes at its boundary than now, so the pass terminates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, InPort, Node, OutPort
+from aot.passes.middle.layout_agnostic import Carrier, carrier, reduces_any_order
+from aot.passes.permutation import Order, compose, inverse, is_identity, only_moves_ones, order_of, transposed
+
+ROUNDS = 8  # parts influence their neighbours; two rounds suffice usually
+
+
+def change_layout(graph: Graph) -> bool:
+    """Reorder every part that needs fewer Transposes in another order of dimensions."""
+    changed = False
+    for _ in range(ROUNDS):
+        turned = [part.turn(q) for part in parts(graph) if (q := part.best()) is not None]
+        if not turned:
+            break
+        changed = True
+    return changed
+
+
+@dataclass(slots=True)
+class Part:
+    """Connected carriers of tensors of one rank, producers first."""
+
+    graph: Graph
+    nodes: dict[int, tuple[Node, Carrier]] = field(default_factory=dict[int, tuple[Node, Carrier]])
+
+    def entries(self) -> list[OutPort]:
+        """Return the inputs of the part that must be in its order."""
+        ports = (node.source(i) for node, carries in self.nodes.values() for i in carries.inputs)
+        return list(dict.fromkeys(p for p in ports if p.node.id not in self.nodes))
+
+    def exits(self) -> Iterator[tuple[OutPort, list[InPort]]]:
+        """Yield the part's tensors, with those consumers that do not carry their order."""
+        for node, _ in self.nodes.values():
+            for port in node.out_ports().values():
+                if outside := [d for d in port.destinations if not self._carries(d)]:
+                    yield port, outside
+
+    def _carries(self, port: InPort) -> bool:
+        held = self.nodes.get(port.node.id)
+        return held is not None and port.idx in held[1].inputs
+
+    def best(self) -> Order | None:
+        """Return the order that saves most Transposes; None if the part is best as it is."""
+        candidates: dict[Order, None] = {}
+        for port in self.entries():
+            if order := order_of(port.node):
+                candidates[inverse(order)] = None
+        for _, outside in self.exits():
+            candidates.update((order, None) for d in outside if (order := order_of(d.node)))
+        costs = [(self.cost(q), i, q) for i, q in enumerate(candidates)]
+        if not costs:
+            return None
+        least = min(costs)
+        return least[2] if least[0] < self.cost(None) else None
+
+    def cost(self, q: Order | None) -> int:
+        """Return the number of Transposes that move data at the boundary in order `q` (None: unchanged)."""
+        return sum(self._entry_cost(p, q) for p in self.entries()) + sum(_exit_cost(p, o, q) for p, o in self.exits())
+
+    def _entry_cost(self, port: OutPort, q: Order | None) -> int:
+        order = order_of(port.node)
+        stays = any(not self._carries(d) for d in port.destinations)
+        if q is None:
+            return int(order is not None)
+        if order is not None:
+            return int(stays) + int(not is_identity(compose(order, q)))
+        return int(not only_moves_ones(q, port.shape))
+
+    def turn(self, q: Order) -> None:
+        """Rewrite the part for order `q`."""
+        turned = {port: _enter(port, q, self.graph) for port in self.entries()}
+        for node, carries in self.nodes.values():
+            inputs = [turned[s] if s is not None and i in carries.inputs else s for i, s in enumerate(node.sources())]
+            made = carries.rebuild(node, q, inputs, Builder(self.graph, node.origin))
+            made.rt_info, node.rt_info = node.rt_info, {}
+            turned |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
+        for port, outside in list(self.exits()):
+            _leave(port, turned[port], q, outside)
+        for node, _ in reversed(self.nodes.values()):
+            name = node.name
+            self.graph.remove(node)
+            turned[node.out_port(0)].node.name = name
+
+
+def _exit_cost(port: OutPort, outside: Iterable[InPort], q: Order | None) -> int:
+    back = inverse(q) if q is not None else None
+    cost, plain = 0, False
+    for reader in outside:
+        order = order_of(reader.node)
+        if order is not None:
+            cost += int(back is None or not is_identity(compose(back, order)))
+        elif q is not None and not reduces_any_order(reader.node, q):
+            plain = True
+    return cost + int(plain and q is not None and not only_moves_ones(q, port.shape))
+
+
+def _enter(port: OutPort, q: Order, graph: Graph) -> OutPort:
+    order = order_of(port.node)
+    source = port.node.source(0) if order is not None else port
+    build = Builder(graph, port.node.origin)
+    return transposed(source, compose(order, q) if order is not None else q, build)
+
+
+def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None:
+    """Connect consumers outside to the tensor in its old order."""
+    node, back = port.node, inverse(q)
+    build = Builder(node.graph, node.origin)
+    plain = [d for d in outside if order_of(d.node) is None]
+    for reader in outside:
+        order = order_of(reader.node)
+        if order is not None:
+            reader.node.out_port(0).replace_by(transposed(new, compose(back, order), build))
+            node.graph.remove(reader.node)
+    if plain or port.names:
+        restored = transposed(new, back, build)
+        for reader in plain:
+            reader.connect(restored)
+        restored.add_tensor_names(port.names)
+
+
+def parts(graph: Graph) -> list[Part]:
+    """Return the current parts of a graph."""
+    order = graph.order()
+    carriers = {node.id: (node, found) for node in order if (found := carrier(node)) is not None}
+    leader = {id: id for id in carriers}
+
+    def top(id: int) -> int:
+        while leader[id] != id:
+            leader[id] = id = leader[leader[id]]
+        return id
+
+    for node, found in carriers.values():
+        for i in found.inputs:
+            above = node.source(i).node.id
+            if above in carriers:
+                leader[top(above)] = top(node.id)
+    grouped: dict[int, Part] = {}
+    for id, held in carriers.items():
+        grouped.setdefault(top(id), Part(graph)).nodes[id] = held
+    return list(grouped.values())

@@ -1,0 +1,16 @@
+"""Dead code elimination: nodes on which no result and no state depends."""
+
+from __future__ import annotations
+
+from aot.ir.graph import Graph
+from aot.passes.rewrite import is_dead
+
+
+def remove_dead_code(graph: Graph) -> bool:
+    """Remove nodes whose outputs have no consumers. Parameters stay: they are the interface."""
+    changed = False
+    for node in reversed(graph.order()):
+        if is_dead(graph, node):
+            graph.remove(node)
+            changed = True
+    return changed

@@ -1,0 +1,1 @@
+"""Computation and schedule as data: expressions, definitions, schedules, loops, programs."""

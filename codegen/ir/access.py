@@ -1,0 +1,211 @@
+"""Access patterns of a definition, by which schedules and layouts are chosen: each access's step along each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, variables, walk
+from codegen.ir.index import Affine, bounds, depends_on, factors, normal
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from runtime.abi import DType
+
+
+def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
+    """Offset of `buffer[index]`, in elements."""
+    total = Affine({})
+    for i, stride in zip(index, buffer.strides, strict=True):
+        step = normal(i, {})
+        total = total.plus(step.times(stride) if isinstance(stride, int) else normal(step.expr() * stride, {}))
+    return total
+
+
+def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
+    """Buffer with its dimensions dense in this order, the outermost first; those left out have one element."""
+    strides: list[Size] = [0] * len(buffer.shape)
+    step: Size = 1
+    for k in reversed(order):
+        strides[k] = step
+        step = step * buffer.shape[k]
+    return replace(buffer, strides=tuple(strides))
+
+
+def buffer_bytes(buffer: Buffer) -> int:
+    """Return the bytes of all elements of `buffer`; an estimate for dynamic sizes."""
+    return prod(map(known, buffer.shape)) * buffer.dtype.stored_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load or store. `steps[axis]`: elements from one point of `axis` to the next, None if not constant."""
+
+    load: Load | None  # None: the store
+    buffer: Buffer
+    steps: dict[Var, int | None]
+    at: Affine
+
+    def step(self, axis: Var) -> int | None:
+        return self.steps[axis]
+
+    def moves(self, axis: Var) -> bool:
+        return self.steps[axis] != 0
+
+    def reach(self, axis: Var) -> int:
+        """Return the elements between two points of `axis`, for ordering loops: an estimate, 0 if not linear."""
+        step = self.steps.get(axis)
+        if step is not None:
+            return abs(step)
+        step = coefficient(self.at, axis)
+        return 0 if step is None else abs(known(step.expr()))
+
+    def goes_on(self, outer: Var, inner: Var) -> bool:
+        """True if `outer` continues where `inner` ends, at any size, so that this access walks them as one axis."""
+        one, other = coefficient(self.at, outer), coefficient(self.at, inner)
+        if one is None or other is None or inner.extent is None:
+            return False
+        return one.key == normal(other.expr() * inner.extent, {}).key
+
+
+def coefficient(at: Affine, axis: Var) -> Affine | None:
+    """Return the factor of `axis`, which may contain dynamic sizes; None if `at` is not linear in `axis`."""
+    total = Affine({})
+    for term, c in at.terms.items():
+        if axis not in variables(term):
+            continue
+        rest = list(factors(term))
+        if axis not in rest:
+            return None
+        rest.remove(axis)
+        if any(axis in variables(f) for f in rest):
+            return None
+        product: Expr = Const(c)
+        for f in rest:
+            product = f * product
+        total = total.plus(normal(product, {}))
+    return total
+
+
+def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
+    """True if `outer` and `inner` walk memory as one axis in every access."""
+    return all(x.goes_on(outer, inner) for x in accesses)
+
+
+def varies(axes: Iterable[Var]) -> bool:
+    """True if some extent is dynamic."""
+    return any(not isinstance(a.extent, int) for a in axes)
+
+
+def access(buffer: Buffer, index: tuple[Expr, ...], axes: tuple[Var, ...], load: Load | None = None) -> Access:
+    at = offset(buffer, index)
+    return Access(load, buffer, {a: None if depends_on(at, a) else at.terms.get(a, 0) for a in axes}, at)
+
+
+def all_axes(d: Definition) -> tuple[Var, ...]:
+    return (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
+
+
+def store(d: Definition) -> Access:
+    return access(d.out, d.target, d.axes)
+
+
+def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
+    """Return an access for each load of memory; with `body`, only for those in the body of the reduction."""
+    axes = all_axes(d)
+    roots = (d.reduction.body,) if body and d.reduction is not None else (d.value, *d.index)
+    return tuple(access(x.buffer, x.index, axes, x) for x in loads(*roots) if x.buffer.space is not Space.TABLE)
+
+
+def points(d: Definition) -> Size:
+    """Return how many times the innermost value is computed."""
+    return volume(_extents(all_axes(d)))
+
+
+def _extents(axes: tuple[Var, ...]) -> list[Size]:
+    """Return the number of points of each axis; the upper bound if the extent depends on another one of `axes`."""
+    found: list[Size] = []
+    for a in axes:
+        assert a.extent is not None
+        inner = not isinstance(a.extent, int) and not variables(a.extent).isdisjoint(axes)
+        size = int(bounds(normal(a.extent, {}))[1]) if inner and not isinstance(a.extent, int) else a.extent
+        found.append(size - a.low if a.low else size)
+    return found
+
+
+def volume(extents: Iterable[Size]) -> Size:
+    """Return the product of `extents`. Static ones are multiplied first, so that quotients by them stay simple."""
+    sizes = list(extents)
+    total: Size = prod(n for n in sizes if isinstance(n, int))
+    for n in sizes:
+        if not isinstance(n, int):
+            total = n if isinstance(total, int) and total == 1 else total * n
+    return total
+
+
+def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
+    """Express each axis by quotients and remainders of `flat`, which counts points in row-major order."""
+    found: dict[Expr, Expr] = {}
+    rest: Expr = flat
+    for a in reversed(axes[1:]):
+        assert a.extent is not None
+        found[a], rest = rest % a.extent, rest // a.extent
+    return {**found, axes[0]: rest}
+
+
+def known(size: Size) -> int:
+    """Return a size for estimates: a dynamic one counts as its typical value, within its range."""
+    match size:
+        case int():
+            return size
+        case Const(value):
+            return int(value)
+        case Var(_, extent, low, typical):
+            return max(min(typical, extent - 1), low) if isinstance(extent, int) else max(typical, low)
+        case Prim(fn, (a, b)) if fn in _ESTIMATES:
+            return _ESTIMATES[fn](known(a), known(b))
+        case _:
+            return 64
+
+
+_ESTIMATES: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // max(b, 1),
+    "mod": lambda a, b: a % max(b, 1),
+    "min": min,
+    "max": max,
+}
+
+
+COST = {
+    "exp": 10, "exp_normal": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos": 15, "sqrt": 4, "div": 4,
+}  # fmt: skip
+
+
+def work(d: Definition) -> Size:
+    """Count arithmetic operations: those of the reduction at each of its points, the others once for each output."""
+    outputs = volume(_extents(d.axes))
+    r = d.reduction
+    if r is None:
+        return outputs * max(_operations(d.value, None), 1)
+    return points(d) * (_operations(r.body, None) + 1) + outputs * _operations(d.value, r)
+
+
+def _operations(e: Expr, apart: Expr | None) -> int:
+    """Sum the weights (`COST`) of float operations and i32 products in `e`, outside of `apart`."""
+    inside = set(walk(apart)) if apart is not None else set[Expr]()
+    found = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
+    return sum(COST.get(p.fn, 1) for p in found if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
+
+
+def traffic(d: Definition) -> Size:
+    """Return the bytes of all ARG buffers that `d` reads or writes, each element counted once."""
+    size: Size = 0
+    for b in dict.fromkeys(b for b in (d.out, *(x.buffer for x in loads(d.value))) if b.space is Space.ARG):
+        count: Size = b.dtype.stored_bytes
+        for n in b.shape:
+            count = count * n
+        size = size + count
+    return size

@@ -1,0 +1,104 @@
+"""The computation: definitions and groups of definitions. No order, no memory, no vector.
+
+    Definition   out[index(axes)] = value          value holds at most one Reduce
+    Group        shared axes { temps; members }    members run one after another for each point (or tile) of the axes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from codegen.ir.expressions import walk
+from codegen.ir.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
+from runtime.abi import DType
+
+OWN = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
+
+
+class _Hashed:
+    """Base of works, which caches the hash: works are the keys of memo tables."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash(tuple(getattr(self, name) for name in self.__dataclass_fields__))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(_Hashed):
+    """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""
+
+    out: Buffer
+    axes: tuple[Var, ...]
+    value: Expr
+    index: tuple[Expr, ...] = ()
+    where: tuple[tuple[Expr, Size], ...] = ()
+
+    __hash__ = _Hashed.__hash__
+
+    @property
+    def target(self) -> tuple[Expr, ...]:
+        """Index at which the value of a point is stored."""
+        return self.index or self.axes
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction inside the value, if there is one."""
+        return _reduction(self.value)
+
+
+@lru_cache(maxsize=1 << 15)  # more than the definitions of a large model: a smaller cache would evict all of them
+def _reduction(value: Expr) -> Reduce | None:
+    return next((e for e in walk(value) if isinstance(e, Reduce)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Rows (`axis`) that a tile of the shared axis `of` reads: for each point, `size` rows from of*scale - before on.
+
+    `within`: only the rows `low <= row < high` of these, possibly none.
+    """
+
+    axis: Var
+    of: Var
+    scale: int
+    before: int
+    size: int
+    within: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group(_Hashed):
+    """Members that share `axes`. A shared axis indexes `temps` only as a whole index: they shrink to its tile."""
+
+    name: str
+    axes: tuple[Var, ...]
+    temps: tuple[Buffer, ...]
+    members: tuple[Definition | Group, ...]
+    windows: tuple[Window, ...] = ()
+
+    __hash__ = _Hashed.__hash__
+
+
+Work = Definition | Group
+
+
+def identity(fn: str, dtype: DType) -> Const:
+    """Return the identity of reduction `fn` in type `dtype`: for min and max of integers the limits of the type."""
+    if dtype.is_float:
+        return Const(float(IDENTITY[fn]), dtype)
+    if dtype is DType.BOOL:
+        return Const(int(fn in ("and", "min", "mul")), dtype)
+    least = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+    most = (1 << (dtype.bits - dtype.is_signed)) - 1
+    ones = -1 if dtype.is_signed else most
+    return Const({"add": 0, "mul": 1, "max": least, "min": most, "and": ones, "or": 0}[fn], dtype)

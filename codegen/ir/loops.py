@@ -1,0 +1,397 @@
+"""Loop-nest IR: scalar expressions, statements over buffers, kernels.
+
+    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | For | While | Let | Alloc | If
+
+Every node is immutable, compared by structure, hashable at constant cost, and printable (`codegen.ir.printer`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from runtime.abi import DType
+
+
+class Space(StrEnum):
+    """Memory that a buffer lives in."""
+
+    ARG = "arg"  # pointer parameter of the kernel
+    ARENA = "arena"  # scratch memory of the thread that runs the kernel
+    STACK = "stack"  # small row or tile buffer of a group
+    REGISTERS = "registers"  # every access has a constant index; never touches memory
+    TABLE = "table"  # constants known to the compiler; a zero is structural: the term does not exist
+
+
+class LoopKind(StrEnum):
+    SERIAL = "for"
+    PARALLEL = "parallel"
+    UNROLLED = "unrolled"
+    VECTOR = "vector"
+
+
+class Node:
+    """Structural equality and a hash that is computed once; expressions are graphs, so neither may walk a tree."""
+
+    __slots__ = ("_hash",)
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    _fields: ClassVar[operator.attrgetter[tuple[Any, ...]]]
+
+    def __init_subclass__(cls) -> None:
+        if "__dataclass_fields__" in vars(cls):  # only of the copy that dataclass(slots=True) makes of each class
+            cls._fields = operator.attrgetter(*cls.__dataclass_fields__)
+
+    def parts(self) -> tuple[Any, ...]:
+        """The fields, in order."""
+        return self._fields(self)
+
+    _key = parts
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash((type(self), self._key()))
+            object.__setattr__(self, "_hash", value)
+            return value
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Node) or type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        for a, b in zip(self._key(), other._key(), strict=True):
+            if a is not b and (type(a) is not type(b) or a != b):
+                return False
+        return True
+
+
+class Arith(Node):
+    """Operator sugar shared by all expressions."""
+
+    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_variables")
+    has_plain_indices: bool  # the indices of all loads inside are in normal form
+    known_loads: tuple[Load, ...]  # this and the next two are caches of `codegen.ir.expressions`
+    known_measure: tuple[int, int]
+    known_variables: frozenset[Var]
+
+    def __add__(self, other: Operand) -> Expr:
+        return prim("add", self, other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return prim("add", other, self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return prim("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return prim("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return prim("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return prim("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return prim("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return prim("div", other, self)
+
+    def __floordiv__(self, other: Operand) -> Expr:
+        return prim("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Expr:
+        return prim("floordiv", other, self)
+
+    def __mod__(self, other: Operand) -> Expr:
+        return prim("mod", self, other)
+
+    def __rmod__(self, other: Operand) -> Expr:
+        return prim("mod", other, self)
+
+    def __neg__(self) -> Expr:
+        return prim("neg", self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Arith):
+    """A number of a compute type; booleans are `Const(1, BOOL)` and `Const(0, BOOL)`."""
+
+    value: float
+    dtype: DType = DType.I64
+
+    def _key(self) -> tuple[Any, ...]:
+        # repr, so that 0.0 and -0.0 differ and NaN equals itself.
+        return (self.value if isinstance(self.value, int) else repr(self.value), self.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var(Arith):
+    """An integer, `low <= var < extent`. The extent of a dynamic size is None, or the bound of its range.
+
+    `typical`: value of a dynamic size by which schedules are chosen; it affects nothing else.
+    """
+
+    name: str
+    extent: Size | None = None
+    low: int = 0
+    typical: int = 64
+
+    def __eq__(self, other: object) -> bool:
+        # A fast path: variables are the keys of every environment, and compared more often than all other nodes.
+        if self is other or type(other) is not Var:
+            return self is other
+        a, b = self.extent, other.extent
+        return self.name == other.name and self.low == other.low and (a is b or (type(a) is type(b) and a == b))
+
+    __hash__ = Node.__hash__
+
+    @property
+    def dtype(self) -> DType:
+        return DType.I64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load(Arith):
+    """`buffer[index]`, as a number of the compute type of the buffer's storage type."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype.compute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prim(Arith):
+    """A scalar primitive, one of `PRIMS`."""
+
+    fn: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(Arith):
+    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity."""
+
+    fn: str
+    axes: tuple[Var, ...]
+    body: Expr
+    init: Expr | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.body.dtype
+
+
+Expr = Const | Var | Load | Prim | Reduce
+Size = int | Expr
+Operand = Arith | float | int
+
+
+# Meaning of the primitives. Integers wrap; unsigned types compare and divide unsigned.
+#   add sub mul neg abs min max sign            numbers; min and max of floats propagate NaN
+#   div                                         floats: a / b;  integers: truncates towards zero (x / 0 = 0)
+#   floordiv mod                                rounds towards minus infinity; the remainder has the divisor's sign
+#   rem                                         remainder of `div`, with the dividend's sign
+#   pow atan2                                   floats; pow of integers by repeated products
+#   sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf
+#   floor ceil trunc round_even round_away      floats
+#   eq ne lt le gt ge                           -> boolean
+#   and or xor not shl shr                      booleans and integers (shr is arithmetic for signed types)
+#   select(c, a, b)                             a where c, else b
+#   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
+#   bits(x)                                     the same bits as another type of equal size
+#   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
+#   fma(a, b, c)                                a * b + c
+#   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
+#   dot(a, b, n)                                n products of a word, summed as i32: of u8 and i8, or of i16
+#   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
+PRIMS = frozenset(
+    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
+    "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
+    "not shl shr select cast bits fma within dot exact_add exact_sub exact_mul exact_fma".split()
+)
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer(Node):
+    """Memory with strides, in elements.
+
+    `origin` is the offset of element [0, 0, ...]: negative indices address a halo, whose elements are all `halo`.
+    `start` is the first index that is stored: a temp that shrinks to the current tile keeps its indices.
+    """
+
+    name: str
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    space: Space = Space.ARG
+    origin: Size = 0
+    align: int = 64
+    dtype: DType = DType.F32
+    values: tuple[float, ...] = ()
+    start: tuple[Expr, ...] = ()
+    halo: float | None = None
+
+    def __getitem__(self, index: Operand | tuple[Operand, ...]) -> Load:
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) != len(self.shape):
+            raise ValueError(f"{self.name}: {len(self.shape)} dimensions, got {len(parts)} indices")
+        return Load(self, tuple(as_expr(i, DType.I64) for i in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store(Node):
+    """`buffer[index] = value`, or `fn=` when `accumulate` names a reduction."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    value: Expr
+    accumulate: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefetch(Node):
+    """Prefetch of the cache line of `buffer[index]`; changes no result, and the index may be out of bounds."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    ahead: int = 0  # prefetch distance: elements added to that address
+    least: int = 0  # units of a call from which on `ahead` applies; with fewer, the distance is 0
+    near: bool = True  # into the first-level cache, else into the second
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For(Node):
+    """A loop. A vector loop has steps of `lanes` and ever shorter vectors for the rest: 36 by 8 is 4 of 8, 1 of 4."""
+
+    var: Var
+    body: tuple[Stmt, ...]
+    kind: LoopKind = LoopKind.SERIAL
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While(Node):
+    """Repeats `body` while `condition` holds; the condition reads memory, so it is evaluated before each iteration."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let(Node):
+    """Names an index, so that tiling adds lines and leaves the maths below alone."""
+
+    var: Var
+    value: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alloc(Node):
+    buffer: Buffer
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If(Node):
+    """Runs `body` if `condition` holds, else `otherwise`; a bound `i < n` is free if the ranges of loops decide it."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+
+
+Stmt = Store | Prefetch | For | While | Let | Alloc | If
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel(Node):
+    """A function. Parameters: pointers to `buffers`, which are ARG buffers in order, then dynamic `sizes`."""
+
+    name: str
+    sizes: tuple[Var, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+
+
+def dense(
+    name: str, *shape: Size, space: Space = Space.ARG, dtype: DType = DType.F32, pitch: int = 0,
+    values: tuple[float, ...] = (),
+) -> Buffer:  # fmt: skip
+    """Return a row-major buffer; `pitch` elements are added to the outermost stride."""
+    strides: list[Size] = []
+    step: Size = 1
+    for n in reversed(shape):
+        strides.insert(0, step)
+        step = n * step
+    if pitch and strides:
+        strides[0] = strides[0] + pitch
+    return Buffer(name, shape, tuple(strides), space, dtype=dtype, values=values)
+
+
+def as_expr(x: Operand, like: DType) -> Expr:
+    if isinstance(x, Const | Var | Load | Prim | Reduce):
+        return x
+    if isinstance(x, Arith):
+        raise TypeError(f"not an expression: {x!r}")
+    return Const(float(x) if like.is_float else int(x), like)
+
+
+def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
+    """Build a primitive; plain numbers take the type of the first expression. Integer identities are folded."""
+    if fn not in PRIMS:
+        raise ValueError(f"no primitive {fn!r}")
+    candidates = args[1:] if fn == "select" else args[2:] if fn == "within" else args
+    like = next((a.dtype for a in candidates if isinstance(a, Const | Var | Load | Prim | Reduce)), DType.I64)
+    exprs = tuple(as_expr(a, DType.I64 if fn == "within" and i < 2 else like) for i, a in enumerate(args))
+    if not like.is_float and (folded := _fold(fn, exprs, like)) is not None:
+        return folded
+    return Prim(fn, exprs, dtype or (DType.BOOL if fn in COMPARISONS else like))
+
+
+def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
+    match fn, args:
+        case "add", (Const(0), e) | (e, Const(0)):
+            return e
+        case "mul", (Const(1), e) | (e, Const(1)):
+            return e
+        case ("sub", (e, Const(0))) | ("floordiv", (e, Const(1))):
+            return e
+        case "mul", (Const(0), _) | (_, Const(0)):
+            return Const(0, like)
+        case "mod", (_, Const(1)):
+            return Const(0, like)
+        case (("add" | "sub" | "mul" | "floordiv" | "mod" | "min" | "max"), (Const(a), Const(b))) if (
+            like is DType.I64 and (b or fn not in ("floordiv", "mod"))
+        ):
+            return Const(_INTEGER[fn](int(a), int(b)))
+        case _:
+            return None
+
+
+_INTEGER: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "mod": operator.mod,
+    "floordiv": lambda a, b: a // b, "min": min, "max": max,
+}  # fmt: skip
+
+
+def select(condition: Expr, yes: Operand, no: Operand) -> Expr:
+    return prim("select", condition, yes, no)
+
+
+def cast(x: Operand, dtype: DType) -> Expr:
+    """Convert `x` to `dtype` (a storage type is first replaced by its compute type)."""
+    dtype = dtype.compute
+    x = as_expr(x, dtype)
+    return x if x.dtype is dtype else Prim("cast", (x,), dtype)

@@ -1,0 +1,247 @@
+"""The program that is emitted: kernels, calls in order with the places of their buffers, constants, the arena.
+
+    program mlp: arena 4096 B, scratch 0 B
+      call fc1        k0(%input0, %const+0, %arena+0)   units 16
+      call fc2+relu   k1(%arena+0, %const+4096, %output0)   units 8
+
+Control entries stand between calls: sizes that earlier calls have computed, jumps over branches and back to loop heads.
+
+      call 0 nonzero    k0(%input0, %arena+64, %arena+0)
+      bind v0 = i64 at %arena+0                       later calls read %arena+64 as [v0, 2]
+      call 1 slice      k1(%arena+64, %output0, v0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.ir.loops import Expr, Kernel, Size, Var
+from runtime import abi
+from runtime.abi import DType
+
+
+class Region(StrEnum):
+    """Memory that a place lies in."""
+
+    INPUT = "input"  # caller's tensor; `index` says which
+    OUTPUT = "output"
+    ARENA = "arena"  # of the request; 64-byte aligned, uninitialised at each inference
+    CONSTANT = "const"  # the weights
+    STATE = "state"  # of the request, kept between inferences
+    SHARED = "shared"  # in lowering: memory of the arena that several blocks of control flow use
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`offset` bytes into a region."""
+
+    region: Region
+    index: int = 0
+    offset: Size = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One run of a kernel over all its units. A unit is one iteration of its parallel loops."""
+
+    kernel: str
+    args: tuple[Place, ...]
+    sizes: tuple[Size, ...]
+    units: Size
+    layers: tuple[str, ...]  # names of the layers it computes
+    work: Size = 0  # floating-point operations, for chunking and profiles
+    traffic: Size = 0  # bytes read and written at least once
+    flushes: bool = False  # denormals are flushed to zero
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantBlock:
+    """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
+
+    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights take no memory
+    of their own. `size` is then their number of bytes.
+    """
+
+    offset: int
+    source: NDArray[np.generic]
+    arrange: Callable[[NDArray[np.generic]], NDArray[np.generic]] | None = None
+    size: int = 0
+
+    @property
+    def data(self) -> NDArray[np.generic]:
+        return np.ascontiguousarray(self.source) if self.arrange is None else self.arrange(self.source)
+
+    @property
+    def nbytes(self) -> int:
+        return self.source.nbytes if self.arrange is None else self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
+
+    `most`: upper bound of the elements of an output with late sizes, over symbols and capacities. `string`: the tensor
+    of strings that it is a part of. `default`: offset in the weights, in bytes, of the default value of an input.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    dtype: DType
+    shape: tuple[Size, ...]
+    most: Size | None = None
+    string: str = ""
+    default: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Two sizes over the symbols that must be equal at run time; `text` says where and why."""
+
+    one: Size
+    other: Size
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A symbol whose value the inference itself computes.
+
+    With a `capacity`, memory is laid out for values from -capacity to capacity. The capacity is `initial` at first, and
+    raised when a value does not fit.
+    """
+
+    symbol: Var
+    capacity: Var | None = None
+    initial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Before call `at`, `symbol` is set to the integer or boolean at `place`."""
+
+    at: int
+    symbol: Var
+    place: Place
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Before call `at`, `symbol` is set to `value`. Several in a row take effect together."""
+
+    at: int
+    symbol: Var
+    value: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A target of jumps, before call `at`."""
+
+    at: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Before call `at`, control continues behind the label `to` if `when` is not 0.
+
+    `asks`: the inference may be cancelled here; for loops without a small static bound.
+    """
+
+    at: int
+    to: str
+    when: Size = 1
+    asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Before call `at`, the inference ends with an error unless `rule` holds."""
+
+    at: int
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A variable in the state of a request: at byte `flag`, a number that is not 0 once it is set, then its elements.
+
+    `data`: byte where the elements begin; None if a dimension varies (-1 in `shape`): then the byte where they begin
+    now and the dimensions that vary are stored behind the flag.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    flag: int
+    data: int | None = None
+
+
+Control = Bind | Let | Check | Label | Jump
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Calls `first` to `end`, the end excluded, which only requests whose symbols have these `sizes` run."""
+
+    sizes: tuple[tuple[str, int], ...]
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled model. `control` is in program order: `at` never decreases. `rules` are over symbols that inputs set.
+
+    The calls of `versions`, for certain sizes, stand before those of the general version.
+    """
+
+    name: str
+    symbols: tuple[Var, ...]
+    kernels: tuple[Kernel, ...]
+    calls: tuple[Call, ...]
+    constants: tuple[ConstantBlock, ...]
+    constant_bytes: int
+    arena_bytes: Size
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    state_bytes: Size = 0
+    variables: tuple[Kept, ...] = ()
+    computed: tuple[tuple[Var, Expr], ...] = ()  # sizes over symbols and earlier ones; stored behind the symbols
+    rules: tuple[Rule, ...] = ()
+    late: tuple[Late, ...] = ()
+    control: tuple[Control, ...] = ()
+    versions: tuple[Version, ...] = ()
+    denormals: int = 0  # elements of constants that kernels flush to zero
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Index of each symbol in `stored`, by its name."""
+        try:
+            return self._places
+        except AttributeError:
+            object.__setattr__(self, "_places", {symbol.name: i for i, symbol in enumerate(self.stored)})
+            return self._places
+
+    @property
+    def stored(self) -> tuple[Var, ...]:
+        """Entries of `Request.symbols`, in order: symbols, late ones, capacities, computed sizes."""
+        capacities = (x.capacity for x in self.late if x.capacity is not None)
+        return (*self.symbols, *(x.symbol for x in self.late), *capacities, *(size for size, _ in self.computed))
+
+    @property
+    def cancellable(self) -> bool:
+        """True if an inference may loop without a static bound: `Request.symbols` then ends in `abi.CANCEL_WORDS`."""
+        return any(isinstance(entry, Jump) and entry.asks for entry in self.control)
+
+    @property
+    def words(self) -> int:
+        """Number of entries of `Request.symbols`."""
+        return len(self.stored) + (abi.CANCEL_WORDS if self.cancellable else 0)

@@ -1,0 +1,59 @@
+"""Rename the sizes that works read: kernels that differ in these names alone are one kernel.
+
+    y0[i, j] = x0[i, j] for i in s9, j in s48        becomes        y0[i, j] = x0[i, j] for i in size0, j in size1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from operator import is_
+from typing import Any, TypeVar, cast
+
+from codegen.ir.index import factors, product_of
+from codegen.ir.loops import Expr, Node, Prim, Var
+from runtime.abi import DType
+
+T = TypeVar("T")
+
+
+def renamed(work: T, names: Mapping[Var, Var]) -> T:
+    """Rename variables everywhere in a work or a tuple of works: in values, extents, shapes, strides and bounds."""
+    if not names:
+        return work
+    known: dict[Node, Node] = {}
+
+    def parts(old: tuple[Any, ...]) -> tuple[Any, ...]:
+        new = tuple(map(change, old))
+        return old if all(map(is_, old, new)) else new
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Var) and part in names:
+            return names[part]
+        if isinstance(part, tuple):
+            return parts(cast("tuple[Any, ...]", part))
+        if isinstance(part, Node):
+            if part not in known:
+                known[part] = _node(part, parts(part.parts()))
+            return known[part]
+        if is_dataclass(part) and not isinstance(part, type):
+            old = tuple(getattr(part, f.name) for f in fields(part))
+            new = parts(old)
+            return part if new is old else type(part)(*new)
+        return part
+
+    return change(work)
+
+
+def _node(old: Node, new: tuple[Any, ...]) -> Node:
+    """Rebuild a node from other parts; factors of sizes are sorted by their new names."""
+    if new is old.parts() or all(map(is_, new, old.parts())):
+        return old
+    made = type(old)(*new)
+    if isinstance(made, Prim) and made.fn == "mul" and made.dtype is DType.I64 and _are_sizes(made):
+        return product_of(made)
+    return made
+
+
+def _are_sizes(e: Expr) -> bool:
+    return all(isinstance(f, Var) for f in factors(e))

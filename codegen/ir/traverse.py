@@ -1,0 +1,190 @@
+"""Walking and rewriting work of any form: definitions, groups, statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, rewrite
+from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Space, Stmt, Store, While
+
+Work = Definition | Group | tuple[Stmt, ...]
+
+
+def members(work: Work) -> Iterator[Definition]:
+    """Yield the definitions of a work, in order."""
+    match work:
+        case Definition():
+            yield work
+        case Group():
+            for member in work.members:
+                yield from members(member)
+        case _:
+            return
+
+
+def expressions(work: Work) -> Iterator[Expr]:
+    """Yield the expressions that a work reads: values, indices, conditions."""
+    match work:
+        case Definition():
+            yield work.value
+            yield from work.index
+            for index, _ in work.where:
+                yield index
+        case Group():
+            for member in work.members:
+                yield from expressions(member)
+        case _:
+            for stmt in work:
+                yield from _of_statement(stmt)
+
+
+def _of_statement(stmt: Stmt) -> Iterator[Expr]:
+    match stmt:
+        case Store(buffer, index, value, accumulate):
+            yield from (*index, value)
+            if accumulate:
+                yield Load(buffer, index)
+        case Prefetch(_, index):
+            yield from index
+        case For(var, body):
+            if isinstance(var.extent, Expr):
+                yield var.extent
+            yield from expressions(body)
+        case While(condition, body):
+            yield condition
+            yield from expressions(body)
+        case Let(_, value, body):
+            yield value
+            yield from expressions(body)
+        case Alloc(_, body):
+            yield from expressions(body)
+        case If(condition, body, otherwise):
+            yield condition
+            yield from expressions(body)
+            yield from expressions(otherwise)
+
+
+def local(work: Work) -> frozenset[Buffer]:
+    """Return the buffers that exist inside of the work only."""
+    match work:
+        case Definition():
+            return frozenset()
+        case Group():
+            return frozenset(work.temps).union(*map(local, work.members))
+        case _:
+            return frozenset(b for stmt in work for b in _local_of(stmt))
+
+
+def _local_of(stmt: Stmt) -> frozenset[Buffer]:
+    match stmt:
+        case Store() | Prefetch():
+            return frozenset()
+        case Alloc(buffer, body):
+            return local(body) | {buffer}
+        case If(_, body, otherwise):
+            return local(body) | local(otherwise)
+        case For() | While() | Let():
+            return local(stmt.body)
+
+
+@lru_cache(maxsize=1 << 15)
+def reads(work: Work) -> tuple[Load, ...]:
+    """Return the loads of memory outside of the work, each once."""
+    inner = {b.name for b in local(work)}
+    found = (x for x in loads(*expressions(work)) if x.buffer.space is not Space.TABLE)
+    return tuple(x for x in found if x.buffer.name not in inner)
+
+
+@lru_cache(maxsize=1 << 15)
+def writes(work: Work) -> tuple[Buffer, ...]:
+    """Return the buffers outside of the work that it writes, each once."""
+    inner = {b.name for b in local(work)}
+    return tuple(b for b in dict.fromkeys(_targets(work)) if b.name not in inner)
+
+
+def _targets(work: Work) -> Iterator[Buffer]:
+    match work:
+        case Definition():
+            yield work.out
+        case Group():
+            for member in work.members:
+                yield from _targets(member)
+        case _:
+            for stmt in work:
+                match stmt:
+                    case Store():
+                        yield stmt.buffer
+                    case Prefetch():
+                        pass
+                    case If(_, body, otherwise):
+                        yield from _targets(body)
+                        yield from _targets(otherwise)
+                    case _:
+                        yield from _targets(stmt.body)
+
+
+Change = Callable[[Expr], Expr | None]
+
+
+def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Work:
+    """Apply `change` to every expression (see `expressions.rewrite`), `place` to every buffer written or allocated."""
+    match work:
+        case Definition():
+            return replace(
+                work,
+                out=place(work.out),
+                value=rewrite(work.value, change),
+                index=tuple(rewrite(i, change) for i in work.index),
+                where=tuple((rewrite(i, change), n) for i, n in work.where),
+            )
+        case Group():
+            made = tuple(rewrite_work(m, change, place) for m in work.members)
+            assert all(isinstance(m, Definition | Group) for m in made)
+            return replace(work, members=made, temps=tuple(map(place, work.temps)))
+        case _:
+            return tuple(_rewrite_statement(s, change, place) for s in work)
+
+
+def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buffer]) -> Stmt:
+    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(_rewrite_statement(s, change, place) for s in body)
+
+    match stmt:
+        case Store(buffer, index, value, accumulate):
+            return Store(place(buffer), tuple(rewrite(i, change) for i in index), rewrite(value, change), accumulate)
+        case Prefetch(buffer, index):
+            return replace(stmt, buffer=place(buffer), index=tuple(rewrite(i, change) for i in index))
+        case For():
+            return replace(stmt, body=inside(stmt.body))
+        case While(condition, body):
+            return While(rewrite(condition, change), inside(body))
+        case Let(var, value, body):
+            return Let(var, rewrite(value, change), inside(body))
+        case Alloc(buffer, body):
+            return Alloc(place(buffer), inside(body))
+        case If(condition, body, otherwise):
+            return If(rewrite(condition, change), inside(body), inside(otherwise))
+
+
+def move_loads(names: dict[str, Buffer]) -> Change:
+    """Redirect loads of the buffers in `names` to the buffers given there, at the same index."""
+
+    def change(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
+            move = names[e.buffer.name]
+            return Load(move, tuple(rewrite(i, change) for i in e.index))
+        return None
+
+    return change
+
+
+def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
+    """True if `stmts` contain a parallel loop. A legal one is inside of no If or While, so these are not searched."""
+    return any(
+        isinstance(s, For | Let | Alloc)
+        and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or has_parallel(s.body))
+        for s in stmts
+    )

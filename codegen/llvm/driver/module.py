@@ -1,0 +1,288 @@
+"""The LLVM module of a program: kernels, one thunk for each call, drivers, thread pool, and the table of the ABI.
+
+    aot_query_<tag> -> @table -> infer -> pool_run -> participate -> @call_17(request, begin, end, scratch)
+                              |                                        -> @k3(%x, %w, %y, sizes, begin, end, scratch)
+                              -> shapes, arena_size, pool_*, error_text, descriptors, manifest
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from itertools import pairwise
+from string import Template
+from typing import Protocol
+
+from codegen.ir.expressions import rewrite
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
+from codegen.ir.program import Call, Program, Tensor
+from codegen.llvm.driver.control import control_functions
+from codegen.llvm.driver.places import address
+from codegen.llvm.driver.plan import FINE_CHUNK, LEAST_CHUNKS, MOST_CHUNKS, plan_bytes, plan_function, swings
+from codegen.llvm.driver.shape_functions import depends, function_text, made_of, size_functions, static, symbol_code
+from codegen.llvm.driver.size_code import size_text
+from codegen.target import Target
+from runtime import abi
+from runtime.abi import DType
+from runtime.errors import InternalError, UnsupportedError
+
+# Below this a segment of the calls takes less time than workers take to wake up.
+PIECES_WORTH_SHARING = 32
+# The time that it takes to wake a sleeping thread.
+SPIN_NS = 30_000
+# Interval at which a loop checks for cancellation: interrupting it takes twice as long at most.
+ASK_NS = 40_000_000
+CPUS = 1024  # processors in Linux's cpu_set_t; threads on processors beyond these are not moved
+
+_PAUSE = {
+    "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
+    "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
+}
+_FLUSH_TO_ZERO, _DENORMALS_ARE_ZERO = 1 << 15, 1 << 6  # of MXCSR
+_FUTEX = {"x86_64": 202, "aarch64": 98}
+
+
+class Function(Protocol):
+    """An emitted kernel; see `codegen.llvm.emit.kernel`."""
+
+    globals: list[str]
+    declarations: set[str]
+    scratch_bytes: Size  # over `sizes`
+    sizes: tuple[Var, ...]
+
+    def text(self) -> str: ...
+
+
+def module_text(
+    program: Program, functions: Mapping[str, Function], tag: str, target: Target, manifest_bytes: int
+) -> str:
+    """LLVM IR of the whole model; `functions` maps kernel names to the functions they are emitted as.
+
+    Equal kernels may share a function. Weights and manifest are external symbols of the data object.
+    """
+    names = {kernel: _function_name(function) for kernel, function in functions.items()}
+    kernels = {name: functions[kernel] for kernel, name in names.items()}
+    parts = [
+        _pool(target),  # before all else: types are defined before they are used
+        _drivers(program, tag),
+        *(line for f in kernels.values() for line in f.globals),
+        *(f.text() for f in kernels.values()),
+        *(_thunk(i, call, names[call.kernel], program, tag) for i, call in enumerate(program.calls)),
+        _call_table(program),
+        plan_function(program),
+        *control_functions(program, tag),
+        *size_functions(program, scratch_of(program, functions)),
+        _table(program, tag, manifest_bytes),
+    ]
+    declared = {line for f in kernels.values() for line in f.declarations}
+    if any(call.flushes for call in program.calls):
+        declared |= {f"declare void @llvm.x86.sse.{name}mxcsr(ptr)" for name in ("ld", "st")}
+    return _joined(parts, declared)
+
+
+def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
+    """Return the bytes of scratch memory that a thread needs: those of the call that needs most.
+
+    They are reserved before an inference, so they must not depend on a size that it computes.
+    """
+    most, needed = 0, dict[Expr, None]()
+    for call in program.calls:
+        f = functions[call.kernel]
+        if isinstance(f.scratch_bytes, int):
+            most = max(most, f.scratch_bytes)
+        else:
+            known: dict[Expr, Expr] = {s: as_expr(n, DType.I64) for s, n in zip(f.sizes, call.sizes, strict=True)}
+            needed[normal(rewrite(f.scratch_bytes, known), {}).expr()] = None
+    late = depends(program)
+    if wrong := next((e for e in needed if made_of(e, late)), None):
+        raise InternalError(f"scratch memory has a size that is known before an inference, got {size_text(wrong)}")
+    total: Size = most
+    for size in needed:
+        total = prim("max", size, total)
+    return total
+
+
+def arch_of(target: Target) -> str:
+    """Return the machine's name, as in `runtime.abi.MACHINES`; UnsupportedError for others."""
+    arch = target.triple.split("-", 1)[0]
+    if arch not in abi.MACHINES:
+        raise UnsupportedError(f"target: the machine is one of {', '.join(abi.MACHINES)}, got {arch}")
+    return arch
+
+
+def _joined(parts: Iterable[str], declared: Iterable[str]) -> str:
+    """Join the module's parts; each external function is declared once, at the end."""
+    body: list[str] = []
+    declarations: dict[str, str] = {}
+    lines = [line for part in parts for line in part.splitlines()]
+    for line in [*lines, *sorted(declared)]:
+        if line.startswith("declare "):
+            declarations.setdefault(line.split("@", 1)[1].split("(", 1)[0], line)
+        elif line and not line.lstrip().startswith(";"):
+            body.append(line)
+    return "\n".join([*body, *(declarations[name] for name in sorted(declarations))]) + "\n"
+
+
+def _function_name(function: Function) -> str:
+    found = re.search(r"^(?:define|declare) [^@]*@([\w.$]+|\"[^\"]+\")\(", function.text(), re.MULTILINE)
+    if found is None:
+        raise InternalError("module: an emitted kernel defines a function, got none")
+    return found[1]
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+def _thunk(index: int, call: Call, function: str, program: Program, tag: str) -> str:
+    """@call_<index>: the kernel with the addresses and sizes of this call."""
+    code = symbol_code(program, call.sizes + tuple(p.offset for p in call.args))
+    code.lines[:0] = [
+        "%symbols.at = getelementptr %request, ptr %request, i64 0, i32 2",
+        "%symbols = load ptr, ptr %symbols.at, align 8",
+    ]
+    args = [f"ptr {address(f'a{i}', place, code, tag)}" for i, place in enumerate(call.args)]
+    args += [f"i64 {code.operand(size)}" for size in call.sizes]
+    args += ["i64 %begin", "i64 %end", "ptr %scratch"]
+    # a kernel is large and takes long to optimise: inlined, it would be optimised once for each call
+    run = f"call void @{function}({', '.join(args)}) noinline"
+    code.lines += _flushing(run) if call.flushes else [run]
+    head = f"define internal void @call_{index}(ptr %request, i64 %begin, i64 %end, ptr %scratch) nounwind {{"
+    return function_text(head, code.lines, "ret void")
+
+
+def _flushing(run: str) -> list[str]:
+    """Wrap `run` so that denormal operands and results are flushed to zero; restore the thread's mode afterwards."""
+    return [
+        "%own.mode = alloca i32, align 4",
+        "%flush.mode = alloca i32, align 4",
+        "call void @llvm.x86.sse.stmxcsr(ptr %own.mode)",
+        "%own = load i32, ptr %own.mode, align 4",
+        f"%flush = or i32 %own, {_FLUSH_TO_ZERO | _DENORMALS_ARE_ZERO}",
+        "store i32 %flush, ptr %flush.mode, align 4",
+        "call void @llvm.x86.sse.ldmxcsr(ptr %flush.mode)",
+        run,
+        "call void @llvm.x86.sse.ldmxcsr(ptr %own.mode)",
+    ]
+
+
+def _call_table(program: Program) -> str:
+    count, entries = len(program.calls), ", ".join(f"ptr @call_{i}" for i in range(len(program.calls)))
+    ways = ", ".join(f"i8 {swing}" for swing in swings(program))
+    table = f"@calls = internal constant [{count} x ptr] [{entries}]"
+    return f"{table}\n@swings = internal constant [{count} x i8] [{ways}]"
+
+
+# --- table, templates -------------------------------------------------------------------------------------------------
+
+
+def _table(program: Program, tag: str, manifest_bytes: int) -> str:
+    manifest, weights = f"@{abi.MANIFEST_PREFIX}{tag}", f"@{abi.WEIGHTS_PREFIX}{tag}"
+    fields = {
+        "abi": f"i64 {abi.ABI_VERSION}",
+        "manifest": f"ptr {manifest}",
+        "manifest_bytes": f"i64 {manifest_bytes}",
+        "input_count": f"i64 {len(program.inputs)}",
+        "inputs": "ptr @inputs",
+        "output_count": f"i64 {len(program.outputs)}",
+        "outputs": "ptr @outputs",
+        "symbol_count": f"i64 {program.words}",
+        "call_count": f"i64 {len(program.calls)}",
+        "weights": f"ptr {weights}",
+        "weights_bytes": f"i64 {program.constant_bytes}",
+    }
+    entries: list[str] = []
+    for name, *_ in abi.Table._fields_:
+        entries.append("i64 {bytes}" if name == "bytes" else fields.get(name, f"ptr @{name}"))
+    texts = [f'@error_text.{i} = internal constant {_string(t)}' for i, t in enumerate(_error_texts(program))]
+    pointers = ", ".join(f"ptr @error_text.{i}" for i in range(len(texts)))
+    body = ", ".join(entries).format(bytes=8 * len(entries))
+    types = ", ".join(entry.split()[0] for entry in entries)
+    return "\n".join(
+        [
+            # not hidden here, so that they are reached through the GOT, however far away a JIT puts them
+            f"{weights} = external constant i8, align 4096",
+            f"{manifest} = external constant i8",
+            *_descriptors("inputs", program.inputs),
+            *_descriptors("outputs", program.outputs),
+            *texts,
+            f"@error_texts = internal constant [{len(texts)} x ptr] [{pointers}]",
+            f"@table = internal constant {{ {types} }} {{ {body} }}",
+        ]
+    )
+
+
+def _descriptors(name: str, tensors: Sequence[Tensor]) -> list[str]:
+    lines: list[str] = []
+    rows: list[str] = []
+    for i, tensor in enumerate(tensors):
+        rank = len(tensor.shape)
+        dims = ", ".join(f"i64 {static(d) if isinstance(d, int | Const) else -1}" for d in tensor.shape)
+        lines.append(f"@{name}.{i}.name = internal constant {_string(tensor.name)}")
+        lines.append(f"@{name}.{i}.dtype = internal constant {_string(tensor.dtype.value)}")
+        lines.append(f"@{name}.{i}.dims = internal constant [{rank} x i64] [{dims}]")
+        at = f"@{name}.{i}"
+        rows.append(f"{_DESCRIPTOR} {{ ptr {at}.name, ptr {at}.dtype, i64 {rank}, ptr {at}.dims }}")
+    return [*lines, f"@{name} = internal constant [{len(rows)} x {_DESCRIPTOR}] [{', '.join(rows)}]"]
+
+
+_DESCRIPTOR = "{ ptr, ptr, i64, ptr }"
+
+
+def _string(text: str) -> str:
+    """Return a C string as an LLVM constant."""
+    data = text.encode().replace(b"\0", b"") + b"\0"
+    escaped = "".join(f"\\{byte:02X}" for byte in data)
+    return f'[{len(data)} x i8] c"{escaped}"'
+
+
+def _pool(target: Target) -> str:
+    arch = arch_of(target)
+    pause, declaration = _PAUSE[arch]
+    futex_wait = _template("futex_wait.ll").substitute(
+        pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=SPIN_NS
+    )
+    words = CPUS // 64
+    affinity = _template("affinity.ll").substitute(cpus=CPUS, cpu_words=words, cpu_bytes=8 * words)
+    pool = _template("pool.ll").substitute(max_threads=abi.MAX_THREADS)
+    return futex_wait + pool + affinity
+
+
+def _drivers(program: Program, tag: str) -> str:
+    counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
+    plan = _rounded(plan_bytes(program))
+    cancel = _template("cancel.ll").substitute(ask_ns=ASK_NS) if program.cancellable else ""
+    return cancel + _template("sharing.ll").substitute() + _template("drivers.ll").substitute(
+        most_chunks_per_thread=MOST_CHUNKS, least_chunks_per_thread=LEAST_CHUNKS, pieces_of_fine_chunk=FINE_CHUNK,
+        pieces_worth_sharing=PIECES_WORTH_SHARING,
+        plan_bytes=plan,
+        profile_bytes=16 * len(program.calls),
+        turn_bytes=abi.ARENA_ALIGN,
+        fixed_bytes=abi.ARENA_ALIGN + plan + counters,
+        error_arena=abi.ERROR_ARENA,
+        error_symbol=abi.ERROR_SYMBOL,
+        error_unknown=abi.ERROR_UNKNOWN,
+        error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
+        abi_version=abi.ABI_VERSION,
+        query=abi.QUERY_PREFIX + tag,
+    )
+
+
+def _error_texts(program: Program) -> tuple[str, ...]:
+    """Return the texts of the errors that `infer` and `shapes` can return."""
+    return abi.ERROR_TEXTS if program.cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
+
+
+def _longest_segment(program: Program) -> int:
+    """Return the greatest number of calls without a control entry between them."""
+    ends = sorted({0, len(program.calls), *(entry.at for entry in program.control)})
+    return max((b - a for a, b in pairwise(ends)), default=0)
+
+
+def _template(name: str) -> Template:
+    return Template((files("codegen.llvm.pool") / name).read_text(encoding="utf-8"))
+
+
+def _rounded(count: int) -> int:
+    return -(-count // abi.ARENA_ALIGN) * abi.ARENA_ALIGN

@@ -1,0 +1,102 @@
+"""The plan of a request: the units of each call, and the number of pieces that it is worth cutting into."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+
+from codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, prim
+from codegen.ir.program import Program, Region
+from codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
+from runtime import abi
+
+# Below these a chunk costs more to hand over than to run.
+CHUNK_WORK = 10_000
+CHUNK_TRAFFIC = 16 * 1024
+MOST_CHUNKS, LEAST_CHUNKS = 8, 2  # chunks per thread: of a long call, and of a short one
+FINE_CHUNK = 128  # pieces that are worth a chunk of their own where each thread has some
+SWINGING = 256 * 1024  # bytes of weights from which on calls alternate the order in which they traverse them
+
+Rows = list[tuple[Size, Size]]
+
+
+def plan_rows(program: Program) -> Rows:
+    """Return the units and the pieces of each call."""
+    return [(call.units, _pieces(call.work, call.traffic)) for call in program.calls]
+
+
+def plan_bytes(program: Program) -> int:
+    """Return the bytes of the plan of a request; 0 if it is a constant."""
+    return 0 if _constant(plan_rows(program)) else 16 * len(program.calls)
+
+
+def plan_function(program: Program) -> str:
+    """Return @make_plan, which computes the rows; they are a constant if no size is dynamic."""
+    head = "define internal ptr @make_plan(ptr %symbols, ptr %area) nounwind {"
+    rows = plan_rows(program)
+    if _constant(rows):
+        entries = ", ".join(f"[2 x i64] [i64 {static(u)}, i64 {static(p)}]" for u, p in rows)
+        table = f"@plan = internal constant [{len(rows)} x [2 x i64]] [{entries}]"
+        return table + "\n" + function_text(head, [], "ret ptr @plan")
+    code = symbol_code(program, [size for row in rows for size in row])
+    for i, size in enumerate(size for row in rows for size in row):
+        value = code.operand(size)
+        code.lines.append(f"%p{i} = getelementptr i64, ptr %area, i64 {i}")
+        code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
+    return function_text(head, code.lines, "ret ptr %area")
+
+
+def _constant(rows: Rows) -> bool:
+    return all(isinstance(size, int | Const) for row in rows for size in row)
+
+
+@lru_cache(maxsize=1 << 14)  # each part of a module asks for all calls
+def _pieces(work: Size, traffic: Size) -> Size:
+    """Return the chunks that a call is worth, by its work and traffic; a call of unknown work gets the most."""
+    if isinstance(work, int) and isinstance(traffic, int):
+        if not work and not traffic:
+            return abi.MAX_THREADS * MOST_CHUNKS * FINE_CHUNK
+        return max(1, work // CHUNK_WORK, traffic // CHUNK_TRAFFIC)
+    return prim("max", prim("max", as_expr(work) // CHUNK_WORK, as_expr(traffic) // CHUNK_TRAFFIC), 1)
+
+
+def swings(program: Program) -> list[int]:
+    """Return the traversal order of large weights for each call: 2 alternates, 3 is every other call over them, else 0.
+
+    Kernels that prefetch the next panel always get 0: they know one direction. So do kernels whose prefetching depends
+    on the units of a call, since backwards each unit is a call of its own, unless the weights are used repeatedly.
+    """
+    sizes: dict[Size, int] = {block.offset: block.nbytes for block in program.constants}
+    one_way = {k.name for k in program.kernels if _fetches(k.body, lambda p: not p.ahead)}
+    counting = {k.name for k in program.kernels if _fetches(k.body, lambda p: p.least > 0)}
+    before: dict[Size, int] = {}
+    weights = [[p.offset for p in call.args if p.region is Region.CONSTANT] for call in program.calls]
+    largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
+    times = Counter(largest_of)
+    found: list[int] = []
+    for call, largest in zip(program.calls, largest_of, strict=True):
+        once = times[largest] == 1 and not program.control
+        no = call.kernel in one_way or (call.kernel in counting and once)
+        if largest is None or no or sizes.get(largest, 0) < SWINGING:
+            found.append(0)
+            continue
+        found.append(2 + before.get(largest, 0) % 2)
+        before[largest] = before.get(largest, 0) + 1
+    return found
+
+
+def _fetches(stmts: tuple[Stmt, ...], so: Callable[[Prefetch], bool]) -> bool:
+    for s in stmts:
+        match s:
+            case Store():
+                found = False
+            case Prefetch():
+                found = so(s)
+            case If(_, body, otherwise):
+                found = _fetches((*body, *otherwise), so)
+            case _:
+                found = _fetches(s.body, so)
+        if found:
+            return True
+    return False

@@ -1,0 +1,283 @@
+"""Addresses and index arithmetic.
+
+An index is a sum of terms (`codegen.ir.index`). A term is computed in the head of the loop of its deepest variable,
+once: hoisting by construction, so that the emitted code is good before any LLVM pass has run. A term that reads memory
+is computed where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import gcd
+
+from codegen.ir.access import coefficient
+from codegen.ir.expressions import loads
+from codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from codegen.llvm.emit.convert import MEMORY
+from codegen.llvm.emit.function_text import Block, Function, Value, integer
+from codegen.llvm.emit.memo import Seen
+from runtime.errors import InternalError
+
+HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
+
+
+@dataclass(slots=True)
+class Scope:
+    """Scope of a loop: its head block takes the code that depends on no deeper variable."""
+
+    head: Block
+    values: dict[object, Value] = field(default_factory=dict[object, Value])
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access, in elements: `offset` without the lane, `step` per lane (None: not linear), `whole` with the lane."""
+
+    buffer: Buffer
+    offset: Affine
+    step: int | None
+    whole: Affine
+
+
+class Addresses:
+    """Facts about variables at this point of the code: `env` for constants and lets, `scopes` for loops."""
+
+    def __init__(self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value]) -> None:
+        self.f = function
+        self.env: dict[Var, Affine] = {}
+        self.lane: Var | None = None
+        self.depth: dict[Var, int] = dict.fromkeys(sizes, 0)
+        self.scopes = [Scope(function.block, {**sizes})]
+        self.pointers = pointers
+        # Terms that read memory, in the current straight-line code, by guard: they depend on the enclosing `within`.
+        self.here: dict[str, dict[object, Value]] = {}
+        self.guard = ""
+        self.indexing: set[str] = set()  # buffers that some address depends on
+        # memo tables by identity: of expressions; of buffers and indices
+        self._sums: dict[int, Seen[Affine]] = {}
+        self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Seen[Access]]] = {}
+        self.evaluate: Callable[[Expr], Value] = self._no_loads
+
+    def _no_loads(self, atom: Expr) -> Value:
+        raise InternalError(f"index: no way to read memory here, got {atom}")
+
+    def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
+        """Open the scope of a loop; `leave` takes what this returns."""
+        saved = self.depth.get(var), self.env.pop(var, None)
+        self.depth[var] = len(self.scopes)
+        self.scopes.append(Scope(head, {var: value}))
+        return saved
+
+    def leave(self, var: Var, saved: tuple[int | None, Affine | None]) -> None:
+        self.scopes.pop()
+        depth, known = saved
+        if depth is None:
+            del self.depth[var]
+        else:
+            self.depth[var] = depth
+        if known is not None:
+            self.env[var] = known
+
+    def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
+        """Return the access to an element at this point of the code."""
+        key = id(buffer), id(index)
+        if key not in self._accesses:
+            sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
+            self._accesses[key] = buffer, index, Seen(*index, *buffer.start, *sizes)
+        return self._accesses[key][2].of(self.env, self.lane, lambda: self._access(buffer, index))
+
+    def _access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
+        origin = buffer.origin
+        parts = [self.scaled(i, stride) for i, stride in zip(index, buffer.strides, strict=True)]
+        for i, stride in zip(buffer.start, buffer.strides, strict=False):
+            if not (isinstance(i, Const) and i.value == 0):
+                part, weight = self.scaled(i, stride)
+                parts.append((part, -weight))
+        if not isinstance(origin, int):
+            parts.append((self.normal(origin), 1))
+        offset = weighted(parts, origin if isinstance(origin, int) else 0)
+        self.indexing.update(x.buffer.name for x in loads(*offset.terms))
+        if self.lane is None or not offset.terms:
+            return Access(buffer, offset, 0, offset)
+        if depends_on(offset, self.lane):
+            return Access(buffer, offset, None, offset)
+        step = offset.terms.get(self.lane, 0)
+        if not step:
+            return Access(buffer, offset, 0, offset)
+        rest = {a: c for a, c in offset.terms.items() if a != self.lane}
+        return Access(buffer, Affine(rest, offset.const), step, offset)
+
+    def is_strided(self, a: Access) -> bool:
+        """True if the step per lane is a dynamic size."""
+        assert self.lane is not None
+        return a.step is None and coefficient(a.whole, self.lane) is not None
+
+    def optional_step(self, a: Access) -> Affine | None:
+        """Return the step per lane if it is a dynamic size of 0 or 1, else None."""
+        step = coefficient(a.whole, self.lane) if self.lane is not None else None
+        return step if step is not None and bounds(step) == (0, 1) else None
+
+    def in_lane(self, a: Access, lane: int) -> Access:
+        """Return the same access for one lane."""
+        assert self.lane is not None
+        offset = normal(a.whole.expr(), {self.lane: Affine({}, lane)})
+        return Access(a.buffer, offset, 0, offset)
+
+    def scaled(self, index: Expr, stride: Size) -> tuple[Affine, int]:
+        """Return a part of an address and its factor."""
+        step = self.normal(index)
+        return (step, stride) if isinstance(stride, int) else (normal(step.expr() * self.normal(stride).expr(), {}), 1)
+
+    def align(self, a: Access) -> int:
+        dtype = a.buffer.dtype
+        size = dtype.stored_bytes
+        known = gcd(a.offset.const, *a.offset.terms.values()) * size
+        best = gcd(known, max(a.buffer.align, size))
+        return best & -best
+
+    def pointer(self, a: Access) -> Value:
+        """Add the terms of each loop level to the base, outermost first, each as far out as it is known."""
+        element, pointer = MEMORY[a.buffer.dtype], self.pointers[a.buffer.name]
+        levels: dict[int, list[tuple[Expr, int]]] = {}
+        for atom, c in a.offset.terms.items():
+            levels.setdefault(self.level(atom), []).append((atom, c))
+        for level, terms in sorted(levels.items(), key=lambda item: item[0]):
+            values, head = self.scope(level)
+            key = (pointer.name, element, frozenset(terms))
+            if key not in values:
+                values[key] = self.f.gep(element, pointer, self.sum(terms, level), head)
+            pointer = values[key]
+        return self.f.gep(element, pointer, integer(a.offset.const)) if a.offset.const else pointer
+
+    def scope(self, level: int) -> tuple[dict[object, Value], Block]:
+        """Return the values known at a level and the block for new ones; the level after the last is `here`."""
+        if level == len(self.scopes):
+            return self.here.setdefault(self.guard, {}), self.f.block
+        return self.scopes[level].values, self.scopes[level].head
+
+    def normal(self, expr: Expr) -> Affine:
+        """Return the normal form of `expr` at this point of the code."""
+        if isinstance(expr, Const):
+            return exactly(int(expr.value))
+        if isinstance(expr, Var) and expr in self.env:
+            return self.env[expr]
+        seen = self._sums.get(id(expr))
+        if seen is None:
+            seen = self._sums[id(expr)] = Seen(expr)
+        return seen.of(self.env, None, lambda: normal(expr, self.env))
+
+    def level(self, atom: Expr) -> int:
+        match atom:
+            case Var():
+                if atom not in self.depth:
+                    raise InternalError(f"index: {atom.name} is not bound by a loop or let")
+                return self.depth[atom]
+            case Const():
+                return 0
+            case Prim(fn, args) if fn in HOISTED:
+                return max(map(self.level, args))
+            case _:
+                return len(self.scopes)
+
+    def sum(self, terms: list[tuple[Expr, int]], level: int) -> Value:
+        total: Value | None = None
+        for atom, c in terms:
+            term = self.term(atom, c, level)
+            total = self.f.binary("add", total, term, self.scope(level)[1]) if total else term
+        return total or integer(0)
+
+    def term(self, atom: Expr, c: int, level: int) -> Value:
+        value = self.atom(atom)
+        if c == 1:
+            return value
+        values, head = self.scope(level)
+        if (atom, c) not in values:
+            values[atom, c] = self.f.binary("mul", value, integer(c), head)
+        return values[atom, c]
+
+    def atom(self, atom: Expr) -> Value:
+        level = self.level(atom)
+        values, head = self.scope(level)
+        if atom not in values:
+            match atom:
+                case Const(value):
+                    return integer(int(value))
+                case Prim(fn, args) if level < len(self.scopes) and fn != "eq":
+                    values[atom] = self.hoisted(fn, args, level, head)
+                case _:
+                    values[atom] = self.evaluate(atom)
+        return values[atom]
+
+    def hoisted(self, fn: str, args: tuple[Expr, ...], level: int, head: Block) -> Value:
+        f = self.f
+        if fn == "select":
+            match args[0]:
+                case Prim("eq", (a, b)):
+                    same = f.compare("icmp eq", *(self.linear(normal(x, {}), level) for x in (a, b)), at=head)
+                case other:
+                    raise InternalError(f"index: a choice by equality, got {other}")
+            return f.select(same, *(self.linear(normal(x, {}), level) for x in args[1:]), at=head)
+        parts = [normal(x, {}) for x in args]
+        a, b = (self.linear(p, level) for p in parts)
+        match fn:
+            case "mul" | "add":
+                return f.binary(fn, a, b, head)
+            case "floordiv":
+                return self.quotient(a, b, parts, head)
+            case _:
+                order = "slt" if fn == "min" else "sgt"
+                return f.select(f.compare(f"icmp {order}", a, b, head), a, b, head)
+
+    def quotient(self, a: Value, b: Value, parts: list[Affine], at: Block) -> Value:
+        """Divide, rounded towards minus infinity. It may run before the test that guards it, so no divisor may trap."""
+        f = self.f
+        low = bounds(parts[0])[0]
+        if bounds(parts[1])[0] < 0:
+            negative, low = f.compare("icmp slt", b, integer(0), at), -1
+            a, b = (f.select(negative, f.binary("sub", integer(0), x, at), x, at) for x in (a, b))
+        if not parts[1].is_const:
+            b = f.select(f.compare("icmp sgt", b, integer(0), at), b, integer(1), at)
+        if low >= 0:
+            return f.binary("udiv", a, b, at)
+        sign = f.binary("ashr", a, integer(63), at)
+        # For a < 0: ~(~a / b), and ~a is not negative.
+        positive = f.binary("xor", a, sign, at)
+        return f.binary("xor", f.binary("udiv", positive, b, at), sign, at)
+
+    def linear(self, a: Affine, level: int | None = None) -> Value:
+        """Return the value of a sum, computed as far out as its terms allow."""
+        if a.is_const:
+            return integer(a.const)
+        level = max(map(self.level, a.terms)) if level is None else level
+        values, head = self.scope(level)
+        key = ("linear", *a.key)
+        if key not in values:
+            total = self.sum(list(a.terms.items()), level)
+            values[key] = self.f.binary("add", total, integer(a.const), head) if a.const else total
+        return values[key]
+
+    def size(self, size: Size) -> Value:
+        return integer(size) if isinstance(size, int) else self.linear(self.normal(size))
+
+
+def reads_memory(expr: Expr) -> bool:
+    """True if an index reads memory."""
+    if not loads(expr):
+        return False
+    match expr:
+        case Load(buffer):
+            return buffer.space is not Space.TABLE
+        case Prim(_, args):
+            return any(map(reads_memory, args))
+        case _:
+            return False
+
+
+def fixed(env: dict[Var, Affine], lane: Var, i: int) -> dict[Var, Affine]:
+    """Return `env` for lane number `i`."""
+    known = {lane: Affine({}, i)}
+    return {v: normal(a.expr(), known) if lane in a.terms or depends_on(a, lane) else a for v, a in env.items()} | known
+
+

@@ -1,0 +1,207 @@
+"""Tiles that are contiguous along another axis than their vectors: whole rows, transposed in registers.
+
+    unrolled u in 16:
+      vector v in 16 by 16:
+        y[u, v] = x[v, u]      16 loads of 16 elements each, instead of 256 loads
+        y[v, u] = x[u, v]      stores likewise
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from codegen.ir.expressions import loads
+from codegen.ir.index import Affine, exactly
+from codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
+from codegen.llvm.emit.address import Access, Addresses, reads_memory
+from codegen.llvm.emit.convert import MEMORY, from_memory
+from codegen.llvm.emit.dot_products import Dots
+from codegen.llvm.emit.function_text import Function, Value, lanes_of, vector
+from codegen.llvm.emit.lane_index import lane_of
+from codegen.llvm.emit.shuffle import transposed
+
+APART = 5  # elements between lanes from which on tiles are transposed; nearer lanes are shuffled out of vectors
+LEAST = 4  # rows or lanes: with fewer, single loads cost no more
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """Context of a store: the names bound outside and inside of the vector loop."""
+
+    outside: tuple[Let, ...]
+    loop: For
+    inside: tuple[Let, ...]
+    store: Store
+
+
+@dataclass(slots=True)
+class _Column:
+    """Vectors to store; the elements of each lane, from all vectors, are contiguous in memory."""
+
+    lane: Var
+    first: Access
+    values: list[Value]
+
+
+class Blocks(Dots):
+    """Emission of an unrolled loop's loads before all of its iterations, and of its stores after them.
+
+    `kept`: stores of the enclosing tile, by the offset of the next vector of each column; None outside of tiles.
+    """
+
+    kept: dict[object, _Column] | None = None
+
+    def __init__(self, function: Function, addresses: Addresses, half: bool, masks: bool) -> None:
+        super().__init__(function, addresses, half, masks)
+        self._tiles: dict[int, _Tile | None] = {}  # by identity of the unrolled loop
+
+    def tile(self, loop: For) -> _Tile | None:
+        """Return the store in an unrolled loop over vectors if it has the form of a tile, else None."""
+        if id(loop) not in self._tiles:
+            self._tiles[id(loop)] = _tile(loop)
+        return self._tiles[id(loop)]
+
+    def keeps_stores(self, loop: For) -> bool:
+        """True if the stores of an unrolled loop over vectors are kept until its end."""
+        tile = self.tile(loop)
+        return tile is not None and tile.store.accumulate is None and not _rereads(tile.store)
+
+    def keep(self, target: Access, value: Value) -> None:
+        """Keep a vector whose elements are far apart in memory, to store it with its column."""
+        assert self.kept is not None and self.at.lane is not None
+        column = self.kept.pop(target.whole.key, None) or _Column(self.at.lane, target, [])
+        column.values.append(value)
+        self.kept[target.whole.plus(Affine({}, 1)).key] = column
+
+    def write_kept(self, kept: dict[object, _Column]) -> None:
+        """Store the kept vectors, transposed: the elements of each lane are a row."""
+        saved = self.at.lane
+        for column in kept.values():
+            self.at.lane = column.lane
+            parts = [self.at.in_lane(column.first, i) for i in range(self.width)]
+            self.at.lane = None
+            count, poison = len(column.values), Value(column.values[0].type, "poison")
+            rows = [*column.values, *[poison] * ((1 << (count - 1).bit_length()) - count)]
+            for part, row in zip(parts, transposed(self.f, rows), strict=True):
+                self._write_row(part, row, count)
+        self.at.lane = saved
+
+    @abstractmethod
+    def write(self, a: Access, value: Value, lanes: int) -> None:
+        """Store `lanes` consecutive numbers."""
+
+    def _write_row(self, a: Access, row: Value, count: int) -> None:
+        start, size = 0, lanes_of(row.type)
+        while start < count:
+            while size > count - start:
+                size //= 2
+            offset = a.offset.plus(Affine({}, start))
+            part = row if size == lanes_of(row.type) else self.f.part(row, start, size)
+            self.write(Access(a.buffer, offset, 0, offset), part, size)
+            start += size
+
+    def read_blocks(self, loop: For) -> None:
+        """Load operands that are contiguous along the axis of an unrolled loop over vectors, for all iterations."""
+        tile = self.tile(loop)
+        if tile is None or not isinstance(loop.var.extent, int) or loop.var.extent < LEAST or self.inside is not None:
+            return
+        saved = self.at.env.get(loop.var), self.at.env.get(tile.loop.var)
+        for start, lanes in vectors(tile.loop):
+            if lanes >= LEAST:
+                self.at.lane, self.at.env[tile.loop.var] = lane_of(start, lanes)
+                for load in _unguarded(tile.store.value):
+                    self._read_block(load, loop.var, tile)
+        self.at.lane = None
+        for var, known in zip((loop.var, tile.loop.var), saved, strict=True):
+            self.at.env.pop(var, None)
+            if known is not None:
+                self.at.env[var] = known
+
+    def _read_block(self, load: Load, var: Var, tile: _Tile) -> None:
+        assert isinstance(var.extent, int)
+        if load.buffer.space is Space.TABLE or load.buffer.name in self.registers:
+            return
+        accesses: list[Access] = []
+        for k in range(var.low, var.extent):
+            self.at.env[var] = exactly(k)
+            with self._bound((*tile.outside, *tile.inside)):
+                a = self.at.access(load.buffer, load.index)
+            step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
+            far = self.at.is_strided(a) if a.step is None else abs(a.step) >= APART
+            if not far or step.terms or step.const != len(accesses):
+                return
+            accesses.append(a)
+        while len(accesses) >= LEAST:
+            count = 1 << min(len(accesses), self.width).bit_length() - 1
+            self._transpose(accesses[:count])
+            accesses = accesses[count:]
+
+    def _transpose(self, accesses: list[Access]) -> None:
+        """Load rows, transpose them, and record the vector that each access reads."""
+        first, lane = accesses[0], self.at.lane
+        type_ = vector(MEMORY[first.buffer.dtype], len(accesses))
+        parts = [self.at.in_lane(first, i) for i in range(self.width)]
+        self.at.lane = None
+        rows = [self.f.load(type_, self.at.pointer(p), self.at.align(p)) for p in parts]
+        self.at.lane = lane
+        known = self.loaded.setdefault(first.buffer.name, {})
+        for a, column in zip(accesses, transposed(self.f, rows), strict=True):
+            value = from_memory(self.f, a.buffer.dtype, column, self.half)
+            known[("gather", a.buffer.dtype, a.whole.key, lane), ""] = value
+
+    @contextmanager
+    def _bound(self, lets: tuple[Let, ...]) -> Generator[None]:
+        saved = [(let.var, self.at.env.get(let.var)) for let in lets]
+        for let in lets:
+            self.at.env[let.var] = self.at.normal(let.value)
+        yield
+        for var, known in reversed(saved):
+            self.at.env.pop(var, None)
+            if known is not None:
+                self.at.env[var] = known
+
+
+def _tile(loop: For) -> _Tile | None:
+    outside, inner = _lets(loop.body)
+    if not isinstance(inner, For) or inner.kind is not LoopKind.VECTOR:
+        return None
+    inside, store = _lets(inner.body)
+    return _Tile(outside, inner, inside, store) if isinstance(store, Store) else None
+
+
+def _lets(body: tuple[Stmt, ...]) -> tuple[tuple[Let, ...], Stmt | None]:
+    """Return the lets of a body and the one statement below them; None if there are several."""
+    found: list[Let] = []
+    while len(body) == 1 and isinstance(body[0], Let) and not reads_memory(body[0].value):
+        found.append(body[0])
+        body = body[0].body
+    return tuple(found), body[0] if len(body) == 1 else None
+
+
+def vectors(loop: For) -> Iterator[tuple[int, int]]:
+    """Yield the first element and the lanes of each vector."""
+    start, lanes = loop.var.low, loop.lanes
+    assert isinstance(loop.var.extent, int)
+    while start < loop.var.extent:
+        if start + lanes <= loop.var.extent:
+            yield start, lanes
+            start += lanes
+        else:
+            lanes //= 2
+
+
+def _rereads(store: Store) -> bool:
+    """True if a store reads the buffer that it writes."""
+    return any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
+
+
+def _unguarded(e: Expr) -> Iterator[Load]:
+    """Yield the loads outside of any `within`, which run whatever the values are."""
+    if isinstance(e, Load):
+        yield e
+    elif isinstance(e, Prim) and e.fn != "within":
+        for x in e.args:
+            yield from _unguarded(x)

@@ -1,0 +1,48 @@
+"""Kernel -> LLVM function.
+
+    define internal void @NAME(ptr %buffer..., i64 %size..., i64 %begin, i64 %end, ptr %scratch)
+
+Statements: `codegen.llvm.emit.statements`; expressions: `values`; addresses: `address`; registers: `registers`.
+"""
+
+from __future__ import annotations
+
+from codegen.ir.loops import Kernel, Var
+from codegen.llvm.emit.address import Addresses
+from codegen.llvm.emit.function_text import Function, Value, local
+from codegen.llvm.emit.memo import unified
+from codegen.llvm.emit.memory_access import Stacks
+from codegen.llvm.emit.registers import stored
+from codegen.llvm.emit.statements import Statements
+from codegen.target import Target
+
+
+def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None) -> Function:
+    """Emit the function of a kernel. A caller passes the kernel's buffers, its sizes, the range of units to run, and
+    `Function.scratch_bytes` bytes (over its sizes) of memory of its thread, 64-byte aligned.
+
+    `written` names the buffers that it stores to, by default those of its stores. Without a target, no instruction is
+    used that some targets lack.
+    """
+    if written is None:
+        written = frozenset(stored(kernel.body))
+    pointers = {b.name: Value("ptr", local("b", i, b.name)) for i, b in enumerate(kernel.buffers)}
+    sizes: dict[Var, Value] = {s: Value("i64", local("s", i, s.name)) for i, s in enumerate(kernel.sizes)}
+    params = [
+        f"ptr noalias {'' if b.name in written else 'readonly '}align {b.align} {pointers[b.name].name}"
+        for b in kernel.buffers
+    ]
+    params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
+    function = Function(kernel.name, params)
+    function.sizes = kernel.sizes
+    function.fused = target is not None and target.fuses
+    body = function.append("start")
+    function.branch(body)
+    addresses = Addresses(function, sizes, pointers)
+    stacks = Stacks(function, kernel.sizes, addresses.size)
+    function.block = body
+    half = target is not None and target.converts_half
+    masks = target is not None and target.masks
+    Statements(function, addresses, stacks, half, masks).block(unified(kernel.body))
+    stacks.finish()
+    return function

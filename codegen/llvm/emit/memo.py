@@ -1,0 +1,59 @@
+"""Memo of values made of expressions, for each state of the variables in them.
+
+Statements of unrolled loops are visited many times, mostly with the same values of the variables that they read. Sums
+come from this memo, so equal ones are nearly always one object: states are compared by identity, which is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import is_
+from typing import Any, Generic, TypeVar, cast
+
+from codegen.ir.expressions import variables
+from codegen.ir.index import Affine
+from codegen.ir.loops import Expr, Node, Var
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Node)
+
+
+class Seen(Generic[T]):
+    """Memo of some expressions, keyed by identities; it keeps them and their states alive so that no id is reused."""
+
+    __slots__ = ("_known", "_read", "_roots")
+
+    def __init__(self, *roots: Expr) -> None:
+        self._roots = roots
+        self._read = tuple(variables(*roots))
+        self._known: dict[tuple[int, ...], tuple[T, list[object]]] = {}
+
+    def of(self, env: Mapping[Var, Affine], lane: Var | None, make: Callable[[], T]) -> T:
+        """Return the value for `env` and `lane`, as far as the expressions read them; `make` computes a new one."""
+        state: list[object] = [lane, *map(env.get, self._read)]
+        key = tuple(map(id, state))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = make(), state
+        return found[0]
+
+
+def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
+    """Return the same nodes, in which equal nodes are one object."""
+    known: dict[Node, Node] = {}
+
+    def one(part: Any) -> Any:
+        if isinstance(part, tuple):
+            old = cast(tuple[object, ...], part)
+            new = tuple(map(one, old))
+            return old if all(map(is_, old, new)) else new
+        if not isinstance(part, Node):
+            return part
+        found = known.get(part)
+        if found is None:
+            fields = part.parts()
+            new = one(fields)
+            found = known[part] = part if new is fields else type(part)(*new)
+        return found
+
+    return one(nodes)

@@ -1,0 +1,112 @@
+"""Register buffers: tables of values, never in memory.
+
+A cell is (first element, lanes). Cells of a buffer are disjoint; an access of another shape cuts or joins them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from codegen.ir.expressions import loads, variables
+from codegen.ir.index import Affine, normal
+from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, Var, While
+from codegen.llvm.emit.convert import REGISTER
+from codegen.llvm.emit.function_text import Function, Value, vector
+from runtime.abi import DType
+
+Cell = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Cells:
+    dtype: DType
+    values: dict[Cell, Value] = field(default_factory=dict[Cell, Value])
+
+    def type(self, lanes: int) -> str:
+        return vector(REGISTER[self.dtype], lanes)
+
+    def read(self, f: Function, first: int, lanes: int) -> Value:
+        """Return `lanes` elements from `first` on; elements that were never written are poison."""
+        found = self.values.get((first, lanes))
+        if found is not None:
+            return found
+        if lanes == 1:
+            for (start, width), value in self.values.items():
+                if start <= first < start + width:
+                    return f.part(value, first - start, 1)
+            return Value(self.type(1), "poison")
+        whole = Value(self.type(lanes), "poison")
+        for i in range(lanes):
+            one = self.read(f, first + i, 1)
+            whole = whole if one.name == "poison" else f.insert(whole, one, i)
+        return whole
+
+    def write(self, f: Function, first: int, lanes: int, value: Value) -> None:
+        if (first, lanes) not in self.values:
+            for start, width in list(self.values):
+                if start < first + lanes and first < start + width:
+                    old = self.values.pop((start, width))
+                    for i in range(width):
+                        if not first <= start + i < first + lanes:
+                            self.values[start + i, 1] = f.part(old, i, 1)
+        self.values[first, lanes] = value
+
+
+def stored(stmts: tuple[Stmt, ...]) -> set[str]:
+    """Return the names of the buffers that are written."""
+    found: set[str] = set()
+    for s in stmts:
+        match s:
+            case Store(buffer):
+                found.add(buffer.name)
+            case If(_, body, otherwise):
+                found |= stored(body) | stored(otherwise)
+            case For(_, body) | While(_, body) | Let(_, _, body) | Alloc(_, body):
+                found |= stored(body)
+            case Prefetch():
+                pass
+    return found
+
+
+def fits_registers(alloc: Alloc, env: dict[Var, Affine]) -> bool:
+    """True if every index is constant once unrolled and vector loops are written out."""
+    return _constant(alloc.body, alloc.buffer, dict(env), frozenset())
+
+
+def _constant(stmts: tuple[Stmt, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+    return all(_constant_in(s, buffer, env, known) for s in stmts)
+
+
+def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+    match s:
+        case Store(target, index, value):
+            mine = target != buffer or _is_known(buffer, index, env, known)
+            return mine and _reads_known((*index, value), buffer, env, known)
+        case Prefetch():
+            return True
+        case For(var, body, kind):
+            inner = {v: a for v, a in env.items() if v != var}
+            written = kind in (LoopKind.UNROLLED, LoopKind.VECTOR)
+            return _constant(body, buffer, inner, known | {var} if written else known - {var})
+        case Let(var, value, body):
+            read = _reads_known((value,), buffer, env, known)
+            return read and _constant(body, buffer, {**env, var: normal(value, env)}, known)
+        case Alloc(_, body):
+            return _constant(body, buffer, env, known)
+        case If(condition, body, otherwise):
+            return _reads_known((condition,), buffer, env, known) and _constant((*body, *otherwise), buffer, env, known)
+        case While(condition, body):
+            return _reads_known((condition,), buffer, env, known) and _constant(body, buffer, env, known)
+
+
+def _reads_known(roots: tuple[Expr, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+    return all(_is_known(buffer, x.index, env, known) for x in loads(*roots) if x.buffer == buffer)
+
+
+def _is_known(buffer: Buffer, index: tuple[Expr, ...], env: dict[Var, Affine], known: frozenset[Var]) -> bool:
+    starts = buffer.start or (None,) * len(index)
+    for i, start in zip(index, starts, strict=True):
+        offset = normal(i, env) if start is None else normal(i, env).plus(normal(start, env), -1)
+        if loads(*offset.terms) or not variables(*offset.terms) <= known:
+            return False
+    return True

@@ -1,0 +1,111 @@
+"""Vectors of elements that are near each other in memory: whole loads, and shuffles of the loaded vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from codegen.ir.index import Affine, bounds
+from codegen.llvm.emit.function_text import Function, Value, lanes_of, scalar_of, vector
+
+
+def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return first element and length of loads that cover `places`; none reads beyond the outermost ones."""
+    low, high, width = min(places), max(places), len(places)
+    found: list[tuple[int, int]] = []
+    for p in sorted(set(places)):
+        if found and p < sum(found[-1]):
+            continue
+        size = 1 << (max(q for q in places if q < p + width) - p).bit_length()
+        while size > high - low + 1:
+            size //= 2
+        found.append((min(p, high - size + 1), size))
+    return found
+
+
+def aligned(places: Sequence[int], first: Affine, room: int) -> tuple[int, int] | None:
+    """Find one vector that holds the elements at `first` + `places`, for any `first` in a dimension of `room` elements.
+
+    Return the number of its elements before `first`, and its length: the number of lanes, at multiples of which it
+    begins. None if the elements are not known to be in one vector.
+    """
+    size = len(places)
+    before = first.const % size
+    low, high = bounds(first)
+    lies = min(places) >= 0 and before + max(places) < size and not any(c % size for c in first.terms.values())
+    return (before, size) if lies and low >= before and high - before + size <= room else None
+
+
+def near(places: Sequence[int]) -> bool:
+    """True if the elements are in so few vectors that loading these costs less than loading each lane."""
+    return len(pieces(places)) <= len(places) // 2
+
+
+def shuffled(f: Function, places: Sequence[int], load: Callable[[int, int], Value]) -> Value:
+    """Return the elements at `places`; `load(first, lanes)` loads consecutive ones."""
+    result: Value | None = None
+    covered = min(places)
+    for start, size in pieces(places):
+        mask = [p - start if covered <= p < start + size else -1 for p in places]
+        result = _merged(f, result, load(start, size), mask)
+        covered = start + size
+    assert result is not None
+    return result
+
+
+def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int]) -> Value:
+    """Return `part[m]` in the lanes where `mask` has some m >= 0, `before` in the others."""
+    wide = spread(f, part, mask)
+    if before is None:
+        return wide
+    lanes = len(mask)
+    chosen = [lanes + i if m >= 0 else i for i, m in enumerate(mask)]
+    return shuffle(f, before, wide, chosen)
+
+
+def spread(f: Function, v: Value, mask: Sequence[int]) -> Value:
+    """Return `v[m]` for each m of `mask`; any value for -1."""
+    return shuffle(f, v, Value(v.type, "poison"), mask)
+
+
+def shuffle(f: Function, a: Value, b: Value, mask: Sequence[int]) -> Value:
+    """Shuffle lanes of `a` and `b`, which are numbered after those of `a`; a scalar is a vector of one lane."""
+    lanes = lanes_of(a.type)
+    if lanes == 1:
+        a, b = (Value(f"<1 x {v.type}>", v.name) if v.name == "poison" else _one(f, v) for v in (a, b))
+    chosen = ", ".join(f"i32 {m}" if m >= 0 else "i32 poison" for m in mask)
+    return f.op(vector(scalar_of(a.type), len(mask)), f"shufflevector {a}, {b}, <{len(mask)} x i32> <{chosen}>")
+
+
+def _one(f: Function, v: Value) -> Value:
+    type_ = f"<1 x {v.type}>"
+    return f.op(type_, f"insertelement {type_} poison, {v}, i64 0")
+
+
+def transposed(f: Function, rows: Sequence[Value]) -> list[Value]:
+    """Return the columns of a matrix: a power of two rows, each of a power of two elements."""
+    lanes, length = len(rows), lanes_of(rows[0].type)
+    if lanes > length:
+        parts = [transposed(f, rows[i : i + length]) for i in range(0, lanes, length)]
+        return [_joined(f, [p[k] for p in parts]) for k in range(length)]
+    if lanes < length:
+        parts = [[f.part(r, i, lanes) for r in rows] for i in range(0, length, lanes)]
+        return [column for p in parts for column in transposed(f, p)]
+    block = list(rows)
+    distance = 1
+    while distance < lanes:
+        upper = [j if not j & distance else lanes + j - distance for j in range(lanes)]
+        lower = [j + distance if not j & distance else lanes + j for j in range(lanes)]
+        for i in range(lanes):
+            if not i & distance:
+                a, b = block[i], block[i + distance]
+                block[i], block[i + distance] = shuffle(f, a, b, upper), shuffle(f, a, b, lower)
+        distance *= 2
+    return block
+
+
+def _joined(f: Function, parts: list[Value]) -> Value:
+    """Concatenate vectors."""
+    while len(parts) > 1:
+        n = 2 * max(lanes_of(parts[0].type), 1)
+        parts = [shuffle(f, a, b, range(n)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]

@@ -1,0 +1,411 @@
+"""Statements -> blocks.
+
+  * a REGISTERS buffer is a table of values; a loop that stores to it carries its cells as phis         `serial`
+  * a horizontal reduction is an accumulating store whose target does not move with the lane            `store`
+  * the iterations of all parallel loops are numbered consecutively; begin..end selects those that run  `share`
+"""
+
+from __future__ import annotations
+
+from codegen.ir.index import Affine, bounds, decide, exactly
+from codegen.ir.loops import (
+    Alloc,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    LoopKind,
+    Prefetch,
+    Prim,
+    Size,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from codegen.ir.traverse import has_parallel
+from codegen.llvm.emit.address import Access, Addresses, reads_memory
+from codegen.llvm.emit.blocks import Blocks, vectors
+from codegen.llvm.emit.convert import to_memory
+from codegen.llvm.emit.function_text import Block, Function, Value, integer, lanes_of
+from codegen.llvm.emit.lane_index import lane_of
+from codegen.llvm.emit.memory_access import Stacks
+from codegen.llvm.emit.registers import Cell, Cells, fits_registers, stored
+from codegen.llvm.emit.values import ZERO, cell
+from runtime.errors import InternalError
+
+Snapshot = dict[str, dict[Cell, Value]]
+
+
+class Statements(Blocks):
+    """Emits statements at the current place of a function."""
+
+    def __init__(self, function: Function, addresses: Addresses, stacks: Stacks, half: bool, masks: bool) -> None:
+        super().__init__(function, addresses, half, masks)
+        self.stacks = stacks
+        self.units = integer(0)  # of the parallel loops so far
+
+    def block(self, stmts: tuple[Stmt, ...]) -> None:
+        for stmt in stmts:
+            match stmt:
+                case Store():
+                    self.store(stmt)
+                case Let():
+                    self.let(stmt)
+                case For():
+                    self.loop(stmt)
+                case Alloc():
+                    self.alloc(stmt)
+                case If():
+                    self.guard(stmt)
+                case Prefetch():
+                    self.prefetch(stmt)
+                case While():
+                    self.repeat(stmt)
+
+    def loop(self, loop: For) -> None:
+        var = loop.var
+        match loop.kind:
+            case LoopKind.VECTOR:
+                self.vector(loop)
+            case LoopKind.UNROLLED:
+                self.unrolled(loop)
+            case LoopKind.PARALLEL:
+                self.share(loop)
+            case LoopKind.SERIAL:
+                self.serial(loop, integer(var.low), self.at.size(_extent(var)), self.certain(var))
+
+    def let(self, let: Let) -> None:
+        if self.at.lane is None and reads_memory(let.value):
+            return self.named(let)
+        saved = self.at.env.get(let.var)
+        self.at.env[let.var] = self.at.normal(let.value)
+        self.block(let.body)
+        self.restore(let.var, saved)
+        return None
+
+    def restore(self, var: Var, saved: Affine | None) -> None:
+        if saved is None:
+            self.at.env.pop(var, None)
+        else:
+            self.at.env[var] = saved
+
+    def named(self, let: Let) -> None:
+        """Bind an index that reads memory: it is read once, here, and code that depends on it follows."""
+        self.memo = {}
+        value = self.expr(let.value)
+        head, body = self.f.append("let"), self.f.append("body")
+        self.f.branch(head)
+        self.f.block = head
+        self.f.branch(body)
+        self.f.block = body
+        saved = self.at.enter(let.var, value, head)
+        self.block(let.body)
+        self.at.leave(let.var, saved)
+        self.forget()
+
+    def alloc(self, alloc: Alloc) -> None:
+        b = alloc.buffer
+        if b.space is Space.TABLE:
+            return self.block(alloc.body)
+        cells, pointer = self.registers.pop(b.name, None), self.at.pointers.get(b.name)
+        loaded = self.loaded.pop(b.name, None)
+        if b.space is Space.REGISTERS and fits_registers(alloc, self.at.env):
+            self.registers[b.name] = Cells(b.dtype.compute)
+            self.block(alloc.body)
+            del self.registers[b.name]
+        else:
+            with self.stacks.room(b) as place:
+                self.at.pointers[b.name] = place
+                self.block(alloc.body)
+            self.at.pointers.pop(b.name)
+        self.loaded.pop(b.name, None)
+        if cells is not None:
+            self.registers[b.name] = cells
+        if pointer is not None:
+            self.at.pointers[b.name] = pointer
+        return None if loaded is None else self.forget()
+
+    # ---- loops
+
+    def certain(self, var: Var) -> bool:
+        """True if a loop over `var` runs at least once."""
+        extent = _extent(var)
+        low = extent if isinstance(extent, int) else bounds(self.at.normal(extent))[0]
+        return low > var.low
+
+    def unrolled(self, loop: For) -> None:
+        var = loop.var
+        if not isinstance(var.extent, int):
+            raise InternalError(f"{var.name}: an unrolled loop has a static extent, got {var.extent}")
+        self.read_blocks(loop)
+        outer, self.kept = self.kept, {} if self.keeps_stores(loop) else None
+        saved = self.at.env.get(var)
+        for i in range(var.low, var.extent):
+            self.at.env[var] = exactly(i)
+            self.block(loop.body)
+        self.restore(var, saved)
+        kept, self.kept = self.kept, outer
+        self.write_kept(kept or {})
+
+    def vector(self, loop: For) -> None:
+        """Emit full vectors, then ever shorter ones; no masks."""
+        var = loop.var
+        if self.at.lane is not None or not isinstance(var.extent, int):
+            raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
+        saved = self.at.env.get(var)
+        for start, lanes in vectors(loop):
+            self.at.lane, self.at.env[var] = lane_of(start, lanes)
+            self.block(loop.body)
+        self.at.lane = None
+        self.restore(var, saved)
+
+    def share(self, loop: For) -> None:
+        """Emit the part of a parallel loop in begin..end; its iterations are units `self.units`, `self.units` + 1, ...
+
+        In nested parallel loops, units are the iterations of the innermost one, for each iteration of the others.
+        """
+        f, units, extent = self.f, self.units, self.at.size(_extent(loop.var))
+        if has_parallel(loop.body):
+            return self.serial(loop, integer(0), extent, True, units=True)
+        first, last = f.binary("sub", Value("i64", "%begin"), units), f.binary("sub", Value("i64", "%end"), units)
+        start = f.select(f.compare("icmp sgt", first, integer(0)), first, integer(0))
+        stop = f.select(f.compare("icmp slt", last, extent), last, extent)
+        following = f.binary("add", units, extent)
+        self.serial(loop, start, stop, False)
+        self.units = following
+        return None
+
+    def serial(self, loop: For, start: Value, stop: Value, certain: bool, units: bool = False) -> None:
+        """Emit a bottom-tested loop, guarded if it may not run at all. `units`: it carries `self.units` along."""
+        f = self.f
+        if isinstance(loop.var.extent, int) and loop.var.extent <= loop.var.low:
+            return
+        before, skipped = f.block, self.snapshot(loop.body)
+        after = None
+        if not certain:
+            enter, after = f.append("enter"), f.append("after")
+            f.branch_if(f.compare("icmp slt", start, stop), enter, after)
+            f.block = enter
+        entry, head, body = f.block, f.append("loop"), f.append("body")
+        f.branch(head)
+        i, i_phi = f.phi(head, "i64", start, entry)
+        units_phi = None
+        if units:
+            self.units, units_phi = f.phi(head, "i64", self.units, entry)
+        carried = self.carry(head, skipped, entry)
+        f.block = head
+        f.branch(body)
+        f.block = body
+        self.forget()
+        saved = self.at.enter(loop.var, i, head)
+        self.block(loop.body)
+        self.at.leave(loop.var, saved)
+        self.forget()
+        following = f.binary("add nuw nsw", i, integer(1))
+        latch = f.block
+        f.close(head, i_phi, following, latch)
+        if units_phi is not None:
+            f.close(head, units_phi, self.units, latch)
+        self.close(head, carried, latch)
+        done = f.append("done")
+        f.branch_if(f.compare("icmp slt", following, stop), head, done)
+        f.block = done
+        if after:
+            f.branch(after)
+            f.block = after
+            self.merge(after, [(before, skipped), (done, self.snapshot(loop.body))])
+
+    def repeat(self, loop: While) -> None:
+        f, before = self.f, self.f.block
+        head, body, after = f.append("while"), f.append("body"), f.append("after")
+        f.branch(head)
+        carried = self.carry(head, self.snapshot(loop.body), before)
+        f.block = head
+        self.forget()
+        again = self.expr(loop.condition)
+        inside = self.snapshot(loop.body)
+        f.branch_if(again, body, after)
+        f.block = body
+        self.forget()
+        self.block(loop.body)
+        f.branch(head)
+        self.close(head, carried, f.block)
+        f.block = after
+        self.forget()
+        for name, cells in inside.items():
+            self.registers[name].values = cells
+
+    # ---- registers across blocks
+
+    def snapshot(self, stmts: tuple[Stmt, ...]) -> Snapshot:
+        """Return the cells alive here of the register buffers that `stmts` write."""
+        return {n: dict(self.registers[n].values) for n in sorted(stored(stmts) & self.registers.keys())}
+
+    def carry(self, head: Block, cells: Snapshot, before: Block) -> list[tuple[str, Cell, int]]:
+        """Add phis for cells that change from one iteration to the next."""
+        carried: list[tuple[str, Cell, int]] = []
+        for name, values in cells.items():
+            for key, value in values.items():
+                phi, number = self.f.phi(head, value.type, value, before)
+                self.registers[name].values[key] = phi
+                carried.append((name, key, number))
+        return carried
+
+    def close(self, head: Block, carried: list[tuple[str, Cell, int]], latch: Block) -> None:
+        for name, key, number in carried:
+            cells = self.registers[name]
+            value = cells.read(self.f, *key)
+            cells.write(self.f, *key, value)
+            self.f.close(head, number, value, latch)
+
+    def merge(self, block: Block, ways: list[tuple[Block, Snapshot]]) -> None:
+        """Merge cells where two ways meet."""
+        for name in ways[0][1]:
+            keys = dict.fromkeys(key for _, snapshot in ways for key in snapshot[name])
+            merged: dict[Cell, Value] = {}
+            cells = self.registers[name]
+            for key in keys:
+                (first, a), (second, b) = ((w, s[name].get(key, Value(cells.type(key[1]), "poison"))) for w, s in ways)
+                if a == b:
+                    merged[key] = a
+                    continue
+                phi, number = self.f.phi(block, a.type, a, first)
+                self.f.close(block, number, b, second)
+                merged[key] = phi
+            cells.values = merged
+
+    def guard(self, stmt: If) -> None:
+        known = decide(stmt.condition, self.at.env)
+        if known is not None:
+            return self.block(stmt.body if known else stmt.otherwise)
+        self.memo = {}
+        condition = self.expr(stmt.condition)
+        if lanes_of(condition.type) > 1:
+            return self.each_lane(stmt)
+        f, both = self.f, (*stmt.body, *stmt.otherwise)
+        before, start = self.snapshot(both), f.block
+        inside, after = f.append("inside"), f.append("after")
+        outside = f.append("outside") if stmt.otherwise else after
+        f.branch_if(condition, inside, outside)
+        f.block = inside
+        ways = [self.way(stmt.body, both, after)]
+        for name, values in before.items():
+            self.registers[name].values = dict(values)
+        if stmt.otherwise:
+            f.block = outside
+            ways.append(self.way(stmt.otherwise, both, after))
+        else:
+            ways.append((start, before))
+        f.block = after
+        self.forget()
+        return self.merge(after, ways)
+
+    def way(self, stmts: tuple[Stmt, ...], both: tuple[Stmt, ...], after: Block) -> tuple[Block, Snapshot]:
+        self.forget()
+        self.block(stmts)
+        self.f.branch(after)
+        return self.f.block, self.snapshot(both)
+
+    def each_lane(self, stmt: Stmt) -> None:
+        """Emit a statement separately for each lane."""
+        lane, width = self.at.lane, self.width
+        assert lane is not None
+        for i in range(width):
+            saved = self.fixed_lane(lane, i)
+            self.block((stmt,))
+            self.at.env, self.at.lane = saved, lane
+        self.memo = {}
+
+    # ---- memory
+
+    def prefetch(self, stmt: Prefetch) -> None:
+        f, pointer = self.f, self.at.pointer(self.at.access(stmt.buffer, stmt.index))
+        if stmt.ahead:
+            distance = integer(stmt.ahead * stmt.buffer.dtype.stored_bytes)
+            if stmt.least:
+                run = f.binary("sub", Value("i64", "%end"), Value("i64", "%begin"))
+                distance = f.select(f.compare("icmp sge", run, integer(stmt.least)), distance, integer(0))
+            pointer = f.gep("i8", pointer, distance)
+        f.prefetch(pointer, stmt.near)
+
+    def store(self, stmt: Store) -> None:
+        self.memo = {}
+        if stmt.accumulate == "add" and self.is_absent(stmt.value):
+            return None
+        dtype = stmt.buffer.dtype.compute
+        if stmt.value.dtype is not dtype:
+            raise InternalError(f"store: {stmt.buffer.name} holds {dtype.value}, got {stmt.value.dtype.value}")
+        target = self.at.access(stmt.buffer, stmt.index)
+        if stmt.accumulate:
+            return self.accumulate(stmt, stmt.accumulate, target)
+        value = self.expr(stmt.value)
+        if self.at.lane is None or target.step == 1:
+            return self.write(target, self.wide(value, self.width), self.width)
+        if target.step == 0:
+            return self.write(target, self.f.extract(value, self.width - 1), 1)
+        if self.kept is not None and (target.step is not None or self.at.is_strided(target)):
+            return self.keep(target, self.wide(value, self.width))
+        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.width)]
+        return self.scatter(parts)
+
+    def scatter(self, parts: list[tuple[Access, Value]]) -> None:
+        lane, self.at.lane = self.at.lane, None
+        for target, value in parts:
+            self.write(target, value, 1)
+        self.at.lane = lane
+
+    def accumulate(self, stmt: Store, fn: str, target: Access) -> None:
+        dtype, width = stmt.buffer.dtype.compute, self.width
+        if self.at.lane is None or target.step == 1:
+            return self.write(target, self.wide(self.combined(fn, stmt.value, target), width), width)
+        value = self.wide(self.expr(stmt.value), width)
+        if target.step == 0:
+            while (n := lanes_of(value.type)) > 1:
+                value = self.apply(fn, dtype, self.f.part(value, 0, n // 2), self.f.part(value, n // 2, n // 2))
+            return self.write(target, self.apply(fn, dtype, self.read(target, 1), value), 1)
+        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(width)]
+        lane, self.at.lane = self.at.lane, None
+        for one, item in parts:
+            self.write(one, self.apply(fn, dtype, self.read(one, 1), item), 1)
+        self.at.lane = lane
+        return None
+
+    def combined(self, fn: str, value: Expr, target: Access) -> Value:
+        """Return `target` combined with `value` by `fn`; a product is fused."""
+        dtype, old = value.dtype, self.read(target, self.width)
+        match fn, value:
+            case "add", Prim("mul", (a, b)) if dtype.is_float:
+                return self.fma(dtype, self.expr(a), self.expr(b), old)
+            case "add", Prim("dot", (Load() as x, Load() as w, Const(n))):
+                return self.dot(x, w, int(n), self.wide(old, self.width))
+            case _:
+                return self.apply(fn, dtype, old, self.expr(value))
+
+    def is_absent(self, term: Expr) -> bool:
+        """True if a term is a product with a structural zero."""
+        factor = term.args[0] if isinstance(term, Prim) and term.fn == "mul" else None
+        return isinstance(factor, Load) and factor.buffer.space is Space.TABLE and self.expr(factor).name == ZERO
+
+    def write(self, a: Access, value: Value, lanes: int) -> None:
+        name = a.buffer.name
+        if name in self.at.indexing:  # addresses depend on this buffer: known values are stale
+            self.loaded, self.at.here = {}, {}
+        if name in self.registers:
+            self.registers[name].write(self.f, cell(a), lanes, value)
+            if name in self.loaded:
+                del self.loaded[name]
+            return
+        pointer, align = self.at.pointer(a), self.at.align(a)
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.half), pointer, align)
+        self.loaded.pop(name, None)
+        self.at.here = {}
+
+
+def _extent(var: Var) -> Size:
+    if var.extent is None:
+        raise InternalError(f"{var.name}: a loop has an extent")
+    return var.extent

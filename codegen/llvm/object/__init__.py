@@ -1,0 +1,1 @@
+"""Objects and libraries: compiling in parts, linking, ELF."""

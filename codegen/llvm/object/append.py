@@ -1,0 +1,108 @@
+"""Puts weights into a linked library: the linker only reserves their addresses, and never sees a byte of them.
+
+    linked     LOAD ... | LOAD rw: .data .bss weights (NOBITS) |       NOTE
+    written    LOAD ... | LOAD rw: .data .bss | LOAD r: weights |      at the end of the file
+
+So a library is written once, in order, and linking takes no memory for weights. The note only provides a
+program header, which becomes that of the weights.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from codegen.llvm.object.elf_writer import HEADER, NOBITS, PROGBITS, SECTION, SHF_ALLOC, Data, aligned
+from runtime.errors import PlatformError
+
+SHT_NOTE = 7
+_SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical, size in file, in memory, align
+_LOAD, _NOTE, _READ = 1, 4, 4
+LARGE_PAGE = 2 << 20
+GAP = 1 << 20  # bytes of padding in the file, at most, that place weights for large pages
+_NOTE_BODY = struct.pack("<III", 4, 0, 0) + b"aot\0"
+
+
+def placeholder() -> Data:
+    """Return the note, for an object that reserves weights."""
+    return Data(".note.aot", "", len(_NOTE_BODY), 4, [(0, _NOTE_BODY)], kind=SHT_NOTE)
+
+
+def append(path: Path, section: str, align: int, parts: Iterable[bytes | memoryview]) -> None:
+    """Write `parts`, the contents of the reserved `section`, behind the linked library; `align`: as it was reserved.
+
+    PlatformError for a linker that has not put the section at the end of a segment.
+    """
+    with path.open("r+b") as stream:
+        header: tuple[int, ...] = HEADER.unpack(stream.read(HEADER.size))
+        segments = _table(stream, header[5], header[10], _SEGMENT)
+        rows = _table(stream, header[6], header[12], SECTION)
+        row = rows[_find(stream, rows, rows[header[13]], section)]
+        at, align = _place(path.stat().st_size, row[3], row[5], align)
+        _split(segments, row, at, align)
+        row[1:3], row[4] = (PROGBITS, SHF_ALLOC), at
+        loads = sorted((s for s in segments if s[0] == _LOAD), key=lambda s: s[3])
+        others = [s for s in segments if s[0] != _LOAD]
+        stream.seek(header[5])
+        stream.write(b"".join(_SEGMENT.pack(*s) for s in (*loads, *others)))
+        stream.seek(header[6])
+        stream.write(b"".join(SECTION.pack(*r) for r in rows))
+        stream.seek(at)
+        for piece in pieces(at, parts):
+            stream.write(piece)
+
+
+def _place(end: int, address: int, size: int, align: int) -> tuple[int, int]:
+    """Return the offset of the contents in the file, and the alignment of their segment.
+
+    Aligned to large pages, at an offset congruent to the address, a file that the system caches in large pages can be
+    mapped in large pages.
+    """
+    like = end + (address - end) % LARGE_PAGE
+    return (like, LARGE_PAGE) if size >= LARGE_PAGE and like - end <= GAP else (aligned(end, align), align)
+
+
+def _table(stream: BinaryIO, at: int, count: int, form: struct.Struct) -> list[list[int]]:
+    stream.seek(at)
+    return [list(row) for row in form.iter_unpack(stream.read(count * form.size))]
+
+
+def pieces(at: int, parts: Iterable[bytes | memoryview]) -> Iterator[bytearray | memoryview]:
+    """Yield the same bytes in pieces of large pages: the system caches data written at once in pages as large."""
+    held = bytearray()
+    for part in parts:
+        view = memoryview(part).cast("B")
+        while len(view):
+            room = LARGE_PAGE - (at + len(held)) % LARGE_PAGE
+            here, view = view[:room], view[room:]
+            if held or len(here) < room:
+                held += here
+            if len(here) == room:
+                yield held or here
+                at, held = at + len(held or here), bytearray()
+    yield held
+
+
+def _find(stream: BinaryIO, rows: list[list[int]], names: list[int], wanted: str) -> int:
+    stream.seek(names[4])
+    text = stream.read(names[5])
+    for i, row in enumerate(rows):
+        if text[row[0] :].split(b"\0", 1)[0] == wanted.encode() and row[1] == NOBITS:
+            return i
+    raise PlatformError(f"link: the linker keeps the section {wanted}, got a library without it")
+
+
+def _split(segments: list[list[int]], row: list[int], at: int, align: int) -> None:
+    """Move the section from the end of the segment that holds it to the segment of the note."""
+    start, size = row[3], row[5]
+    for s in segments:
+        if s[0] == _LOAD and s[3] <= start < s[3] + s[6]:
+            if s[3] + s[6] > aligned(start + size, align) or s[3] + s[5] > start:
+                break
+            s[6] = start - s[3]
+            own = next(n for n in segments if n[0] == _NOTE) if s[6] else s
+            own[:] = [_LOAD, _READ, at, start, start, size, size, align]
+            return
+    raise PlatformError("link: the linker puts reserved memory at the end of a segment, got it elsewhere")

@@ -1,0 +1,104 @@
+"""Links objects into a shared library: with GNU ld, ld.lld, or a C compiler in front of one."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from codegen.llvm.object.elf_writer import Data, write_data_object
+from runtime.atomic import replacing
+from runtime.errors import MissingError, PlatformError
+
+# Functions of libc that a model may call; LLVM turns loops into calls of the first three.
+LIBC = (
+    "memcpy", "memmove", "memset", "aligned_alloc", "free", "clock_gettime", "getpid", "syscall",
+    "sched_yield", "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
+    "pthread_create", "pthread_join", "pthread_sigmask", "sigfillset",
+)  # fmt: skip
+_OPTIONS = (
+    "--build-id=none",
+    "--hash-style=gnu",
+    "-z", "relro",
+    "-z", "now",
+    "-z", "noexecstack",
+    "-z", "defs",
+    "--as-needed",
+    "-Bsymbolic",
+    "--exclude-libs", "ALL",
+    "-s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Linker:
+    """A program to link with, and its first arguments; a compiler driver takes the linker's options behind -Wl."""
+
+    path: str
+    driver: bool = False
+    before: tuple[str, ...] = ()
+
+    def command(self, objects: Sequence[Path], output: Path, options: Sequence[str]) -> list[str]:
+        given = ["-nostdlib", "-Wl," + ",".join(options)] if self.driver else options
+        return [self.path, *self.before, "-shared", "-o", str(output), *given, *map(str, objects)]
+
+
+def find_linker(arch: str, explicit: str | None = None) -> Linker:
+    """Find a linker for the machine `arch` (x86_64, aarch64): `explicit`, else the first in PATH, else ziglang's.
+
+    MissingError if there is none.
+    """
+    if platform.machine() == arch:
+        names = ["ld", "ld.lld", "cc", "gcc", "clang"]
+    else:
+        names = [f"{arch}-linux-gnu-ld", "ld.lld", f"{arch}-linux-gnu-gcc"]
+    for name in [explicit] if explicit is not None else names:
+        path = shutil.which(name)
+        if path is not None:
+            return Linker(path, driver="ld" not in Path(path).name.split("-")[-1])
+    if explicit is None and find_spec("ziglang") is not None:
+        return Linker(sys.executable, before=("-m", "ziglang", "ld.lld"))
+    wanted = explicit if explicit is not None else ", ".join(names)
+    error = MissingError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
+    error.add_note("Debian, Ubuntu: apt install binutils (or lld); Fedora: dnf install binutils (or lld)")
+    error.add_note("or pip install ziglang, which brings one for every machine")
+    error.add_note("or compile to memory, or write an object file: neither needs a linker")
+    raise error
+
+
+def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) -> None:
+    """Link the shared library `output` atomically; PlatformError with the linker's message if it fails.
+
+    The library needs only those functions of `LIBC` that it uses. It is linked against a stub of libc, so that it
+    depends neither on the libc of this machine nor on its version, and cross-linking needs no libc of the other one.
+    """
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".aot-") as folder:
+        stub, libc = Path(folder) / "libc.o", Path(folder) / "libc.so.6"
+        with stub.open("wb") as stream:
+            write_data_object(stream, machine, [Data(".text", "libc_stub", 16, 16, [], LIBC)])
+        _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
+        with replacing(output) as made:
+            _check(linker, _called(linker.command([*objects, libc], made, _OPTIONS)))
+
+
+def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:
+    """Merge several relocatable objects into one."""
+    with replacing(output) as made:
+        options = ["-r", *(["-nostdlib"] if linker.driver else [])]
+        command = [linker.path, *linker.before, *options, *map(str, objects), "-o", str(made)]
+        _check(linker, _called(command))
+
+
+def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _check(linker: Linker, done: subprocess.CompletedProcess[str]) -> None:
+    if done.returncode:
+        raise PlatformError(f"link: {linker.path} failed: {done.stderr.strip() or done.returncode}")

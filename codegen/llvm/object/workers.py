@@ -1,0 +1,143 @@
+"""Compiles modules in several processes at once: LLVM's Python binding holds one lock, so threads would not help.
+
+The calling process compiles, too; a result does not depend on the process that made it. Without enough work, or if no
+process can be started, the calling one compiles everything.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Self
+
+from codegen.llvm.object.optimize import compile_module
+from codegen.target import Target
+from runtime.errors import InternalError
+
+WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
+MOST_PROCESSES = 8
+POLL = 0.1  # seconds
+_Task = tuple[str, int | None, "Future[bytes]"]
+
+
+def _silent(done: int, total: int) -> None:
+    del done, total
+
+
+class Workers:
+    """`submit` modules, then `finish`; the results are in the order of submission."""
+
+    def __init__(self, target: Target, processes: int | None = None) -> None:
+        """`processes` besides the calling one; by default, one less than cores, `MOST_PROCESSES` at most."""
+        self._target = target
+        self._processes = min(target.cores - 1, MOST_PROCESSES) if processes is None else processes
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._results: list[Future[bytes]] = []
+        self._threads: list[threading.Thread] = []
+        self.running: list[subprocess.Popen[bytes]] = []  # processes that were started
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None:
+            self._drain()
+            for process in self.running:  # their results are not needed any more, and may take long
+                process.kill()
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def submit(self, text: str, level: int | None) -> None:
+        result: Future[bytes] = Future()
+        self._results.append(result)
+        self._tasks.put((text, level, result))
+        self._bytes += len(text)
+        if self._bytes >= WORTH_STARTING and len(self._threads) < self._processes:
+            self._threads.append(threading.Thread(target=self._serve, daemon=True))
+            self._threads[-1].start()
+
+    def finish(self, progress: Callable[[int, int], None] = _silent) -> list[bytes]:
+        """Return each module's object code; InternalError if LLVM refuses one. `progress(done, total)` counts them."""
+        while True:
+            try:
+                task = self._tasks.get_nowait()
+            except Empty:
+                break
+            if task is not None:
+                text, level, result = task
+                result.set_result(compile_module(text, self._target, level))
+                progress(self._done(), len(self._results))
+        made: list[bytes] = []
+        for result in self._results:
+            while not result.done():  # a wait without a timeout could not be interrupted
+                wait([result], timeout=POLL)
+            made.append(result.result())
+            progress(self._done(), len(self._results))
+        return made
+
+    def _done(self) -> int:
+        return sum(result.done() for result in self._results)
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                self._tasks.get_nowait()
+            except Empty:
+                return
+
+    def _serve(self) -> None:
+        """Feed one process, in a thread of its own."""
+        process = _start()
+        if process is not None:
+            self.running.append(process)
+        while (task := self._tasks.get()) is not None:
+            text, level, result = task
+            try:
+                result.set_result(_made(process, text, self._target, level))
+            except Exception as error:
+                result.set_exception(error)
+        if process is not None:
+            process.communicate()
+
+
+def _made(process: subprocess.Popen[bytes] | None, text: str, target: Target, level: int | None) -> bytes:
+    if process is None:
+        return compile_module(text, target, level)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        pickle.dump((text, target, level), process.stdin)
+        process.stdin.flush()
+        answer = pickle.load(process.stdout)
+    except (EOFError, OSError) as error:
+        raise InternalError(f"emit: a process that compiles has ended, got exit code {process.wait()}") from error
+    if not isinstance(answer, bytes):
+        raise InternalError(str(answer))
+    return answer
+
+
+def _start() -> subprocess.Popen[bytes] | None:
+    """Start a process and wait until it is ready; None if this Python cannot start itself."""
+    if "python" not in Path(sys.executable or "").name:
+        return None
+    code = f"import sys; sys.path[:] = {sys.path!r}; from codegen.llvm.object.worker import serve; serve()"
+    try:
+        process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError:
+        return None
+    assert process.stdout is not None
+    try:
+        pickle.load(process.stdout)
+    except (EOFError, pickle.UnpicklingError):
+        process.communicate()
+        return None
+    return process

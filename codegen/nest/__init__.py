@@ -1,0 +1,1 @@
+"""A definition and a schedule to a loop nest."""

@@ -1,0 +1,100 @@
+"""Halo fills inside of a parallel loop: the unit that writes elements of a result writes the halo beside them, too.
+
+    parallel h in 14:
+      y[h, -1, c] = 0                          halo on the left: cut into one part for each iteration of the loop
+      if h = 0: y[-1, w, c] = 0                halo above all rows: written by the first iteration
+      ...
+
+So the halo is in the cache of the core that reads it next, and needs no units for which other threads have to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from codegen.ir.access import known
+from codegen.ir.definition import Definition, Group
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, LoopKind, Size, Var, as_expr, prim
+from codegen.ir.traverse import has_parallel
+from codegen.nest.points import Span, Spans, Stmts
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+if TYPE_CHECKING:
+    from codegen.ir.schedule import Schedule
+
+Build = Callable[[Spans], Stmts]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A definition of a constant, as for a halo; `build` returns the statements that store its part in given spans."""
+
+    definition: Definition
+    build: Build
+
+
+def can_take(stmts: Stmts) -> bool:
+    """True if the first parallel loop runs at least once. If it may run zero times, no unit would write the halo."""
+    for s in stmts:
+        match s:
+            case For(var, _, LoopKind.PARALLEL):
+                return bounds(normal(as_expr(var.extent or 0, DType.I64), {}))[0] >= 1
+            case (Let() | Alloc()) if has_parallel(s.body):
+                return can_take(s.body)
+            case _:
+                continue
+    return False
+
+
+def is_edge(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
+    """True if `work` stores a constant and has no parallel loop of its own."""
+    return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
+
+
+def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
+    """Add the edges to the first parallel loop of `stmts`, for which `can_take` holds."""
+    if not edges:
+        return stmts
+    for n, s in enumerate(stmts):
+        match s:
+            case For(var, body, LoopKind.PARALLEL):
+                extent = var.extent
+                assert extent is not None
+                added = tuple(p for edge in edges for p in _part(edge, var, extent))
+                if has_parallel(body):
+                    added = (For(Var("once", 1), added, LoopKind.PARALLEL),)
+                made = For(var, (*added, *body), LoopKind.PARALLEL)
+            case Let(name, value, body) if has_parallel(body):
+                made = Let(name, value, with_edges(body, edges))
+            case Alloc(buffer, body) if has_parallel(body):
+                made = Alloc(buffer, with_edges(body, edges))
+            case _:
+                continue
+        return (*stmts[:n], made, *stmts[n + 1 :])
+    raise InternalError("edges: a parallel loop takes them, got none")
+
+
+def _part(edge: Edge, unit: Var, units: Size) -> Stmts:
+    """Build the part of an edge that unit `unit` of `units` of the parallel loop writes."""
+    d = edge.definition
+    row = _outermost(d)
+    if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:
+        if isinstance(row.extent, int) and isinstance(units, int) and row.extent % units == 0:
+            step = row.extent // units
+            return edge.build({row: Span(unit * step, step)})
+        count, whole = as_expr(units, DType.I64), as_expr(row.extent, DType.I64)
+        start, end = unit * whole // count, (unit + 1) * whole // count
+        return edge.build({row: Span(start, end - start)})
+    before = isinstance(row, Const) and row.value < 0
+    turn: Expr = Const(0) if before else as_expr(units, DType.I64) - 1
+    return (If(prim("eq", unit, turn), edge.build({})),)
+
+
+def _outermost(d: Definition) -> Expr:
+    """Return the output's index in the dimension of the largest stride, among those of more than one element."""
+    moving = [(i, known(step)) for i, n, step in zip(d.target, d.out.shape, d.out.strides, strict=True) if known(n) > 1]
+    return max(moving, key=lambda pair: pair[1], default=(Const(0), 0))[0]

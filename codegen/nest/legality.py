@@ -1,0 +1,162 @@
+"""Rules that the schedule of a definition or group must keep; ScheduleError names the work and the field at fault."""
+
+from __future__ import annotations
+
+from codegen.ir.access import all_axes
+from codegen.ir.definition import Definition, Group
+from codegen.ir.dot_widths import LONGEST, packs_lanes, small_factors, takes_words, word
+from codegen.ir.expressions import loads, walk
+from codegen.ir.loops import Buffer, Reduce, Var
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail
+
+
+def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:
+    """Raise ScheduleError when `schedule` does not fit. `inside`: the work is a member of a group."""
+    name = work.name if isinstance(work, Group) else work.out.name
+    outputs = _fused(name, work.axes, schedule, work)
+    if inside and schedule.parallel is not None:
+        where = f"{schedule.parallel!r} in a member of a group"
+        raise ScheduleError(f"{name}: parallel is for the outermost loops, got {where}")
+    if isinstance(work, Group):
+        _names(name, schedule, outputs, outputs)
+        _group(work, schedule)
+    else:
+        reductions = [e for e in walk(work.value) if isinstance(e, Reduce)]
+        if len(reductions) > 1:
+            raise ScheduleError(f"{name}: at most one reduction, got {len(reductions)}")
+        inner = _fused(name, reductions[0].axes, schedule, work) if reductions else ()
+        _names(name, schedule, outputs, (*outputs, *inner))
+        _definition(work, schedule, (*outputs, *inner))
+
+
+def _fused(name: str, axes: tuple[Var, ...], schedule: Schedule, work: Definition | Group) -> tuple[str, ...]:
+    """Return the names of the axes after `fuse`."""
+    names = [a.name for a in axes]
+    for new, parts in schedule.fuse:
+        known = _all_axes(work)
+        wrong = [p for p in parts if p not in known]
+        if wrong or not parts:
+            missing = wrong[0] if wrong else new
+            raise ScheduleError(f"{name}: fuse names no axis: {missing!r} (axes: {', '.join(sorted(known))})")
+        mine = [p for p in parts if p in names]
+        if mine and len(mine) != len(set(parts)):
+            raise ScheduleError(f"{name}: fuse mixes output and reduction axes, got {', '.join(parts)}")
+        if mine:
+            names[names.index(parts[0])] = new
+            names = [n for n in names if n == new or n not in parts]
+    return tuple(names)
+
+
+def _all_axes(work: Definition | Group) -> set[str]:
+    reduction = work.reduction if isinstance(work, Definition) else None
+    return {a.name for a in work.axes} | ({a.name for a in reduction.axes} if reduction else set())
+
+
+def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, ...]) -> None:
+    fields = {
+        "blocks": tuple(n for n, _ in s.blocks), "order": s.order, "tile": tuple(t.axis for t in s.tile),
+        "unroll": s.unroll, "lanes": (s.lanes[0],) if s.lanes else (),
+        "parallel": (s.parallel,) if s.parallel else (),
+    }  # fmt: skip
+    for field, names in fields.items():
+        allowed = outputs if field == "parallel" else known
+        for n in names:
+            if n not in allowed:
+                raise ScheduleError(f"{name}: {field} names no axis: {n!r} (axes: {', '.join(allowed)})")
+        if len(set(names)) != len(names):
+            raise ScheduleError(f"{name}: {field} names an axis twice, got {', '.join(names)}")
+    if any(size < 1 for _, size in s.blocks):
+        raise ScheduleError(f"{name}: block sizes are positive, got {min(size for _, size in s.blocks)}")
+    if any(t.size < 1 for t in s.tile):
+        raise ScheduleError(f"{name}: tile sizes are positive, got {next(t for t in s.tile if t.size < 1)}")
+    if s.lanes and (s.lanes[1] < 1 or s.lanes[1] & (s.lanes[1] - 1)):
+        raise ScheduleError(f"{name}: lanes are a power of two, got {s.lanes[1]}")
+    if s.partials < 1:
+        raise ScheduleError(f"{name}: partials are positive, got {s.partials}")
+
+
+def _group(group: Group, s: Schedule) -> None:
+    if len(s.members) != len(group.members):
+        raise ScheduleError(f"{group.name}: members: {len(group.members)} definitions, {len(s.members)} schedules")
+    if s.lanes:
+        raise ScheduleError(f"{group.name}: lanes belong to a member, got {s.lanes[0]!r} of the group")
+    if s.blocks:
+        raise ScheduleError(f"{group.name}: blocks belong to a definition, got {s.blocks[0][0]!r} of the group")
+    if s.pack:
+        raise ScheduleError(f"{group.name}: pack belongs to a member, got {s.pack[0].operand!r} of the group")
+    temps = {t.name for t in group.temps}
+    for n, _ in s.pitch:
+        if n not in temps:
+            raise ScheduleError(f"{group.name}: pitch names no temp: {n!r} (temps: {', '.join(sorted(temps))})")
+    for member, plan in zip(group.members, s.members, strict=True):
+        check(member, plan, inside=True)
+
+
+def _pack(name: str, p: Pack, operands: dict[str, Buffer]) -> None:
+    if p.operand not in operands:
+        raise ScheduleError(f"{name}: pack names no operand: {p.operand!r} (operands: {', '.join(operands)})")
+    rank = len(operands[p.operand].shape)
+    if sorted(p.order) != list(range(rank)) or p.axis not in p.order:
+        raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions with {p.axis}, got {p.order}")
+    inside = rank - p.place - 1
+    if not 0 <= p.words <= inside:
+        raise ScheduleError(f"{name}: pack of {p.operand!r} has {inside} dimensions in its blocks, got {p.words}")
+
+
+def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> None:
+    name = definition.out.name
+    if s.members or s.pitch:
+        field = "members" if s.members else "pitch"
+        raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
+    if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
+        raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
+    operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
+    for p in s.pack:
+        _pack(name, p, operands)
+    if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
+        raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
+    if s.stream is not None and (s.prefetch is None or s.stream < 0):
+        raise ScheduleError(f"{name}: stream is a number of units of what prefetch names, got {s.stream}")
+    reduction = definition.reduction
+    sums = [a.name for a in reduction.axes] if reduction is not None else []
+    for n in s.skip:
+        if n not in sums or s.size(n).size != 1:
+            raise ScheduleError(f"{name}: skip names reduction axes without a tile, got {n!r}")
+    if s.dots is not None and not _dots(definition, s):
+        rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16"
+        raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
+    if reduction is not None:
+        _sums_in_blocks(definition, reduction, s)
+    extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
+    for n in s.unroll:
+        if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
+            raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")
+
+
+def _dots(d: Definition, s: Schedule) -> bool:
+    """True if operands are packed in words, no word or panel is cut, and no vector is longer than the instruction's."""
+    assert s.dots is not None
+    names = dict(s.fuse).get(s.dots, (s.dots,))
+    parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
+    plan = next((p for p in s.pack if p.words == len(parts)), None)
+    factors = small_factors(d.reduction) if d.reduction is not None else None
+    if s.lanes is None or s.lanes[1] > LONGEST or plan is None or factors is None or not takes_words(d, parts, plan):
+        return False
+    size = word(factors[1].dtype)
+    terms, columns = s.size(s.dots), s.size(s.lanes[0])
+    panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
+    whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0 and panels
+    return whole and Tail.BALANCE not in (terms.tail, columns.tail) and packs_lanes(d, plan, s.lanes[0])
+
+
+def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:
+    """Check blocks of reduction axes: from one block to the next, the output holds the partial sums."""
+    name, axes = d.out.name, {a.name for a in reduction.axes}
+    if all(axes.isdisjoint(dict(s.fuse).get(n, (n,))) for n, _ in s.blocks):
+        return
+    if s.lanes and not axes.isdisjoint(dict(s.fuse).get(s.lanes[0], (s.lanes[0],))):
+        raise ScheduleError(f"{name}: blocks of a sum need lanes along the output, got {s.lanes[0]!r}")
+    if d.out.dtype is not reduction.dtype:
+        raise ScheduleError(f"{name}: blocks of a sum are kept as {reduction.dtype}, got an output of {d.out.dtype}")
+    if d.where or any(x.buffer == d.out for x in loads(d.value)):
+        raise ScheduleError(f"{name}: blocks of a sum need an output of their own, got bounds or a value that reads it")

@@ -1,0 +1,369 @@
+"""Definitions or groups + schedules -> a kernel. Loops get their order here alone, whatever the operation is.
+
+    for the tiles of the output axes:            schedule.order, one loop per segment of equal tiles
+      the points of a tile                       codegen.nest.points, codegen.nest.reduction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+from math import inf
+
+from codegen.ir.access import volume
+from codegen.ir.definition import Definition, Group, Window
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import (
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Let,
+    Load,
+    LoopKind,
+    Prefetch,
+    Size,
+    Space,
+    Store,
+    Var,
+    While,
+    as_expr,
+    dense,
+    prim,
+)
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
+from codegen.ir.traverse import has_parallel
+from codegen.nest.halo_fill import Edge, can_take, is_edge, with_edges
+from codegen.nest.legality import check
+from codegen.nest.pack import pack
+from codegen.nest.points import Lets, Points, Span, Spans, Stmts
+from codegen.nest.reduction import along_lanes, guarded, in_tiles
+from runtime.abi import DType
+
+Works = Definition | Group | tuple[Definition | Group, ...]
+
+
+def apply(
+    name: str, work: Works, schedule: Schedule | tuple[Schedule, ...], params: tuple[Buffer, ...],
+    sizes: tuple[Var, ...] = (),
+) -> Kernel:
+    """Return the kernel that computes `work`; several works run one after another and must not depend on each other.
+
+    `params` are its ARG buffers in order; where a schedule packs one, the kernel's buffer is the packed one.
+    Raises ScheduleError when a schedule does not fit.
+    """
+    works = work if isinstance(work, tuple) else (work,)
+    schedules = schedule if isinstance(schedule, tuple) else (schedule,)
+    return _kernel(name, works, schedules, params, sizes)
+
+
+@lru_cache(maxsize=1 << 8)  # layers that repeat have equal kernels
+def _kernel(
+    name: str, works: tuple[Definition | Group, ...], schedules: tuple[Schedule, ...], params: tuple[Buffer, ...],
+    sizes: tuple[Var, ...],
+) -> Kernel:
+    if len(works) != len(schedules):
+        raise ScheduleError(f"{name}: {len(works)} definitions, {len(schedules)} schedules")
+    bodies: list[Stmts] = []
+    packed: dict[str, Pack | None] = {}
+    for w, s in zip(works, schedules, strict=True):
+        check(w, s)
+        for operand, plan in packings(w, s):
+            if packed.setdefault(operand, plan) != plan:
+                raise ScheduleError(f"{name}: {operand} is packed in one way only, got {packed[operand]} and {plan}")
+        bodies.append(_build(w, s, {}))
+    shared = next((n for n in reversed(range(len(works))) if has_parallel(bodies[n])), None)
+    if shared is not None:
+        pairs = enumerate(zip(works, schedules, strict=True))
+        edges = {n: Edge(w, partial(_build, w, s)) for n, (w, s) in pairs if is_edge(w, s)}
+        if can_take(bodies[shared]):
+            bodies[shared] = with_edges(bodies[shared], tuple(edges.values()))
+            bodies = [b for n, b in enumerate(bodies) if n not in edges]
+        bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
+    body = tuple(s for b in bodies for s in b)
+    _check_parallel(name, body, True)
+    used = {b.name: b for b in accessed(body)}
+    return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
+
+
+def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str, Pack | None]]:
+    """Yield each parameter that a work reads, with its packing or None."""
+    if isinstance(work, Group):
+        for member, plan in zip(work.members, schedule.members, strict=True):
+            yield from packings(member, plan)
+        return
+    plans = {p.operand: p for p in schedule.pack}
+    for x in loads(work.value):
+        if x.buffer.space is Space.ARG:
+            yield x.buffer.name, plans.get(x.buffer.name)
+
+
+def accessed(stmts: Stmts) -> Iterator[Buffer]:
+    """Yield the buffers that are read or written, in the order they appear."""
+    for s in stmts:
+        match s:
+            case Store(buffer, index, value):
+                yield buffer
+                yield from (x.buffer for x in loads(*index, value))
+            case Prefetch(buffer):
+                yield buffer
+            case Let(_, value, body):
+                yield from (x.buffer for x in loads(value))
+                yield from accessed(body)
+            case If(condition, body, otherwise):
+                yield from (x.buffer for x in loads(condition))
+                yield from accessed((*body, *otherwise))
+            case While(condition, body):
+                yield from (x.buffer for x in loads(condition))
+                yield from accessed(body)
+            case For(_, body) | Alloc(_, body):
+                yield from accessed(body)
+
+
+def units(kernel: Kernel) -> Size:
+    """Return the iterations of all parallel loops together, over the kernel's sizes; 1 if there is none."""
+    return _units(kernel.body, {}) if has_parallel(kernel.body) else 1
+
+
+def _units(stmts: Stmts, lets: dict[Var, Expr]) -> Size:
+    total: Size = 0
+    for s in stmts:
+        match s:
+            case For(var, body, LoopKind.PARALLEL):
+                extent = var.extent
+                assert extent is not None
+                each = _units(body, lets) if has_parallel(body) else 1
+                total = total + (extent if isinstance(extent, int) else rewrite(extent, {**lets})) * each
+            case Let(var, value, body):
+                total = total + _units(body, {**lets, var: rewrite(value, {**lets})})
+            case Alloc(_, body):
+                total = total + _units(body, lets)
+            case _:
+                pass
+    return total
+
+
+def _check_parallel(name: str, stmts: Stmts, outermost: bool) -> None:
+    for s in stmts:
+        if isinstance(s, For) and s.kind is LoopKind.PARALLEL and not outermost:
+            raise ScheduleError(f"{name}: the parallel loop must be outermost, got {s.var.name!r} inside another loop")
+        if not isinstance(s, Store | Prefetch):
+            ordered = isinstance(s, If | While) or (isinstance(s, For) and s.kind is not LoopKind.PARALLEL)
+            _check_parallel(name, s.body, outermost and not ordered)
+
+
+def _build(work: Definition | Group, schedule: Schedule, spans: Spans) -> Stmts:
+    return _definition(work, schedule, spans) if isinstance(work, Definition) else _group(work, schedule, spans)
+
+
+# ---- groups
+
+
+def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
+    axes, lets = _fuse(group.axes, schedule, spans)
+    pitch = dict(schedule.pitch)
+
+    def body(tile: Spans) -> Stmts:
+        inner = _unfused(tile, lets)
+        inner |= {w.axis: _window(w, inner[w.of]) for w in group.windows}
+        local = {**spans, **inner}
+        shrunk = {t: _shrink(t, local, pitch.get(t.name, 0)) for t in group.temps}
+        stmts: Stmts = ()
+        for member, plan in zip(group.members, schedule.members, strict=True):
+            stmts += _build(_relocate(member, shrunk), plan, local)
+        for temp in reversed(list(shrunk.values())):
+            if temp.space is not Space.TABLE:
+                stmts = (Alloc(temp, stmts),)
+        return stmts
+
+    return _tiles(axes, schedule, spans, body)
+
+
+def _unfused(tile: Spans, lets: Lets) -> Spans:
+    """Add the spans of the axes that were fused: a tile of a fused axis is one point, and so one point of each."""
+    inner = dict(tile)
+    known: dict[Expr, Expr] = {axis: span.start for axis, span in tile.items()}
+    for axis, value in reversed(lets):
+        for fused in variables(value) & tile.keys():
+            if tile[fused].extent != 1:
+                got = tile[fused].extent
+                raise ScheduleError(f"{fused.name}: a fused axis of a group has tiles of one point, got {got}")
+        inner[axis] = Span(rewrite(value, known), 1)
+    return inner
+
+
+def _window(w: Window, tile: Span) -> Span:
+    if not isinstance(tile.extent, int):
+        raise ScheduleError(f"window {w.axis.name!r}: the tile of {w.of.name!r} has no known size")
+    start, extent = tile.start * w.scale - w.before, (tile.extent - 1) * w.scale + w.size
+    if w.within is None:
+        return Span(start, extent)
+    low, high = w.within
+    first = prim("min", prim("max", start, low), high)
+    return Span(first, prim("max", prim("min", start + extent, high) - first, 0))
+
+
+def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
+    """Shrink a temp: of a dimension given by a shared axis, only the current tile is stored."""
+    spans = [local.get(n) if isinstance(n, Var) else None for n in temp.shape]
+    shape = [_most(s.extent) if s else n for s, n in zip(spans, temp.shape, strict=True)]
+    start = tuple(s.start if s else Const(0) for s in spans)
+    whole = dense(temp.name, *shape, space=temp.space, dtype=temp.dtype, pitch=pitch, values=temp.values)
+    return replace(whole, start=start)
+
+
+def _most(extent: Size) -> Size:
+    """Return the extent of the longest tile; the last one may be shorter."""
+    high = extent if isinstance(extent, int) else bounds(normal(extent, {}))[1]
+    return extent if high == inf else int(high)
+
+
+def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definition | Group:
+    """Return the same work on the shrunk temps."""
+    if isinstance(work, Group):
+        return replace(work, members=tuple(_relocate(m, shrunk) for m in work.members))
+
+    def window(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in shrunk:
+            return Load(shrunk[e.buffer], tuple(rewrite(i, window) for i in e.index))
+        return None
+
+    index = tuple(rewrite(i, window) for i in work.index)
+    return replace(work, value=rewrite(work.value, window), index=index, out=shrunk.get(work.out, work.out))
+
+
+# ---- one definition
+
+
+def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stmts:
+    for plan in schedule.pack:
+        definition = pack(definition, plan)
+    target = definition.target
+    axes, lets = _fuse(definition.axes, schedule, spans)
+    reduction = definition.reduction
+    if reduction is not None:
+        inner, more = _fuse(reduction.axes, schedule, {})
+        lets = more + lets
+        fused = replace(reduction, axes=inner)
+        definition = replace(definition, value=rewrite(definition.value, {reduction: fused}))
+        reduction = fused
+    definition = replace(definition, axes=axes, index=target)
+
+    def block(part: Spans, plan: Schedule) -> Stmts:
+        def tile(inner: Spans) -> Stmts:
+            points = Points(definition.axes, inner, lets, schedule)
+            if reduction is None:
+                return points.each((guarded(definition, definition.value),))
+            if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
+                return along_lanes(definition, reduction, schedule, points, _tiles)
+            return in_tiles(definition, reduction, schedule, points, part, _tiles)
+
+        return _tiles(axes, plan, {**spans, **part}, tile)
+
+    return _blocks(axes, reduction.axes if reduction else (), schedule, spans, block)
+
+
+def _blocks(
+    outputs: tuple[Var, ...], sums: tuple[Var, ...], schedule: Schedule, spans: Spans,
+    body: Callable[[Spans, Schedule], Stmts],
+) -> Stmts:
+    """Build loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the plan's rest.
+
+    The blocks of one output axis around the parallel loop of another one are parallel, too. If the parallel axis itself
+    is cut into blocks around those of other output axes, both its blocks and its tiles are parallel.
+    """
+    if not schedule.blocks:
+        return body({}, schedule)
+    (first, size), *rest = schedule.blocks
+    if rest and first == schedule.parallel and {n for n, _ in rest} <= {a.name for a in outputs}:
+        outer = Schedule(order=(first,), tile=(Tile(first, size),), parallel=first)
+        plan = replace(schedule, blocks=tuple(rest))
+        axes = tuple(a for a in outputs if a.name == first)
+
+        def inside(part: Spans) -> Stmts:
+            return _blocks(outputs, sums, plan, {**spans, **part}, lambda inner, p: body({**part, **inner}, p))
+
+        return _tiles(axes, outer, spans, inside)
+    sizes = dict(schedule.blocks)
+    cut = schedule.parallel in sizes
+    around = [a.name for a in outputs if a.name in sizes and isinstance(a.extent, int)]
+    parallel = schedule.parallel
+    if not cut and parallel is not None:
+        parallel = around[0] if len(sizes) == len(around) == 1 else None
+    tiles = tuple(Tile(n, size, Tail.SHORT) for n, size in sizes.items())
+    outer = Schedule(order=tuple(sizes), tile=tiles, parallel=parallel)
+    inner = replace(schedule, parallel=None) if cut else schedule
+    axes = tuple(a for a in (*outputs, *sums) if a.name in sizes)
+    return _tiles(axes, outer, spans, lambda part: body(part, inner))
+
+
+def _fuse(axes: tuple[Var, ...], schedule: Schedule, spans: Spans) -> tuple[tuple[Var, ...], Lets]:
+    """Fuse axes as `schedule` asks; the old ones become quotients and remainders of the new one, bound by `let`."""
+    lets: Lets = []
+    for name, parts in schedule.fuse:
+        if not any(a.name in parts for a in axes):
+            continue
+        old = [next(a for a in axes if a.name == p) for p in parts]
+        whole = {a: spans.get(a) or _whole(a) for a in old}
+        new = Var(name, volume([whole[a].extent for a in old]))
+        rest: Expr = new
+        mine: Lets = []
+        for a in reversed(old[1:]):
+            mine.append((a, whole[a].start + rest % as_expr(whole[a].extent, DType.I64)))
+            rest = rest // as_expr(whole[a].extent, DType.I64)
+        mine.append((old[0], whole[old[0]].start + rest))
+        lets += mine
+        axes = tuple(new if a is old[0] else a for a in axes if a is old[0] or a not in old)
+    return axes, lets
+
+
+def _whole(axis: Var) -> Span:
+    if axis.extent is None:
+        raise ScheduleError(f"axis {axis.name!r} has no extent")
+    return Span(Const(axis.low), axis.extent - axis.low if axis.low else axis.extent)
+
+
+# ---- loops
+
+
+def _tiles(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans], Stmts]) -> Stmts:
+    """Build loops over the tiles of `axes`, outermost first; `body` is built for each combination of tile sizes."""
+    rank = {name: i for i, name in enumerate(schedule.order)}
+    return _nested(tuple(sorted(axes, key=lambda a: rank.get(a.name, len(rank)))), schedule, spans, body)
+
+
+def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Callable[[Spans], Stmts]) -> Stmts:
+    if not axes:
+        return body({})
+    axis, rest = axes[0], axes[1:]
+    whole = spans.get(axis) or _whole(axis)
+    tile = schedule.size(axis.name)
+    kind = LoopKind.PARALLEL if schedule.parallel == axis.name else LoopKind.SERIAL
+    kind = LoopKind.UNROLLED if axis.name in schedule.unroll else kind
+    label = _label(axis.name, spans)
+    stmts: Stmts = ()
+    for segment in segments(whole.extent, tile):
+        plain = segment.size == 1 and segment.count == axis.extent and whole.start == Const(0)
+        loop = axis if plain else Var(label, segment.count)
+        looped = segment.count != 1 or kind is LoopKind.PARALLEL
+        step = loop if looped else Const(0)
+        at = as_expr(segment.start, DType.I64) + step * segment.size
+        size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
+        span = Span(whole.start + at, size)
+        inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))
+        stmts += (For(loop, inner, kind),) if looped else inner
+    for name, value in reversed(balance(whole.extent, tile)):
+        stmts = (Let(name, value, stmts),)
+    return stmts
+
+
+def _label(name: str, spans: Spans) -> str:
+    """Return a name for a loop variable that no enclosing loop has: p.o, p.m, p.n, p.o2, ..."""
+    taken = {v.name for s in spans.values() for v in variables(s.start)}
+    labels = (f"{name}.{letter}{level or ''}" for level in (0, *range(2, 100)) for letter in "omn")
+    return next(n for n in labels if n not in taken)

@@ -1,0 +1,83 @@
+"""Packing of an operand: the same definition over a blocked layout.
+
+    b[k, j]  ->  b[j // 16, k, j % 16]                weights at compile time (`pack_array`)
+    b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summed four at a time
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.ir.access import volume
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import word
+from codegen.ir.expressions import loads, rewrite
+from codegen.ir.loops import Buffer, Expr, Load, Size, as_expr, dense
+from codegen.ir.schedule import Pack, ScheduleError
+from runtime.abi import DType
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def pack(definition: Definition, plan: Pack) -> Definition:
+    """Redirect every load of `plan.operand` to its packed form."""
+    change: dict[Expr, Expr] = {x: _blocked(x, plan) for x in loads(definition.value) if x.buffer.name == plan.operand}
+    return replace(definition, value=rewrite(definition.value, change))
+
+
+def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
+    """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block and word padded."""
+    n = buffer.shape[plan.axis]
+    if not isinstance(n, int):
+        raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
+    blocks = -(-n // plan.width)
+    shape = [blocks if i == plan.axis else buffer.shape[i] for i in plan.order]
+    size = word(buffer.dtype)
+    sizes = (*_in_words(shape, plan, size), plan.width, size) if plan.words else (*shape, plan.width)
+    return dense(buffer.name, *sizes, space=buffer.space, dtype=buffer.dtype)
+
+
+def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
+    head, tail = shape[: -plan.words], volume(shape[-plan.words :])
+    return *head, (tail + size - 1) // size
+
+
+def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
+    """Arrange elements of any type in the layout of `pack_buffer`, padded with zeros."""
+    others = tuple(i for i in plan.order if i != plan.axis)
+    moved = array.transpose(*others, plan.axis)
+    whole, rest = divmod(moved.shape[-1], plan.width)
+    shape = [array.shape[i] for i in plan.order]
+    shape[plan.place] = whole + (rest > 0)
+    packed = np.zeros((*shape, plan.width), array.dtype)
+    to = np.moveaxis(packed, plan.place, 0)  # a view
+    blocks = moved[..., : whole * plan.width].reshape(*moved.shape[:-1], whole, plan.width)
+    to[:whole] = np.moveaxis(blocks, -2, 0)
+    if rest:
+        to[whole, ..., :rest] = moved[..., whole * plan.width :]
+    return _by_words(packed, plan) if plan.words else packed
+
+
+def _by_words(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
+    head, tail = packed.shape[: -plan.words - 1], prod(packed.shape[-plan.words - 1 : -1])
+    size = 4 // packed.itemsize
+    terms = np.zeros((*head, -(-tail // size) * size, plan.width), packed.dtype)
+    terms[..., :tail, :] = packed.reshape(*head, tail, plan.width)
+    return np.ascontiguousarray(terms.reshape(*head, -1, size, plan.width).swapaxes(-1, -2))
+
+
+def _blocked(load: Load, plan: Pack) -> Expr:
+    lane = load.index[plan.axis]
+    index = [lane // plan.width if i == plan.axis else load.index[i] for i in plan.order]
+    if not plan.words:
+        return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))
+    term, size = as_expr(0, DType.I64), word(load.buffer.dtype)
+    for i in plan.order[-plan.words :]:
+        term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
+    place = *index[: -plan.words], term // size, lane % plan.width, term % size
+    return Load(pack_buffer(load.buffer, plan), place)

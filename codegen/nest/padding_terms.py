@@ -1,0 +1,141 @@
+"""Padding terms of a reduction: they read outside of an operand, do not change the result and can be skipped.
+
+    y[h] = add[k](x[h + 6 k - 6] * w[k])      for k:  if 0 <= h + 6 k - 6 < n:  y[h] += x[h + 6 k - 6] * w[k]
+
+These terms read a halo, or `within` guards them. Where all points of a tile have the same index, one check for the
+tile replaces `within`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import inf, prod
+
+import numpy as np
+
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite, variables, walk
+from codegen.ir.index import bounds, normal
+from codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
+from codegen.nest.points import Points, Spans, Stmts, depending
+from runtime.abi import DType
+
+MOST = 1 << 16  # points that `Border.share` enumerates at most
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """Padding of a dimension: terms count only where 0 <= `index` < `extent`; its one reduction axis is `axis`."""
+
+    axis: Var
+    index: Expr
+    extent: int
+    asks: Prim | None = None  # the `within` that guards the terms; None: a halo
+
+    @property
+    def share(self) -> float:
+        """Fraction of the terms that are padding; 0 if it cannot be counted in `MOST` points."""
+        terms = dict(normal(self.index, {}).terms)
+        sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
+        if len(sizes) < len(terms) or prod(sizes.values()) > MOST:
+            return 0.0
+        at = np.array([normal(self.index, {}).const])
+        for a, n in sizes.items():
+            at = np.add.outer(at, terms[a] * np.arange(a.low, n)).ravel()
+        return float(np.mean((at < 0) | (at >= self.extent)))
+
+
+def borders(d: Definition) -> tuple[Border, ...]:
+    """Return the padding of the reduction whose terms can be skipped; none where they would change the result."""
+    r = d.reduction
+    found = () if r is None else (*_asked(r), *_halos(r))
+    return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
+
+
+def _halos(r: Reduce) -> Iterator[Border]:
+    for x in loads(r.body):
+        for i, n in zip(x.index, x.buffer.shape, strict=True) if _neutral(r, x) else ():
+            axes = variables(i) & set(r.axes)
+            low, high = bounds(normal(i, {}))
+            if len(axes) == 1 and isinstance(n, int) and (low < 0 or high >= n):
+                yield Border(next(iter(axes)), i, n)
+
+
+def _asked(r: Reduce) -> Iterator[Border]:
+    for e in walk(r.body) if r.fn == "add" else ():
+        match e:
+            case Prim("within", (i, Const(int(n)), _, *other)) if not other or other[0] == Const(0.0, e.dtype):
+                axes = variables(i) & set(r.axes)
+                if len(axes) == 1 and _vanishes(r.body, e):
+                    yield Border(next(iter(axes)), i, n, e)
+            case _:
+                pass
+
+
+def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Reduce:
+    """Drop each `within` of `passed` that is the same at all points of the tile: `passed_over` checks it."""
+    moving = {*points.axes, *(a for v in points.axes for a, _ in depending(points.lets, v))}
+    sure: dict[Expr, Expr] = {}
+    for b in passed:
+        if b.asks is not None and variables(b.index).isdisjoint(moving) and _ends(b.index, points, {}) is not None:
+            sure[b.asks] = b.asks.args[2]
+
+    def change(e: Expr) -> Expr | None:
+        return rewrite(sure[e], change) if e in sure else None
+
+    return r if not sure else replace(r, body=rewrite(r.body, change))
+
+
+def _neutral(r: Reduce, x: Load) -> bool:
+    """True if a term does not change the result where `x` has the value of its halo."""
+    match r.fn:
+        case "add":
+            return x.buffer.halo == 0 and _vanishes(r.body, x)
+        case "max":
+            return x.buffer.halo == -inf and r.body == x
+        case "min":
+            return x.buffer.halo == inf and r.body == x
+        case _:
+            return False
+
+
+def _vanishes(e: Expr, x: Expr) -> bool:
+    """True if `e` is 0 wherever `x` is 0."""
+    if e == x:
+        return True
+    if isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or e.args[3] == Const(0.0, e.dtype)):
+        return _vanishes(e.args[2], x)
+    return isinstance(e, Prim) and e.fn in ("mul", "cast") and any(_vanishes(a, x) for a in e.args)
+
+
+def passed_over(border: Border, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
+    """Skip `stmts` if no point of the tile reads inside; `inner`: the current tiles of the reduction axes."""
+    ends = _ends(border.index, points, inner)
+    if ends is None:
+        return stmts
+    first, last = ends
+    if bounds(normal(first, {}))[1] >= border.extent:
+        stmts = (If(prim("lt", first, Const(border.extent)), stmts),)
+    if bounds(normal(last, {}))[0] < 0:
+        stmts = (If(prim("ge", last, Const(0)), stmts),)
+    return stmts
+
+
+def _ends(index: Expr, points: Points, inner: Spans) -> tuple[Expr, Expr] | None:
+    """Return `index` at the first and last point of the tile; None if these may not be its least and greatest value."""
+    lets, moving = dict(points.lets), set(points.axes)
+    for a, c in normal(index, {}).terms.items():
+        if c < 0 or not isinstance(a, Var):
+            return None
+        turns = any(isinstance(e, Prim) and e.fn == "mod" for e in walk(lets[a])) if a in lets else False
+        if turns and variables(lets[a]) & moving:
+            return None
+
+    def at(starts: dict[Expr, Expr]) -> Expr:
+        known = starts | {a: s.start for a, s in inner.items()}
+        known |= {axis: rewrite(value, known) for axis, value in points.lets}
+        return rewrite(index, known)
+
+    spans = points.spans.items()
+    return at({a: s.start for a, s in spans}), at({a: s.start + as_expr(s.extent, DType.I64) - 1 for a, s in spans})

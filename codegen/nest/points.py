@@ -1,0 +1,147 @@
+"""The points of one tile: unrolled loops, the vector axis innermost, each index named where it becomes known.
+
+    unrolled p.t in 6:
+      let p = p.o * 6 + p.t
+      vector oc.t in 16 by 8:
+        let oc = oc.o * 16 + oc.t
+        ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.ir.expressions import variables
+from codegen.ir.loops import (
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Prefetch,
+    Size,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+    dense,
+)
+from codegen.ir.schedule import Schedule, ScheduleError
+from runtime.abi import DType
+
+Stmts = tuple[Stmt, ...]
+Lets = list[tuple[Var, Expr]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Part of an axis: `extent` points from `start`."""
+
+    start: Expr
+    extent: Size
+
+
+Spans = dict[Var, Span]
+
+
+class Points:
+    """All points of a tile of the output axes."""
+
+    def __init__(self, axes: tuple[Var, ...], spans: Spans, lets: Lets, schedule: Schedule) -> None:
+        self.spans, self.lets = spans, lets
+        self.lanes = schedule.lanes[1] if schedule.lanes else 1
+        self.vector = next((a for a in axes if schedule.lanes and a.name == schedule.lanes[0]), None)
+        wide = [a for a in axes if spans[a].extent != 1 and a is not self.vector]
+        self.axes = [*wide, *([self.vector] if self.vector else [])]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.extent(a) for a in self.axes) or (1,)
+
+    @property
+    def cell(self) -> tuple[Expr, ...]:
+        """Index of the point in a register buffer of `shape`."""
+        return tuple(map(self.point, self.axes)) or (Const(0),)
+
+    def extent(self, axis: Var) -> int:
+        extent = self.spans[axis].extent
+        if not isinstance(extent, int):
+            raise ScheduleError(f"{axis.name}: a tile has a static size, got {extent}")
+        return extent
+
+    def accumulator(self, name: str, dtype: DType, *more: int) -> Buffer:
+        return dense(name, *self.shape, *more, space=Space.REGISTERS, dtype=dtype)
+
+    def point(self, axis: Var) -> Var:
+        return Var(f"{axis.name}.t", self.spans[axis].extent)
+
+    def each(self, stmts: Stmts, extra: Spans | None = None) -> Stmts:
+        """Build loops that run `stmts` for every point. `extra`: the current tiles of the reduction axes."""
+        lets = self.values(extra or {})
+        for axis in reversed(self.axes):
+            point = self.point(axis)
+            ready = depending(lets, point)
+            stmts = bound(stmts, ready)
+            lets = [x for x in lets if x not in ready]
+            kind = LoopKind.VECTOR if axis is self.vector else LoopKind.UNROLLED
+            stmts = (For(point, stmts, kind, self.lanes if axis is self.vector else 1),)
+        return bound(stmts, lets)
+
+    def values(self, extra: Spans) -> Lets:
+        """Return the value of each original axis; axes that depend on others come first."""
+        lets = list(self.lets)
+        for axis, span in (self.spans | extra).items():
+            if axis in extra:
+                value = span.start + (Var(f"{axis.name}.u", span.extent) if span.extent != 1 else Const(0))
+            else:
+                value = span.start + (self.point(axis) if axis in self.axes else Const(0))
+            if value != axis:
+                lets.append((axis, value))
+        return lets
+
+
+def bound(stmts: Stmts, lets: Lets) -> Stmts:
+    """Wrap `stmts` in the lets that they read."""
+    used = free(stmts)
+    for axis, value in lets:
+        if axis in used:
+            stmts = (Let(axis, value, stmts),)
+            used = (used - {axis}) | variables(value)
+    return stmts
+
+
+def depending(lets: Lets, var: Var) -> Lets:
+    """Return the lets that read `var`, directly or through another let."""
+    moving = {var}
+    for axis, value in reversed(lets):
+        if variables(value) & moving:
+            moving.add(axis)
+    return [x for x in lets if x[0] in moving]
+
+
+def free(stmts: Stmts) -> frozenset[Var]:
+    """Return the variables that are read and not bound inside."""
+    found: frozenset[Var] = frozenset()
+    for s in stmts:
+        match s:
+            case Store(_, index, value):
+                found |= variables(*index, value)
+            case Prefetch(_, index):
+                found |= variables(*index)
+            case If(condition, body, otherwise):
+                found |= variables(condition) | free(body) | free(otherwise)
+            case While(condition, body):
+                found |= variables(condition) | free(body)
+            case Let(var, value, body):
+                found |= variables(value) | (free(body) - {var})
+            case For(var, body):
+                found |= free(body) - {var}
+                if var.extent is not None and not isinstance(var.extent, int):
+                    found |= variables(var.extent)
+            case Alloc(_, body):
+                found |= free(body)
+    return found

@@ -1,0 +1,58 @@
+"""Groups of products and rows over the same axes: a block of rows of each at a time.
+
+    tile[i:48] parallel=b        products of 48 rows, whose results the rows between them find in the cache
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from codegen.ir.access import known, varies
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.target import Target
+
+MOST = 64  # rows of a block
+UNKNOWN = 24  # where run time tells how much lies between: so few that a few thousand columns stay in the cache
+LEAST = 12
+
+Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
+
+
+def is_chain(g: Group) -> bool:
+    """True if it consists of products, and of groups over its own axes alone."""
+    inner = [m for m in g.members if isinstance(m, Group)]
+    return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
+
+
+def chain(g: Group, target: Target, plan: Plan) -> Schedule:
+    """`plan` schedules a member, given the axes around it that are points."""
+    *outer, row = g.axes
+    size = _size(g, row, target)
+    plans: list[Schedule] = []
+    for m in g.members:
+        if isinstance(m, Definition):
+            block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
+            plans.append(replace(plan(block, frozenset(outer)), parallel=None))
+        else:
+            plans.append(replace(plan(m, frozenset()), parallel=None))
+    tile = (Tile(row.name, size, Tail.SHORT),)
+    if len(outer) > 1 and varies(outer):  # any of them may be 1
+        name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
+        fuse = ((name, tuple(a.name for a in outer)),)
+        return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans))
+    shared = next((a for a in outer if known(a.extent or 1) > 1), row)
+    return Schedule(tile=tile, parallel=shared.name, members=tuple(plans))
+
+
+def _size(g: Group, row: Var, target: Target) -> int:
+    """Rows of a block: as many as half of the cache holds with what lies between; a divisor of all if there is one."""
+    if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
+        return UNKNOWN
+    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in g.temps)
+    n = known(row.extent or 1)
+    most = min(n, MOST, max(LEAST, target.l2 // (2 * each)))
+    return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

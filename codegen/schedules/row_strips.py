@@ -1,0 +1,63 @@
+"""Windows over what is made just before: a strip of rows at a time, so that the windows find it in the cache.
+
+    tile[h':7/short] parallel=h'        7 rows of the result, and all that these are made of
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from codegen.ir.access import known
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import Size, Var
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.ir.traverse import rewrite_work
+from codegen.schedules.attention import Plan
+from codegen.schedules.product_form import extent, parts
+from codegen.target import Target
+
+
+def strips(g: Group, target: Target, plan: Plan) -> Schedule:
+    """`plan` schedules a member, given the axes around it that are points."""
+    *outer, row = g.axes
+    size = rows_of(g, target)
+    plans: list[Schedule] = []
+    for m in g.members:
+        if isinstance(m, Definition):
+            made = plan(_block(m, row, size), frozenset(outer))
+            made = replace(made, blocks=tuple(b for b in made.blocks if b[0] != row.name))
+        else:
+            made = plan(m, frozenset(outer))
+        plans.append(replace(made, parallel=None))
+    tile = (Tile(row.name, size, Tail.SHORT),)
+    order = (row.name, *(a.name for a in outer))
+    return Schedule(order=order, tile=tile, parallel=row.name, members=tuple(plans))
+
+
+def _block(d: Definition, row: Var, size: int) -> Definition:
+    """The definition of so many rows."""
+    short = replace(row, extent=size)
+    whole = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)
+    made = rewrite_work(whole, lambda e: short if e == row else None)
+    assert isinstance(made, Definition)
+    return made
+
+
+def rows_of(g: Group, target: Target) -> int:
+    """Rows of a strip: as many as half of L2 holds of what lies between; equal strips, for all cores, if possible."""
+    row = g.axes[-1]
+    n, most = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
+    sizes = [k for k in parts(n) if most // 2 < k <= most]
+    return next((k for k in sizes if n // k % target.cores == 0), next(iter(sizes), min(most, n)))
+
+
+def _bytes(g: Group, rows: int) -> int:
+    """Bytes of the temporaries of so many rows."""
+    spans = dict.fromkeys(g.axes, 1) | {g.axes[-1]: rows}
+    spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.windows}
+
+    def size(n: Size) -> int:
+        return spans.get(n, 0) if isinstance(n, Var) else known(n)
+
+    return sum(prod(map(size, t.shape)) * t.dtype.stored_bytes for t in g.temps)

@@ -1,0 +1,1 @@
+"""Irregular algorithms written as Python functions."""

@@ -1,0 +1,1 @@
+"""Cases of the operations of aot/opset/control."""
