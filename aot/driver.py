@@ -20,7 +20,7 @@ from types import UnionType
 from aot.budget import budgeted, file_bytes, nodes_of
 from aot.cache import check_files, key_of, load_or_make
 from aot.frontends import read_model
-from aot.graph_passes import leave_dialects, optimize
+from aot.graph_passes import optimize, run_front
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
@@ -117,17 +117,18 @@ class Compilation:
         self._save("10-optimized.txt", lambda: graph_text(graph))
         return graph
 
+    @budgeted
+    def converted(self) -> Graph:
+        """The graph in operations of the opset, after the front phase; the imported one is changed in place."""
+        graph = self.imported
+        with within(self.shared.scope):
+            run_front(graph, self.options, self.shared.extensions)
+        return graph
+
     @cached_property
     def _untouched(self) -> Graph:
         """The imported graph, a copy if versions are to be made of it."""
         return copy_graph(self.imported) if self.options.specialise else self.imported
-
-    @budgeted
-    def converted(self) -> Graph:
-        """The graph in operations of the opset, after the front phase; the imported one is changed in place."""
-        with within(self.shared.scope):
-            leave_dialects(self.imported, self.options, self.shared.extensions)
-        return self.imported
 
     @budgeted
     def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:

@@ -49,7 +49,7 @@ def optimize(
         raise
 
 
-def leave_dialects(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
+def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
     """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
 
     Raises what `optimize` raises.

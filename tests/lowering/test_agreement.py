@@ -91,3 +91,26 @@ def test_axes_of_a_scalar_that_are_an_input() -> None:
 
     model = compiled(make, (), (1,))
     assert model([np.float32(-3), np.zeros(1, np.float32)])[0] == 3
+
+
+@pytest.mark.parametrize("op", ["Add", "Less", "MatMul"])
+@pytest.mark.parametrize("other", [("m", 4), (3, 4)], ids=["varying", "fixed"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_computed_size_of_one_stretches(op: str, other: tuple[Size, ...], swapped: bool) -> None:
+    """Every second row, of one or two rows, meets sizes that vary and sizes that do not."""
+
+    def make(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+        rows = b.Slice(x, ints(b, 0), ints(b, 9), ints(b, 2), ints(b, 0))
+        if op == "MatMul":  # batches of matrices
+            rows, y = (b.Unsqueeze(p, ints(b, k)) for p, k in ((rows, -2), (y, -1)))
+        made = getattr(b, op)(*((y, rows) if swapped and op != "MatMul" else (rows, y)))
+        return b.Select(made, b.const(1, DType.F32), b.const(0, DType.F32)) if op == "Less" else made
+
+    model, rng = compiled(make, ("n", 4), other), np.random.default_rng(0)
+    for n in (1, 2, 5, 6):
+        x, y = (rng.integers(-9, 9, s).astype(np.float32) for s in ((n, 4), (3, 4)))
+        a, b = (y, x[::2]) if swapped and op != "MatMul" else (x[::2], y)
+        expected = a + b if op == "Add" else a < b if op == "Less" else a[:, None] @ b[:, :, None]
+        np.testing.assert_array_equal(np.asarray(model([x, y])[0]), expected)
+    with pytest.raises(UsageError, match="or 1, got"):
+        model([np.ones((3, 4), np.float32), np.ones((3, 4), np.float32)])
