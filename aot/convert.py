@@ -10,6 +10,7 @@ from pathlib import Path
 from aot.cache import files_of
 from aot.driver import stages
 from aot.ir.graph import Graph
+from aot.ir.scope import within
 from aot.options import CompileOptions
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
@@ -44,10 +45,11 @@ def convert_model(
     for target in (path, path.with_suffix(".bin")):
         check_output(target, *([] if isinstance(model, Graph) else _sources(Path(model))))
     graph = made.converted
-    run_passes(graph, (give_forms, remove_dead_code))
     if "conversion_parameters" not in graph.rt_info:
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
-    write(graph, path, version=ir_version, half=compress_to_f16)
+    with within(made.shared.scope):  # the graph may have operations of extensions
+        run_passes(graph, (give_forms, remove_dead_code))
+        write(graph, path, version=ir_version, half=compress_to_f16)
 
 
 def _sources(model: Path) -> list[Path]:

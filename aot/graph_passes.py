@@ -50,9 +50,13 @@ def optimize(
 
 
 def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
-    """Run the front phase alone: all operations are those of the opset afterwards."""
-    extra = extensions.passes if extensions is not None else ()
-    run_passes(graph, _passes(options), extra, until=FRONT_FINISH)
+    """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
+
+    Raises what `optimize` raises.
+    """
+    passes, extra = _passes(options), extensions.passes if extensions is not None else ()
+    _ = _names(passes, extra)  # UsageError if there is no order
+    run_passes(graph, passes, extra, until=FRONT_FINISH)
 
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:

@@ -32,11 +32,7 @@ class Broadcast(ViewOp):
     `start_axis`; bidirectional: input and target stretch each other.
     """
 
-    mode: BroadcastMode = attr(
-        BroadcastMode.NUMPY,
-        since="opset3",
-        before=(BroadcastMode.EXPLICIT, BroadcastMode.NONE),
-    )
+    mode: BroadcastMode = BroadcastMode.NUMPY
     start_axis: int = attr(-1, only=("mode", BroadcastMode.PDPD))
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
