@@ -15,6 +15,7 @@ from runtime.version import VERSION
 
 if TYPE_CHECKING:
     from aot import runtime
+    from aot.convert import convert_model
     from aot.driver import Compilation, compile_model, stages
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
@@ -28,6 +29,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compile_model",
+    "convert_model",
     "read_model",
     "runtime",
     "stages",
@@ -39,6 +41,7 @@ _LATER = {
     "Compilation": "aot.driver",
     "CompileKeywords": "aot.keywords",
     "compile_model": "aot.driver",
+    "convert_model": "aot.convert",
     "read_model": "aot.frontends",
     "stages": "aot.driver",
 }

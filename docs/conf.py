@@ -27,11 +27,11 @@ python_use_unqualified_type_names = True
 # Types without a page: those of other packages, and private ones that a signature names.
 nitpick_ignore_regex = [(r"py:.*", r"(?!aot\.|runtime\.).*")]
 nitpick_ignore = [
-    ("py:class", "aot.budget.Budget"),
     ("py:class", "aot.ir.graph.Graph"),
-    ("py:class", "aot.lowering.program.constant_places.Weights"),
+    ("py:class", "aot.shared.Shared"),
     ("py:class", "runtime.library.Library"),
     ("py:class", "runtime.library.Pool"),
+    ("py:class", "runtime.manifest.Manifest"),
     ("py:class", "runtime.manifest.VariableInfo"),
     ("py:class", "runtime.outputs.CallTime"),
     ("py:class", "runtime.variables.Variables"),

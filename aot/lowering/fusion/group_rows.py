@@ -29,6 +29,7 @@ from runtime.abi import DType
 
 ROW_BYTES = 1 << 17  # most bytes of all temporaries of one row
 LANES = 8  # iterations from which an axis is worth its lanes
+MEMBERS = 128  # of a group: statements are nested as deep as it has temporaries, and Python's stack has 1 000 frames
 ALONE = 1 << 14  # points of a single row up to which it is grouped; threads share those of larger definitions
 
 
@@ -104,7 +105,7 @@ class _Clusters:
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
-        if d.reduction is not None and not streams(d, self.constants):
+        if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not streams(d, self.constants)):
             return False
         if not cluster.extents and known(points(d)) > ALONE:
             return False
