@@ -50,6 +50,7 @@ from codegen.ir.printer import kernel_text
 from codegen.ir.program import Program
 from codegen.ir.schedule import Schedule
 from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
+from codegen.llvm.host import parse_target
 from codegen.llvm.jit import load as load_in_memory
 from codegen.llvm.levels import Levels, join, names_of
 from codegen.target import Target
@@ -80,7 +81,7 @@ class Compilation:
         self.weights = weights if weights is not None else Weights(several)
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
         self._ready = optimized
-        self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
+        self.target = parse_target(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self.key = ""  # of the cache's entry that it makes, if any

@@ -15,12 +15,13 @@ from aot.options import CompileOptions
 from aot.tuning import Run, Tuning, form_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
+from codegen.llvm.host import parse_target
 from codegen.schedules.candidates import candidates
 from codegen.target import Target
 from runtime.errors import UsageError
 from tests import networks
 
-NATIVE = Target.parse("native")
+NATIVE = parse_target("native")
 
 
 class Clock:
