@@ -21,7 +21,7 @@ from codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, 
 from codegen.nest.points import Points, Spans, Stmts, depending
 from runtime.abi import DType
 
-MOST = 1 << 16  # points that `Border.share` enumerates at most
+MAX_SHARE_POINTS = 1 << 16  # points that `Border.share` enumerates at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Border:
 
     @property
     def share(self) -> float:
-        """Fraction of the terms that are padding; 0 if it cannot be counted in `MOST` points."""
+        """Fraction of the terms that are padding; 0 if it cannot be counted in `MAX_SHARE_POINTS` points."""
         terms = dict(normal(self.index, {}).terms)
         sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
-        if len(sizes) < len(terms) or prod(sizes.values()) > MOST:
+        if len(sizes) < len(terms) or prod(sizes.values()) > MAX_SHARE_POINTS:
             return 0.0
         at = np.array([normal(self.index, {}).const])
         for a, n in sizes.items():

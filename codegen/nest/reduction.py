@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from codegen.costs import COSTS
 from codegen.ir.access import volume
 from codegen.ir.definition import Definition, identity
 from codegen.ir.dot_widths import dot, small_factors, word
@@ -38,8 +39,6 @@ from codegen.nest.padding_terms import asking_no_longer, borders, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from runtime.abi import DType
 
-LINE = 64  # bytes
-AHEAD = 2048  # prefetch distance in a panel that is read once, in bytes
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
@@ -151,7 +150,7 @@ def _ahead(
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in rows}
     steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
-    line = LINE // read.buffer.dtype.stored_bytes
+    line = COSTS.line_bytes // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
     each = (height * share + steps - 1) // steps  # elements for each step of this tile
     at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
@@ -165,14 +164,15 @@ def _ahead(
 
 
 def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
-    """Prefetch the lines of the packed operand that lie AHEAD bytes behind those in use."""
+    """Prefetch the lines of the packed operand that lie `stream_distance_bytes` behind those in use."""
     known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
     index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
-    lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // LINE)
+    lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // COSTS.line_bytes)
     assert isinstance(lines, int) and schedule.stream is not None
-    first = Prefetch(read.buffer, (*index, Const(0)), AHEAD // size, schedule.stream, schedule.near)
-    return tuple(replace(first, index=(*index, Const(n * LINE // size))) for n in range(lines))
+    ahead = COSTS.stream_distance_bytes // size
+    first = Prefetch(read.buffer, (*index, Const(0)), ahead, schedule.stream, schedule.near)
+    return tuple(replace(first, index=(*index, Const(n * COSTS.line_bytes // size))) for n in range(lines))
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
@@ -214,7 +214,7 @@ def _early(
         dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
         if not dense_lane or moving.isdisjoint(variables(*index)):
             continue
-        line = LINE // buffer.dtype.stored_bytes
+        line = COSTS.line_bytes // buffer.dtype.stored_bytes
         across = -(-points.extent(lane) // line)
         count = across * points.extent(rows[0])
         each = -(-count * step // steps)

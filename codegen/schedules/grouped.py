@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import Access, reads, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Var
@@ -18,8 +19,6 @@ from codegen.ir.schedule import Pack, Schedule
 from codegen.schedules.pointwise import fresh, packable
 from codegen.schedules.product_form import Form, extent, loops_of, row_tile
 from codegen.target import Target
-
-LONGEST = 7  # places of a window that are written out
 
 
 def grouped(
@@ -66,7 +65,7 @@ def _packed(w: Access, form: Form, group: Var, constants: frozenset[str]) -> boo
 def _slides(form: Form, body: tuple[Access, ...]) -> Var | None:
     """The axis of a short window along the innermost rows: neighbours read the same."""
     steps = [x.steps for x in body if x.moves(form.rows[-1])]
-    short = [a for a in form.sums if extent(a) <= LONGEST]
+    short = [a for a in form.sums if extent(a) <= COSTS.max_unrolled_slide]
     return next((a for a in reversed(short) if all(s[a] and s[a] == s[form.rows[-1]] for s in steps)), None)
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import small_factors, takes_words, word
@@ -26,18 +27,8 @@ from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.schedules.product_form import Form, extent, form_of, is_thin, loops_of, parts, row_tile, width_of
 from codegen.target import Target
 
-HIGHEST = 14  # rows of a register tile: more would only spend loads
-SINGLE = 2 * HIGHEST  # rows below which a panel is used about as long as memory takes to bring the next one
-FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
-SINGLES = 4  # rows up to which a panel is read so fast that only what follows in it can be fetched in time
-STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
-TERMS = {4: 16, 2: 2}  # of a sum of small integers that are written out; of i16 a word: their sums would be reordered
-SHARED = 256 << 10  # bytes of weights that cores share panel by panel, where there is one tile of rows
-LONG = 48  # steps of the sum in which the lines of a tile can be fetched
-BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
-SKIPPED = 0.08  # of the terms of a sum: from there on it pays to ask, for each tile, which lie in a halo
-OWN = 48  # rows of a core, at least
-TOGETHER = 4  # panels that take turns on a block of the sum
+# Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {4: 16, 2: 2}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
@@ -61,7 +52,7 @@ def _matrix(
     width = width_of(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     sums = _fused_sums(d, form, fuse)
-    skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= SKIPPED]
+    skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
     depth = 0 if row_loops else prod(map(extent, form.sums)) * _panel_bytes(d, form)
     cores = 1 if shared or form.outer else target.cores
@@ -80,7 +71,7 @@ def _matrix(
         outside, order = False, (*down, *loops, *across, *sums)
     else:
         order = (*loops, *(across + down if outside else down + across), *sums)
-    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
+    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= COSTS.fetch_rows
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
         tiled = dict(fuse).get(rows, (rows,))
@@ -93,9 +84,9 @@ def _matrix(
         plans = (replace(plans[0], words=len(inner)),)
     early = _early(form, target)
     if dots:
-        tiles.append(Tile(sums[-1], TERMS[terms], Tail.CUT))
+        tiles.append(Tile(sums[-1], UNROLLED_DOT_TERMS[terms], Tail.CUT))
     elif early:
-        tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
+        tiles.append(Tile(sums[-1], COSTS.fetch_steps, Tail.CUT))
     blocked = outside and not loops and not shared
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
     if blocked and not blocks and down and not varies(form.rows):
@@ -134,7 +125,7 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
     """
     if not target.fetches_from_l3:
         return None
-    if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > SINGLES:
+    if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > COSTS.stream_rows:
         return None
     panel = prod(map(extent, form.sums)) * width * _panel_bytes(d, form)
     total, kept = panel * _tiles(extent(form.lane), width), target.l2 * 7 // 8
@@ -145,7 +136,7 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
 
 def _near(form: Form, target: Target) -> bool:
     """True if lines are fetched into the nearest cache. Where few rows use them, more are in flight than fit there."""
-    return target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > SINGLE)
+    return target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > COSTS.single_use_rows)
 
 
 def _terms_together(d: Definition, target: Target) -> int:
@@ -162,8 +153,10 @@ def _early(form: Form, target: Target) -> bool:
     """
     if varies((*form.sums, *form.rows)) or target.machine == "aarch64":
         return False
-    enough = prod(map(extent, form.rows)) >= FETCHED and prod(map(extent, form.sums)) >= LONG
-    return enough and extent(form.sums[-1]) % STEPS == 0
+    rows, steps = prod(map(extent, form.rows)), prod(map(extent, form.sums))
+    if rows < COSTS.fetch_rows or steps < COSTS.epilogue_fetch_steps:
+        return False
+    return extent(form.sums[-1]) % COSTS.fetch_steps == 0
 
 
 def _packs(d: Definition, form: Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
@@ -222,7 +215,7 @@ def tile_of(
     best: tuple[float, int, int, int] | None = None
     free = target.registers - 1
     for vectors in range(1, 9):
-        for height in range(1, HIGHEST + 1):
+        for height in range(1, COSTS.max_tile_rows + 1):
             if height * vectors + vectors + 1 > free or (vectors > 4 and height > 1):
                 continue
             again = vectors > 2 and height < rows and not target.near_l3
@@ -233,9 +226,9 @@ def tile_of(
             whole, rest = divmod(columns, vectors * width)
             widths = [(vectors, whole), (-(-rest // width), 1 if rest else 0)]
             cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
-            if rows <= SINGLE and depth * vectors * width > target.l1 * 3 // 4:
+            if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
                 cost += (_tiles(rows, height) - 1) * -(-columns // width)
-            if height >= rows and depth * columns >= SHARED:
+            if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
                 panels = _tiles(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
                 cost *= _tiles(panels, cores) * cores / panels
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
@@ -286,11 +279,11 @@ def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tupl
     if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or rest or not _waits(d):
         return ()
     (k,), size = form.sums, d.out.dtype.compute.bytes
-    together = next((n for n in parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
+    together = next((n for n in parts(panels) if n <= COSTS.max_block_panels and panels // n >= 2 * target.cores), 1)
     room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
     each = _passing(d, form) // extent(k) + 2 * width * _panel_bytes(d, form)
     steps = next((n for n in parts(extent(k)) if n * each <= room), 0)
-    if not BLOCK <= steps < extent(k) or together == 1:
+    if not COSTS.min_block_steps <= steps < extent(k) or together == 1:
         return ()
     return (form.lane.name, width * together), (k.name, steps)
 
@@ -300,7 +293,7 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
 
     Each reads all weights then, so a block has rows enough to take longer than they do.
     """
-    count = next((c for c in parts(n) if c <= target.cores and rows // c >= OWN), 1)
+    count = next((c for c in parts(n) if c <= target.cores and rows // c >= COSTS.min_core_rows), 1)
     return ((axis, n // count),) if count > 1 else ()
 
 
@@ -311,11 +304,11 @@ def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Targ
         return ()
     size, terms = _panel_bytes(d, form), prod(map(extent, form.sums))
     steps = terms // prod(map(extent, window))
-    if terms * width * size <= target.l2 // 2 or steps < BLOCK:
+    if terms * width * size <= target.l2 // 2 or steps < COSTS.min_block_steps:
         return ()
     rows = extent(form.rows[0])
     count = next(n for n in reversed(parts(rows)) if n >= min(2 * target.cores, rows))
-    reused = prod(map(extent, form.rows)) // count >= FETCHED
+    reused = prod(map(extent, form.rows)) // count >= COSTS.fetch_rows
     if steps * extent(form.lane) * size > target.l2 // 2 or not reused:
         return ()
     return (form.rows[0].name, rows // count), *((a.name, 1) for a in window)

@@ -15,6 +15,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.lowering.algorithms.winograd_matrices import back, into, sums, weight_matrix
 from aot.options import CompileOptions
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Group
 from codegen.ir.expressions import rewrite
@@ -276,6 +277,7 @@ def test_weights_from_memory_are_not_made_more(
     """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
     monkeypatch.setattr(aot.driver, "parse_target", lambda _: target)
-    monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "KEPT", kept)
+    costs = replace(COSTS, evicted_weight_bytes=kept)
+    monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "COSTS", costs)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))
     assert points_of(stages(graph, CompileOptions(target="native"))) == points

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.lowering.algorithms.strassen_matrices import BASIS
+from codegen.costs import COSTS
 from codegen.ir.access import unravel
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite
@@ -16,12 +17,6 @@ from codegen.ir.loops import Const, Load, Prim, Reduce, Var
 from codegen.schedules.pointwise import fresh
 from codegen.target import Target
 from runtime.abi import DType
-
-LEAST = 32  # rows: with fewer, panels do not come from memory in time
-WORTH = 0.96  # of the time of plain products, at most
-PRODUCTS = 0.9  # of that time are the seven, which read sums of panels, and end as often as eight
-NEAR, FAR = 9.0, 12.0  # multiply-adds for an element of the rows, halves in the nearer cache or in L3
-ENDS = 11.0  # for an element of the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +88,14 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
 
 def pays(form: Form, target: Target) -> bool:
     """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
-    if not target.near_l3 or form.count < LEAST:
+    if not target.near_l3 or form.count < COSTS.min_strassen_rows:
         return False
     halves = form.count * extent(form.sum) * 7  # bytes: 7 of a quarter each
     if halves > target.l3 // 3:
         return False
-    row = NEAR if halves <= target.l2 else FAR
-    return PRODUCTS + row / extent(form.column) + ENDS / extent(form.sum) <= WORTH
+    row = COSTS.strassen_near_row if halves <= target.l2 else COSTS.strassen_far_row
+    time = COSTS.strassen_products + row / extent(form.column) + COSTS.strassen_result / extent(form.sum)
+    return time <= COSTS.max_strassen_time
 
 
 def in_basis(weights: NDArray[np.generic], sum_at: int, column_at: int) -> NDArray[np.float32]:

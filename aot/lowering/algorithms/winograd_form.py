@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
@@ -17,16 +18,10 @@ from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.nest.padding_terms import Border
 from runtime.abi import DType
 
-WEIGHT = 8.0  # multiply-adds that take as long as a weight from a cache
-FAR = 24.0  # as one from memory, where no L3 is near
 BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
 STRIDES = (1, 2)
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
-OPERATIONS = 4.0  # of a point and channel in a transform, about; with a stride, in one of its phases
-MORE = 6  # times as many weights, at most
-LEAST = 16  # channels
-SHORTEST = 4  # outputs in one direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +134,20 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 
-def choose_points(form: Form, weight: float = WEIGHT) -> int:
+def choose_points(form: Form, weight: float = COSTS.winograd_weight) -> int:
     """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted.
 
     `weight`: multiply-adds that take as long as reading a weight.
     """
     sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
-    if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
+    if ic < COSTS.min_winograd_channels or oc < COSTS.min_winograd_channels or min(sizes) < COSTS.min_winograd_outputs:
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
-    transforms = sum(OPERATIONS / stride for stride in form.strides)
+    transforms = sum(COSTS.winograd_transform / stride for stride in form.strides)
     costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
-        if min(sides) < 2 or points > MORE * taps:
+        if min(sides) < 2 or points > COSTS.max_winograd_growth * taps:
             continue
         tiles = prod(map(tiles_of, sizes, sides, form.steps))
         products = tiles * points * (ic * oc + transforms * (ic + oc)) * 1.1

@@ -13,6 +13,7 @@ from math import prod
 
 from aot.lowering.algorithms.winograd_form import Form, tiles_of
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
+from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import OWN, Definition, Group
 from codegen.ir.expressions import rewrite, variables
@@ -22,11 +23,6 @@ from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
 from codegen.target import Target
 from runtime.abi import DType
-
-TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
-FEWEST = TILES // 2  # tiles for which weights are worth reading once more
-MOST_TILES = 2 * TILES, 16  # where run time tells their number: weights are read once for each block
-BLOCK_BYTES = 1 << 20  # that a block's transforms take: below that, the larger of both
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +120,9 @@ def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
     held = 4 * count * (form.terms + outs)
     if len(tiles.sides) > 1:
         passing = not target.near_l3 and 4 * count * form.terms * outs > target.l2
-        wanted = max(TILES / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
+        wanted = max(COSTS.winograd_tiles / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
         return max(1, min(round(wanted), rows))
-    most = max(TILES, target.l2 // held) // beside
+    most = max(COSTS.winograd_tiles, target.l2 // held) // beside
     blocks = -(-rows // max(1, most))
     if blocks > 1:
         blocks = -(-blocks // target.cores) * target.cores
@@ -168,11 +164,12 @@ def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -
         span = m * step
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
     held = 4 * n ** len(sides) * (form.terms + known(form.oc.extent or 1))
-    most = next((t for t in MOST_TILES if t * held <= BLOCK_BYTES), MOST_TILES[-1])
+    counts = COSTS.dynamic_winograd_tiles
+    most = next((t for t in counts if t * held <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
     blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
     if target.cores > 1:
-        shared = prim("min", count // FEWEST, as_expr(target.cores, DType.I64))
+        shared = prim("min", count // COSTS.min_winograd_tiles, as_expr(target.cores, DType.I64))
         blocks = as_expr(named(prim("max", blocks, shared)), DType.I64)
     size = named((count + blocks - 1) // prim("max", blocks, 1))
     block = Var("block", blocks)
@@ -267,7 +264,7 @@ def _plan(
     axes = group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)
-    sizes = {"ty": rows, "tile": Var("tiles", None, 1, TILES)}
+    sizes = {"ty": rows, "tile": Var("tiles", None, 1, COSTS.winograd_tiles)}
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
     plan = product(block, target, frozenset({weights}), frozenset(a for a in axes if a.name == "block"))
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from codegen.costs import COSTS
 from codegen.ir.expressions import loads
 from codegen.ir.index import Affine, exactly
 from codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
@@ -22,9 +23,6 @@ from codegen.llvm.emit.dot_products import Dots
 from codegen.llvm.emit.function_text import Function, Value, lanes_of, vector
 from codegen.llvm.emit.lane_index import lane_of
 from codegen.llvm.emit.shuffle import transposed
-
-APART = 5  # elements between lanes from which on tiles are transposed; nearer lanes are shuffled out of vectors
-LEAST = 4  # rows or lanes: with fewer, single loads cost no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +104,13 @@ class Blocks(Dots):
     def read_blocks(self, loop: For) -> None:
         """Load operands that are contiguous along the axis of an unrolled loop over vectors, for all iterations."""
         tile = self.tile(loop)
-        if tile is None or not isinstance(loop.var.extent, int) or loop.var.extent < LEAST or self.inside is not None:
+        extent = loop.var.extent
+        short = not isinstance(extent, int) or extent < COSTS.min_transposed_extent
+        if tile is None or short or self.inside is not None:
             return
         saved = self.at.env.get(loop.var), self.at.env.get(tile.loop.var)
         for start, lanes in vectors(tile.loop):
-            if lanes >= LEAST:
+            if lanes >= COSTS.min_transposed_extent:
                 self.at.lane, self.at.env[tile.loop.var] = lane_of(start, lanes)
                 for load in _unguarded(tile.store.value):
                     self._read_block(load, loop.var, tile)
@@ -130,11 +130,11 @@ class Blocks(Dots):
             with self._bound((*tile.outside, *tile.inside)):
                 a = self.at.access(load.buffer, load.index)
             step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
-            far = self.at.is_strided(a) if a.step is None else abs(a.step) >= APART
+            far = self.at.is_strided(a) if a.step is None else abs(a.step) >= COSTS.gather_distance
             if not far or step.terms or step.const != len(accesses):
                 return
             accesses.append(a)
-        while len(accesses) >= LEAST:
+        while len(accesses) >= COSTS.min_transposed_extent:
             count = 1 << min(len(accesses), self.width).bit_length() - 1
             self._transpose(accesses[:count])
             accesses = accesses[count:]
