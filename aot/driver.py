@@ -43,7 +43,7 @@ from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import PassReport, RunReport, run_passes
 from aot.specialise import SizesByName, combinations, text_of
-from aot.tuning import Run, Tuning, form_key
+from aot.tuning import Run, Tuning, kernel_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Kernel
 from codegen.ir.printer import kernel_text
@@ -248,7 +248,7 @@ class Compilation:
         keys: dict[int, str] = {}
 
         def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-            keys[len(builder.calls)] = form_key(work, constants)
+            keys[len(builder.calls)] = kernel_key(work, constants)
             return pick(work, target, constants)
 
         builder = ProgramBuilder(self.optimized, self.steps, self.target, noted)

@@ -12,7 +12,7 @@ import pytest
 from aot.driver import Compilation, in_memory, stages
 from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
-from aot.tuning import Run, Tuning, form_key
+from aot.tuning import Run, Tuning, kernel_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
 from codegen.llvm.host import parse_target
@@ -47,7 +47,7 @@ class Measured:
 
         def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
             found = pick(work, target, constants)
-            times[form_key(work, constants)] = self.seconds(candidates(work, target, constants), found)
+            times[kernel_key(work, constants)] = self.seconds(candidates(work, target, constants), found)
             return found
 
         ProgramBuilder(self.asked.optimized, self.asked.steps, NATIVE, noted).build()

@@ -35,7 +35,7 @@ from codegen.ir.loops import (
     select,
 )  # fmt: skip
 from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.nest.padding_terms import asking_no_longer, borders, passed_over
+from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from runtime.abi import DType
 
@@ -67,7 +67,7 @@ def in_tiles(
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
     sums = _in_order(reduction.axes, schedule)
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
-    outside = [b for b in borders(definition) if b.axis.name in schedule.skip]
+    outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
     inside = asking_no_longer(reduction, outside, points)
 
     def update(inner: Spans) -> Stmts:
@@ -75,7 +75,7 @@ def in_tiles(
         for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
-        if schedule.early:
+        if schedule.prefetch_epilogue:
             fetches += _early(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)
 
@@ -142,7 +142,7 @@ def _ahead(
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
     if read is None or place is None or points.vector is None:
         return ()
-    if schedule.stream is not None:
+    if schedule.prefetch_within is not None:
         return _further(read, schedule, points, inner)
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
@@ -158,9 +158,10 @@ def _ahead(
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
     index = _following(read, place, points, part, spans)
     if isinstance(lines, int):
-        return tuple(Prefetch(read.buffer, (*index, at + line * n), near=schedule.near) for n in range(lines))
+        level = schedule.prefetch_level
+        return tuple(Prefetch(read.buffer, (*index, at + line * n), level=level) for n in range(lines))
     n = Var("f", lines)
-    return (For(n, (Prefetch(read.buffer, (*index, at + n * line), near=schedule.near),)),)
+    return (For(n, (Prefetch(read.buffer, (*index, at + n * line), level=schedule.prefetch_level),)),)
 
 
 def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
@@ -169,9 +170,9 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
     index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
     lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // COSTS.line_bytes)
-    assert isinstance(lines, int) and schedule.stream is not None
+    assert isinstance(lines, int) and schedule.prefetch_within is not None
     ahead = COSTS.stream_distance_bytes // size
-    first = Prefetch(read.buffer, (*index, Const(0)), ahead, schedule.stream, schedule.near)
+    first = Prefetch(read.buffer, (*index, Const(0)), ahead, schedule.prefetch_within, schedule.prefetch_level)
     return tuple(replace(first, index=(*index, Const(n * COSTS.line_bytes // size))) for n in range(lines))
 
 
@@ -224,7 +225,7 @@ def _early(
             known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
             known |= {rows[0]: points.spans[rows[0]].start + row, lane: points.spans[lane].start + column}
             known |= {axis: rewrite(e, known) for axis, e in points.lets}
-            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index), near=schedule.near),)
+            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index), level=schedule.prefetch_level),)
     return stmts
 
 

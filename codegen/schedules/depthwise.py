@@ -16,14 +16,14 @@ from codegen.ir.expressions import variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.nest.padding_terms import borders
+from codegen.nest.padding_terms import padding_terms
 from codegen.schedules.pointwise import packs
-from codegen.schedules.product_form import Form, extent, loops_of, parts, row_tile, width_of
+from codegen.schedules.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
 from codegen.target import Target
 
 
 def window(
-    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
     """Windows over channels: a vector of channels times a tile of pixels, the window written out.
 
@@ -57,7 +57,7 @@ def window(
         blocks=blocks,
         order=order,
         tile=tuple(tile),
-        skip=_skipped(d, form, tile),
+        skip_padding=_skipped(d, form, tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
         lanes=(form.lane.name, width),
         pack=packs(reads(d), form.lane, constants, width, form.sums),
@@ -65,14 +65,14 @@ def window(
     )
 
 
-def _skipped(d: Definition, form: Form, tile: list[Tile]) -> tuple[str, ...]:
+def _skipped(d: Definition, form: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
     """Axes of the window along which it is asked for what lies inside, and for all points of a tile at once."""
     across = {form.lane, *form.rows[-1:]}
-    asked = [b for b in borders(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
+    asked = [b for b in padding_terms(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
     return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
 
 
-def _channels(d: Definition, form: Form, width: int, target: Target, constants: frozenset[str]) -> int:
+def _channels(d: Definition, form: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
     """Number of channels whose rows stay in the nearest cache until the last window has read them; 0 for all."""
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
@@ -85,7 +85,7 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
 
 
-def _beside(d: Definition, form: Form, rows: list[str], target: Target, constants: frozenset[str]) -> int:
+def _beside(d: Definition, form: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
     """Rows of a block, 0 for all: those that a core made of the input, if that was shared by rows.
 
     What a block reads stays in the core's cache, for its channels pass by one after the other.

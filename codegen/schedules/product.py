@@ -20,11 +20,20 @@ from codegen.ir.dot_widths import small_factors, takes_words, word
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.padding_terms import Border, borders
+from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.depthwise import window
 from codegen.schedules.grouped import grouped
 from codegen.schedules.pointwise import fresh, lane_count, packs
-from codegen.schedules.product_form import Form, extent, form_of, is_thin, loops_of, parts, row_tile, width_of
+from codegen.schedules.product_form import (
+    MatmulShape,
+    extent,
+    is_thin,
+    loops_of,
+    matmul_shape,
+    parts,
+    row_tile,
+    width_of,
+)
 from codegen.target import Target
 
 # Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
@@ -33,7 +42,7 @@ UNROLLED_DOT_TERMS = {4: 16, 2: 2}
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
     """None if no output axis serves as lanes."""
-    form = form_of(d, constants, shared, lane_count(d, target))
+    form = matmul_shape(d, constants, shared, lane_count(d, target))
     if form is None:
         return None
     lanes = lane_count(d, target)
@@ -47,12 +56,12 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
 
 
 def _matrix(
-    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
     width = width_of(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     sums = _fused_sums(d, form, fuse)
-    skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
+    skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
     depth = 0 if row_loops else prod(map(extent, form.sums)) * _panel_bytes(d, form)
     cores = 1 if shared or form.outer else target.cores
@@ -82,10 +91,10 @@ def _matrix(
     dots = terms > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
     if dots:
         plans = (replace(plans[0], words=len(inner)),)
-    early = _early(form, target)
+    epilogue = _prefetches_epilogue(form, target)
     if dots:
         tiles.append(Tile(sums[-1], UNROLLED_DOT_TERMS[terms], Tail.CUT))
-    elif early:
+    elif epilogue:
         tiles.append(Tile(sums[-1], COSTS.fetch_steps, Tail.CUT))
     blocked = outside and not loops and not shared
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
@@ -94,20 +103,20 @@ def _matrix(
     if row_loops and not (outside or loops or shared):
         blocks = _slices(d, form, sums[:-1], width * vectors, target)
     alone = outside and not (loops or blocks or row_loops or dots or shared)
-    stream = _stream(d, form, width * vectors, target) if alone and len(plans) == 1 else None
+    within = _prefetch_within(d, form, width * vectors, target) if alone and len(plans) == 1 else None
     return Schedule(
         fuse=tuple(fuse),
         blocks=blocks,
         order=order,
         tile=tuple(tiles),
-        skip=tuple(b.axis.name for b in skipped),
+        skip_padding=tuple(b.axis.name for b in skipped),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if stream is not None or (fetched and len(plans) == 1 and not dots) else None,
-        stream=stream,
+        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else None,
+        prefetch_within=within,
         dots=sums[-1] if dots else None,
-        early=early,
-        near=_near(form, target),
+        prefetch_epilogue=epilogue,
+        prefetch_level=_prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
 
@@ -118,7 +127,7 @@ def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
     return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 
 
-def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None:
+def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Target) -> int | None:
     """Panels of a call that reads more of the weights than its core keeps from one inference to the next.
 
     None where a row or a few do not take them from L3. From memory they come as fast without.
@@ -134,9 +143,10 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
     return 0 if total > target.cores * target.l2 else kept // panel + 1
 
 
-def _near(form: Form, target: Target) -> bool:
-    """True if lines are fetched into the nearest cache. Where few rows use them, more are in flight than fit there."""
-    return target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > COSTS.single_use_rows)
+def _prefetch_level(form: MatmulShape, target: Target) -> int:
+    """Cache that lines are prefetched into. Where few rows use them, more are in flight than fit L1."""
+    near = target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > COSTS.single_use_rows)
+    return 1 if near else 2
 
 
 def _terms_together(d: Definition, target: Target) -> int:
@@ -146,7 +156,7 @@ def _terms_together(d: Definition, target: Target) -> int:
     return size if size <= target.dots else 0
 
 
-def _early(form: Form, target: Target) -> bool:
+def _prefetches_epilogue(form: MatmulShape, target: Target) -> bool:
     """True if there is time to fetch while a tile is summed.
 
     On aarch64 not: it would read the steps of a row into one register, and there are not enough of them.
@@ -159,13 +169,13 @@ def _early(form: Form, target: Target) -> bool:
     return extent(form.sums[-1]) % COSTS.fetch_steps == 0
 
 
-def _packs(d: Definition, form: Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
+def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
     return packs(reads(d, body=True), form.lane, constants, width, form.sums, form.outer)
 
 
 def _rows(
-    d: Definition, form: Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
-    skipped: list[Border],
+    d: Definition, form: MatmulShape, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
+    skipped: list[PaddingTerms],
 ) -> tuple[str, list[str]]:
     """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles.
 
@@ -196,7 +206,7 @@ def _tiles(n: int, size: int) -> int:
     return -(-n // max(size, 1))
 
 
-def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
+def _count(form: MatmulShape, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
     together = dict(fuse).get(rows, (rows,))
     return prod(extent(a) for a in form.rows if a.name in together)
 
@@ -244,7 +254,7 @@ def _step(height: int, vectors: int, target: Target) -> float:
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 
-def _fused_sums(d: Definition, form: Form, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
     """The innermost reduction axes as one, where they run through all operands without a gap."""
     names = [a.name for a in form.sums]
     if len(form.sums) < 2:
@@ -258,7 +268,7 @@ def _fused_sums(d: Definition, form: Form, fuse: list[tuple[str, tuple[str, ...]
     return [*names[:-2], name]
 
 
-def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
+def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
     """Panels of the lanes' operand outermost: each is read once, and the rows' operand passes by every time.
 
     So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
@@ -267,7 +277,7 @@ def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
     return panels > min(_passing(d, form), target.l2 // 2)
 
 
-def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
+def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tuple[tuple[str, int], ...]:
     """Blocks of the sum where the rows' operand would not stay in the cache: each serves several panels in turn.
 
     With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
@@ -297,7 +307,9 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
     return ((axis, n // count),) if count > 1 else ()
 
 
-def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Target) -> tuple[tuple[str, int], ...]:
+def _slices(
+    d: Definition, form: MatmulShape, taps: list[str], width: int, target: Target
+) -> tuple[tuple[str, int], ...]:
     """Slices where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
@@ -319,12 +331,12 @@ def _waits(d: Definition) -> bool:
     return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
 
 
-def _panel_bytes(d: Definition, form: Form) -> int:
+def _panel_bytes(d: Definition, form: MatmulShape) -> int:
     """Bytes of an element of the lanes' operand."""
     return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 
-def _passing(d: Definition, form: Form) -> int:
+def _passing(d: Definition, form: MatmulShape) -> int:
     """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
     rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
     return max((buffer_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

@@ -16,7 +16,7 @@ from codegen.schedules.pointwise import fresh, packable
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class MatmulShape:
     """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
 
     lane: Var
@@ -31,7 +31,7 @@ def extent(a: Var) -> int:
     return known(a.extent)
 
 
-def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> Form | None:
+def matmul_shape(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> MatmulShape | None:
     assert d.reduction is not None
     body, out = reads(d, body=True), store(d)
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
@@ -50,10 +50,10 @@ def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], la
     window = all(x.moves(lane) for x in body)
     outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
     rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
-    return Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+    return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body), window)
 
 
-def is_thin(d: Definition, form: Form) -> bool:
+def is_thin(d: Definition, form: MatmulShape) -> bool:
     """True if lanes along the sum are better, because other axes are short."""
     along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
     return extent(form.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)

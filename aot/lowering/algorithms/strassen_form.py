@@ -20,7 +20,7 @@ from runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class StrassenForm:
     """`d`: y[rows, column] = end(add[sum](x * w)). `row` is the one of the rows' axes that is cut in two."""
 
     d: Definition
@@ -47,7 +47,7 @@ def extent(a: Var) -> int:
     return a.extent
 
 
-def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+def form_of(d: Definition, constants: frozenset[str]) -> StrassenForm | None:
     """The form, if `d` is a product of f32 matrices with known sizes, of which the second one is constant."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or len(r.axes) != 1 or d.where or d.out.dtype is not DType.F32:
@@ -65,7 +65,7 @@ def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
     return None
 
 
-def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
+def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
     (k,) = r.axes
     columns = [a for a in d.axes if a in w.index]
     rows = tuple(a for a in d.axes if a not in w.index)
@@ -78,15 +78,16 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
         return None
     even = [a for a in rows if extent(a) % 2 == 0]
     if even or len(rows) == 1:
-        return Form(d, x, w, rows, (even or rows)[-1], columns[0], k)  # rather within a picture than between two
+        row = (even or rows)[-1]  # rather within a picture than between two
+        return StrassenForm(d, x, w, rows, row, columns[0], k)
     flat = Var(fresh("p", d), prod(map(extent, rows)))
     change = unravel(rows, flat)
     index = tuple(rewrite(i, change) for i in d.target)
     d = Definition(d.out, (flat, columns[0]), rewrite(d.value, change), index)
-    return Form(d, Load(x.buffer, tuple(rewrite(i, change) for i in x.index)), w, (flat,), flat, columns[0], k)
+    return StrassenForm(d, Load(x.buffer, tuple(rewrite(i, change) for i in x.index)), w, (flat,), flat, columns[0], k)
 
 
-def pays(form: Form, target: Target) -> bool:
+def pays(form: StrassenForm, target: Target) -> bool:
     """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
     if not target.near_l3 or form.count < COSTS.min_strassen_rows:
         return False

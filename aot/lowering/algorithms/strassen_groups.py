@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from aot.lowering.algorithms.strassen_form import Form, extent
+from aot.lowering.algorithms.strassen_form import StrassenForm, extent
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
 from codegen.costs import COSTS
 from codegen.ir.access import unravel
@@ -41,7 +41,7 @@ class Strassen:
     weights: Buffer
 
 
-def strassen(form: Form, left: str, weights: str, target: Target) -> Strassen:
+def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Strassen:
     """`left` and `weights`: names of the buffers that lie between."""
     d = form.d
     k, n = (Var(a.name, extent(a) // 2) for a in (form.sum, form.column))
@@ -94,7 +94,7 @@ def _products(
         tile=(down, across, Tile(k.name, COSTS.fetch_steps, Tail.CUT)),
         lanes=(n.name, lanes),
         pack=(Pack(weights, (2, 0, 1), 2, width),),
-        near=target.fetches_near,
+        prefetch_level=1 if target.fetches_near else 2,
     )
     plans = tuple(replace(plan, prefetch=weights if outside and sum(map(abs, row)) == 1 else None) for row in RIGHT)
     schedule = Schedule(tile=(across, down), parallel=axes[0].name, members=(*plans, _along(n, len(OUT), target)))

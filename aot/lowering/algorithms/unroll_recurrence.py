@@ -63,7 +63,7 @@ def unroll_recurrence(steps: Steps, target: Target) -> None:
 
 def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
     members = [m for m in g.members if isinstance(m, Definition)]
-    if len(g.axes) != 1 or len(members) != len(g.members) or g.windows:
+    if len(g.axes) != 1 or len(members) != len(g.members) or g.row_ranges:
         return
     t, n = g.axes[0], g.axes[0].extent
     private = _weights(members, steps) <= COSTS.private_weight_bytes
@@ -108,7 +108,7 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
     if most < 1:
         return step
     tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT))
-    few = replace(step, schedule=replace(plan, tile=tiles, early=False))
+    few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
     is_few = select(prim("le", as_expr(rows[0].extent or 1, DType.I64), most), 1, 0)
     then, other = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (few, step))
     return replace(step, works=(), control=Choice(is_few, then, other))

@@ -15,7 +15,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
-from codegen.nest.padding_terms import Border
+from codegen.nest.padding_terms import PaddingTerms
 from runtime.abi import DType
 
 BLOCK = 64  # input channels that are transformed at a time
@@ -25,7 +25,7 @@ POINTS = range(4, 12)  # products in one direction, where there is such a transf
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class WinogradForm:
     """A convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
@@ -72,7 +72,7 @@ class Form:
         return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
 
 
-def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+def form_of(d: Definition, constants: frozenset[str]) -> WinogradForm | None:
     """The form, if `d` convolves 3 to 5 taps in one or two directions, with a stride of 1 or 2 and constant weights."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
@@ -90,7 +90,7 @@ def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
     return None
 
 
-def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form | None:
+def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> WinogradForm | None:
     if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
         return None
     windows: list[tuple[Var, Var]] = []
@@ -124,7 +124,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
     if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
     apart = tuple(steps[k] for _, k in window)
-    return Form(
+    return WinogradForm(
         x, w, guarded, batch, tuple(window), tuple(strides[k] for _, k in window), apart, lanes[0], channels[0], deep
     )
 
@@ -134,7 +134,7 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 
-def choose_points(form: Form, weight: float = COSTS.winograd_weight) -> int:
+def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> int:
     """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted.
 
     `weight`: multiply-adds that take as long as reading a weight.
@@ -155,14 +155,14 @@ def choose_points(form: Form, weight: float = COSTS.winograd_weight) -> int:
     return min(costs, key=lambda n: (costs[n], n))
 
 
-def _counted(form: Form) -> float:
+def _counted(form: WinogradForm) -> float:
     """The share of a plain convolution's terms that count: it passes over padding where taps lie apart."""
     share = 1.0
     for (axis, tap), step in zip(form.window, form.steps, strict=True):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         size = form.x.buffer.shape[k]
         if step > 1 and isinstance(size, int):
-            share *= 1 - Border(tap, form.x.index[k], size).share
+            share *= 1 - PaddingTerms(tap, form.x.index[k], size).share
     return share
 
 
@@ -171,7 +171,7 @@ def tiles_of(size: int, side: int, step: int) -> int:
     return step * -(-size // (side * step))
 
 
-def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:
+def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> NDArray[np.float32]:
     """[points in all directions, deep.., ic, oc] from the weights, computed in f64."""
     order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
-from aot.lowering.algorithms.winograd_form import Form, tiles_of
+from aot.lowering.algorithms.winograd_form import WinogradForm, tiles_of
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
@@ -52,7 +52,7 @@ class Winograd:
     blocks: int
 
 
-def winograd(d: Definition, form: Form, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
+def winograd(d: Definition, form: WinogradForm, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
     """`d` over tiles that take `points` products in each direction. `named` gives a size of run time a name."""
     n, sides = points, form.sides(points)
     vary = varies((*form.n, *form.outs))
@@ -110,7 +110,7 @@ def _point(at: tuple[Var, ...], n: int) -> Expr:
     return found
 
 
-def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
+def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
     """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
@@ -129,7 +129,7 @@ def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
     return -(-rows // blocks)
 
 
-def _rows(form: Form, n: int) -> Tiles:
+def _rows(form: WinogradForm, n: int) -> Tiles:
     """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
 
     Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
@@ -153,7 +153,7 @@ def _rows(form: Form, n: int) -> Tiles:
     return Tiles(sides, (*form.n, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
-def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
+def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
     """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left.
 
     One for each core, if there are tiles enough: a thread makes all of a block.
@@ -188,7 +188,7 @@ def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -
     return Tiles(sides, (block,), (tile,), (tile,), (most,), at, phase)
 
 
-def _places(form: Form, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
+def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
     """The form's output axes at the outputs `at` of a tile, or at its first ones."""
     found: dict[Expr, Expr] = {**tiles.at}
     for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
@@ -201,7 +201,7 @@ def _ragged(a: Var, span: int) -> bool:
     return not isinstance(a.extent, int) or a.extent % span != 0
 
 
-def _inside(form: Form, spans: tuple[int, ...]) -> Expr:
+def _inside(form: WinogradForm, spans: tuple[int, ...]) -> Expr:
     """The load, or 0 where a ragged tile reaches over the edge: values there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded

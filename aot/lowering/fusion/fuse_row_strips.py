@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from aot.lowering.ir.steps import Step, Steps
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, varies
-from codegen.ir.definition import OWN, Definition, Group, Window
+from codegen.ir.definition import OWN, Definition, Group, RowRange
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.index import Affine, bounds, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
@@ -72,7 +72,7 @@ class _Strips:
         return step if id(step) not in self.joined else None
 
     def _pays(self, g: Group) -> bool:
-        window, rows = g.windows[0], rows_of(g, self.target)
+        window, rows = g.row_ranges[0], rows_of(g, self.target)
         return window.size - window.scale <= COSTS.max_strip_recompute * rows * window.scale
 
     def _join(self, found: list[Step], made: Group) -> None:
@@ -179,7 +179,7 @@ def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[
     return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
 
 
-def _down(d: Definition, x: Load, k: int) -> Window | None:
+def _down(d: Definition, x: Load, k: int) -> RowRange | None:
     """The window along dimension `k` of what is read: an axis with its stride, and axes of the reduction."""
     assert d.reduction is not None
     index = normal(x.index[k], {})
@@ -190,7 +190,7 @@ def _down(d: Definition, x: Load, k: int) -> Window | None:
     if own[0] in variables(*(i for m, i in enumerate(x.index) if m != k)):
         return None
     low, high = map(int, bounds(taps))
-    return Window(Var(f"read{OWN}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
+    return RowRange(Var(f"read{OWN}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:

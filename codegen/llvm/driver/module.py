@@ -21,7 +21,7 @@ from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
 from codegen.ir.program import Call, Program, Tensor
 from codegen.llvm.driver.control import control_functions
 from codegen.llvm.driver.places import address
-from codegen.llvm.driver.plan import plan_bytes, plan_function, swings
+from codegen.llvm.driver.plan import plan_bytes, plan_function, traversals
 from codegen.llvm.driver.shape_functions import depends, function_text, made_of, size_functions, static, symbol_code
 from codegen.llvm.driver.size_code import size_text
 from codegen.target import Target
@@ -166,8 +166,9 @@ def _flushing(run: str) -> list[str]:
 
 def _call_table(program: Program) -> str:
     count, entries = len(program.calls), ", ".join(f"ptr @call_{i}" for i in range(len(program.calls)))
-    ways = ", ".join(f"i8 {swing}" for swing in swings(program))
+    ways = ", ".join(f"i8 {traversal}" for traversal in traversals(program))
     table = f"@calls = internal constant [{count} x ptr] [{entries}]"
+    # The symbol keeps its older name, since libraries hold it: their bytes stay equal.
     return f"{table}\n@swings = internal constant [{count} x i8] [{ways}]"
 
 

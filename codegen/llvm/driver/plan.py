@@ -56,7 +56,7 @@ def _pieces(work: Size, traffic: Size) -> Size:
     return prim("max", prim("max", as_expr(work) // COSTS.chunk_work, as_expr(traffic) // COSTS.chunk_traffic), 1)
 
 
-def swings(program: Program) -> list[int]:
+def traversals(program: Program) -> list[int]:
     """Return the traversal order of large weights for each call: 2 alternates, 3 is every other call over them, else 0.
 
     Kernels that prefetch the next panel always get 0: they know one direction. So do kernels whose prefetching depends

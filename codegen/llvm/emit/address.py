@@ -17,7 +17,7 @@ from codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weight
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 from codegen.llvm.emit.convert import MEMORY
 from codegen.llvm.emit.function_text import Block, Function, Value, integer
-from codegen.llvm.emit.memo import Seen
+from codegen.llvm.emit.memo import Memo
 from runtime.errors import InternalError
 
 HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
@@ -56,8 +56,8 @@ class Addresses:
         self.guard = ""
         self.indexing: set[str] = set()  # buffers that some address depends on
         # memo tables by identity: of expressions; of buffers and indices
-        self._sums: dict[int, Seen[Affine]] = {}
-        self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Seen[Access]]] = {}
+        self._sums: dict[int, Memo[Affine]] = {}
+        self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Memo[Access]]] = {}
         self.evaluate: Callable[[Expr], Value] = self._no_loads
 
     def _no_loads(self, atom: Expr) -> Value:
@@ -85,7 +85,7 @@ class Addresses:
         key = id(buffer), id(index)
         if key not in self._accesses:
             sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
-            self._accesses[key] = buffer, index, Seen(*index, *buffer.start, *sizes)
+            self._accesses[key] = buffer, index, Memo(*index, *buffer.start, *sizes)
         return self._accesses[key][2].of(self.env, self.lane, lambda: self._access(buffer, index))
 
     def _access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
@@ -163,10 +163,10 @@ class Addresses:
             return exactly(int(expr.value))
         if isinstance(expr, Var) and expr in self.env:
             return self.env[expr]
-        seen = self._sums.get(id(expr))
-        if seen is None:
-            seen = self._sums[id(expr)] = Seen(expr)
-        return seen.of(self.env, None, lambda: normal(expr, self.env))
+        memo = self._sums.get(id(expr))
+        if memo is None:
+            memo = self._sums[id(expr)] = Memo(expr)
+        return memo.of(self.env, None, lambda: normal(expr, self.env))
 
     def level(self, atom: Expr) -> int:
         match atom:

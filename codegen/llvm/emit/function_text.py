@@ -159,10 +159,10 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
-    def prefetch(self, pointer: Value, near: bool) -> None:
-        """Prefetch into the first-level cache (`near`) or the second."""
+    def prefetch(self, pointer: Value, level: int) -> None:
+        """Prefetch into the cache of a level, 1 or 2."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        locality = 3 if near else 2
+        locality = 4 - level  # LLVM: 3 keeps the line in all caches, 0 in none
         self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 {locality}, i32 1)")
 
     def splat(self, a: Value, lanes: int) -> Value:

@@ -330,7 +330,7 @@ class Statements(Blocks):
                 run = f.binary("sub", Value("i64", "%end"), Value("i64", "%begin"))
                 distance = f.select(f.compare("icmp sge", run, integer(stmt.least)), distance, integer(0))
             pointer = f.gep("i8", pointer, distance)
-        f.prefetch(pointer, stmt.near)
+        f.prefetch(pointer, stmt.level)
 
     def store(self, stmt: Store) -> None:
         self.memo = {}
