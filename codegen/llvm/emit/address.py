@@ -44,7 +44,10 @@ class Access:
 class Addresses:
     """Facts about variables at this point of the code: `env` for constants and lets, `scopes` for loops."""
 
-    def __init__(self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value]) -> None:
+    def __init__(
+        self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value], evaluate: Callable[[Expr], Value]
+    ) -> None:
+        """`evaluate` emits a term that reads memory, at the current place of the function."""
         self.f = function
         self.env: dict[Var, Affine] = {}
         self.lane: Var | None = None
@@ -58,10 +61,11 @@ class Addresses:
         # memo tables by identity: of expressions; of buffers and indices
         self._sums: dict[int, Memo[Affine]] = {}
         self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Memo[Access]]] = {}
-        self.evaluate: Callable[[Expr], Value] = self._no_loads
+        self._evaluate = evaluate
 
-    def _no_loads(self, atom: Expr) -> Value:
-        raise InternalError(f"index: no way to read memory here, got {atom}")
+    def forget(self) -> None:
+        """Forget terms that read memory: it may have changed, or another block begins."""
+        self.here = {}
 
     def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
         """Open the scope of a loop; `leave` takes what this returns."""
@@ -207,7 +211,7 @@ class Addresses:
                 case Prim(fn, args) if level < len(self.scopes) and fn != "eq":
                     values[atom] = self.hoisted(fn, args, level, head)
                 case _:
-                    values[atom] = self.evaluate(atom)
+                    values[atom] = self._evaluate(atom)
         return values[atom]
 
     def hoisted(self, fn: str, args: tuple[Expr, ...], level: int, head: Block) -> Value:

@@ -100,7 +100,8 @@ def global_name(name: str) -> str:
 class Function:
     """A function. Instructions are appended to `block`, or to the block `at` (hoisting)."""
 
-    def __init__(self, name: str, params: list[str]) -> None:
+    def __init__(self, name: str, params: list[str], sizes: tuple[Var, ...] = (), fused: bool = False) -> None:
+        """`sizes`: dynamic sizes that the function is given; `fused`: multiply-adds round once."""
         self.name = name
         self.head = f"define internal void {global_name(name)}({', '.join(params)}) nounwind"
         self.count = 0
@@ -108,8 +109,8 @@ class Function:
         self.declarations: set[str] = set()  # intrinsics
         self.globals: list[str] = []  # constant tables
         self.scratch_bytes: Size = 0  # over `sizes`
-        self.sizes: tuple[Var, ...] = ()
-        self.fused = False  # True: multiply-adds round once
+        self.sizes = sizes
+        self.fused = fused
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:
