@@ -26,8 +26,8 @@ from tempfile import TemporaryDirectory
 import codegen
 from aot.extensions import Extensions, load_extensions
 from aot.options import CompileOptions
+from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
-from codegen.target import Target
 from runtime.errors import AotError, CorruptError, PlatformError, UsageError
 from runtime.library import check_key, open_library, read_manifest, verify
 from runtime.model import CompiledModel
@@ -64,7 +64,7 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
     """
     digest = hashlib.sha256(f"{VERSION} {_source_digest()}\n".encode())
     for name in names_of(options.target):
-        target = Target.parse(name)
+        target = parse_target(name)
         processor = f"{target.triple} {target.cpu} {target.llvm_features}"
         digest.update(f"{processor} {target.l1} {target.l2} {target.l3}\n".encode())
     for field in fields(options):

@@ -46,8 +46,8 @@ from codegen.ir.loops import Kernel
 from codegen.ir.printer import kernel_text
 from codegen.ir.program import Program
 from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
+from codegen.llvm.host import parse_target
 from codegen.llvm.levels import Levels, join, names_of
-from codegen.target import Target
 from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.model import CompiledModel
@@ -83,7 +83,7 @@ class Compilation:
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
-        self.target = Target.parse(self.targets[-1])  # of several, stages show the highest
+        self.target = parse_target(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions

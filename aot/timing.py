@@ -8,7 +8,7 @@ from aot.ir.graph import Graph
 from aot.jit import in_memory
 from aot.lowering.ir.steps import Steps
 from aot.lowering.program.build_program import Pick, ProgramBuilder
-from aot.tuning import Run, form_key
+from aot.tuning import Run, kernel_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
 from codegen.llvm.build import build
@@ -21,7 +21,7 @@ def timed(graph: Graph, steps: Steps, target: Target, level: int | None, pick: P
     keys: dict[int, str] = {}
 
     def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-        keys[len(builder.calls)] = form_key(work, constants)
+        keys[len(builder.calls)] = kernel_key(work, constants)
         return pick(work, target, constants)
 
     builder = ProgramBuilder(graph, steps, target, noted)

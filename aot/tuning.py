@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SearchSpace:
     """A definition that a schedule is wanted for, and those to choose from, the cost model's first."""
 
     work: Definition
@@ -67,7 +67,7 @@ class Tuning:
 
     def pick(self, work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
         """Fastest schedule that was measured, else the cost model's choice."""
-        key = form_key(work, constants)
+        key = kernel_key(work, constants)
         wanted = self.choices.get(key, {}).get("schedule")
         for found in candidates(work, target, constants) if wanted is not None else ():
             if schedule_text(found) == wanted:
@@ -87,7 +87,7 @@ class Tuning:
         if missing:
             raise UsageError(f"tune: the target runs on this machine, got one that needs {', '.join(missing)}")
         end = clock() + seconds
-        forms: dict[str, Form] = {}
+        forms: dict[str, SearchSpace] = {}
         base = measure(lambda work, target, constants: self._first(forms, work, constants))
         most = max((len(f.tried) for f in forms.values()), default=1)
         best: dict[str, tuple[float, int]] = dict.fromkeys(forms, (1.0, 0))
@@ -104,12 +104,12 @@ class Tuning:
         for key, form in forms.items():
             self._keep(key, form, best[key][1], ratios.get(key, 1.0))
 
-    def _first(self, forms: dict[str, Form], work: Definition | Group, constants: frozenset[str]) -> Schedule:
-        key = form_key(work, constants)
+    def _first(self, forms: dict[str, SearchSpace], work: Definition | Group, constants: frozenset[str]) -> Schedule:
+        key = kernel_key(work, constants)
         if isinstance(work, Definition) and key not in self.choices and key not in forms:
             tried = self._tried(work, constants)
             if len(tried) > 1:
-                forms[key] = Form(work, tried)
+                forms[key] = SearchSpace(work, tried)
         return self.pick(work, self._target, constants)
 
     def _tried(self, work: Definition, constants: frozenset[str]) -> tuple[Schedule, ...]:
@@ -121,16 +121,16 @@ class Tuning:
         least = min(shares[0], _UNITS_PER_CORE * self._target.cores)
         return tuple(s for s, share in zip(found, shares, strict=True) if share >= least)
 
-    def _picking(self, forms: Mapping[str, Form], turn: Callable[[str], int]) -> Pick:
+    def _picking(self, forms: Mapping[str, SearchSpace], turn: Callable[[str], int]) -> Pick:
         def pick(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-            key = form_key(work, constants)
+            key = kernel_key(work, constants)
             if key in forms and turn(key) < len(forms[key].tried):
                 return forms[key].tried[turn(key)]
             return self.pick(work, target, constants)
 
         return pick
 
-    def _keep(self, key: str, form: Form, turn: int, ratio: float) -> None:
+    def _keep(self, key: str, form: SearchSpace, turn: int, ratio: float) -> None:
         chosen, ratio = (turn, ratio) if ratio < WORTH else (0, 1.0)
         self.choices[key] = {
             "form": definition_text(form.work), "schedule": schedule_text(form.tried[chosen]), "ratio": round(ratio, 3),
@@ -153,7 +153,7 @@ def _ratios(base: Run, run: Run) -> dict[str, float]:
     return {key: median(own[key] / max(old[key], 1e-9) for old, own in rounds) for key in keys}
 
 
-def form_key(work: Definition | Group, constants: frozenset[str]) -> str:
+def kernel_key(work: Definition | Group, constants: frozenset[str]) -> str:
     """Equal for definitions that are computed alike: by formula, types, strides, and what is known at compile time."""
     text = [definition_text(work), *map(_geometry, _buffers(work)), *sorted(constants)]
     return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]

@@ -53,10 +53,10 @@ def onnxruntime(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[
 
 def peak(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Callable[[], list[Array]]]:
     """Not an engine: multiply-adds at the machine's limit, a fixed number of them."""
+    from codegen.llvm.host import parse_target  # noqa: PLC0415
     from codegen.llvm.peak import PeakLoops  # noqa: PLC0415
-    from codegen.target import Target  # noqa: PLC0415
 
-    loops = PeakLoops(Target.parse("native"))
+    loops = PeakLoops(parse_target("native"))
     turns = loops.turns(threads)
     flops = loops.multiply(turns, threads)
     return lambda: loops.multiply(turns, threads), lambda: [np.array([flops])]

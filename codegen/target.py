@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from codegen.llvm.host import host
 from runtime.abi import DType
 from runtime.errors import UsageError
-from runtime.machine import unreported
 
 _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
@@ -19,6 +17,18 @@ _LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 _TUNING = (
     "fast-", "slow-", "prefer-", "tuning", "false-deps", "idivl-", "idivq-", "branchfusion", "macrofusion", "64bit",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Facts about the machine that a process runs on, as `codegen.llvm.host` reads them."""
+
+    triple: str
+    cpu: str
+    features: Mapping[str, bool]  # whether processor and system have each feature that LLVM knows
+    unreported: frozenset[str]  # features that the system does not report, so that the loader could not check them
+    caches: tuple[int, int, int]  # bytes of L1, L2 and L3
+    cores: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +48,11 @@ class Target:
 
     @staticmethod
     def parse(name: str) -> Target:
-        """Return the target `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; UsageError for others."""
+        """Return the target `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; UsageError for others.
+
+        It has as many cores as this process may use. `codegen.llvm.host.parse_target` knows `native`, too.
+        """
         cores = len(os.sched_getaffinity(0))
-        if name == "native":
-            return _native(cores)
         if name == "aarch64":
             caches = (64 << 10, 512 << 10, 4 << 20)
             return Target("aarch64-unknown-linux-gnu", "generic", ("neon",), 16, 32, *caches, cores)
@@ -50,6 +61,18 @@ class Target:
             raise UsageError(f"target: one of {known}, got {name!r}")
         features = _LEVELS[name]
         return _x86("x86-64", features, (32 << 10, 512 << 10, 4 << 20), cores)
+
+    @staticmethod
+    def native(host: Host) -> Target:
+        """Return a target for `host` that uses only features that the loader can check, so that it loads there.
+
+        A CPU's name implies features that a virtual machine may hide, so absent ones are switched off.
+        """
+        features = tuple(f for f, on in host.features.items() if on and f not in host.unreported)
+        without = tuple(f for f in host.features if f not in features)
+        if host.triple.startswith("x86_64"):
+            return _x86(host.cpu, features, host.caches, host.cores, without)
+        return Target(host.triple, host.cpu, features, 16, 32, *host.caches, host.cores, without)
 
     def lanes(self, dtype: DType) -> int:
         """Return the number of elements of a compute type in a vector."""
@@ -127,30 +150,3 @@ def _x86(
     wide = 64 if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= set(features) else 32 if "avx2" in features else 16
     registers = 32 if wide == 64 else 16
     return Target("x86_64-unknown-linux-gnu", cpu, features, wide, registers, *caches, cores, without)
-
-
-def _native(cores: int) -> Target:
-    """Return this machine, with the features that the loader can check, so that it accepts libraries compiled here.
-
-    A CPU's name implies features that a virtual machine may hide, so absent ones are switched off.
-    """
-    triple, cpu, has = host()
-    hidden = unreported(f for f, on in has.items() if on)
-    features = tuple(f for f, on in has.items() if on and f not in hidden)
-    without = tuple(f for f in has if f not in features)
-    if triple.startswith("x86_64"):
-        return _x86(cpu, features, _caches(), cores, without)
-    return Target(triple, cpu, features, 16, 32, *_caches(), cores, without)
-
-
-def _caches() -> tuple[int, int, int]:
-    """Return the bytes of the first core's data caches; defaults for those that the kernel does not report."""
-    found = {1: 32 << 10, 2: 512 << 10, 3: 4 << 20}
-    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            kind, level, size = ((entry / f).read_text().strip() for f in ("type", "level", "size"))
-            if kind != "Instruction" and size.endswith("K"):
-                found[int(level)] = int(size[:-1]) << 10
-        except (OSError, ValueError):
-            continue
-    return found[1], found[2], found[3]

@@ -23,7 +23,7 @@ from codegen.ir.program import (
     Tensor,
 )
 from codegen.llvm.build import Built, build
-from codegen.target import Target
+from codegen.llvm.host import parse_target
 from runtime.abi import DType
 
 LARGE = 10**9  # work that is worth any number of chunks
@@ -169,4 +169,4 @@ def powers() -> Program:
 
 
 def built(program: Program) -> Built:
-    return build(program, Target.parse("native"))
+    return build(program, parse_target("native"))

@@ -15,7 +15,7 @@ from aot.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from codegen.target import Target
+from codegen.llvm.host import parse_target
 from runtime.errors import PlatformError
 from tests.cases import LOOSE
 from tests.networks import NETWORKS
@@ -118,7 +118,7 @@ def test_compiling_twice_gives_equal_bytes(name: str, tmp_path: Path) -> None:
 @each_network
 def test_targets_give_equal_results_within_rounding(name: str, target: str, tmp_path: Path) -> None:
     path = compiled(name, tmp_path / "m.so", CompileOptions(level=None, target=target))
-    if not set(Target.parse(target).isa_features) <= set(Target.parse("native").features):
+    if not set(parse_target(target).isa_features) <= set(parse_target("native").features):
         with pytest.raises(PlatformError):
             runtime.load(path)
         return

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import cli
 from aot.signature import sign, verify
 from codegen.llvm.build import build
-from codegen.target import Target
+from codegen.llvm.host import parse_target
 from runtime.errors import CorruptError, UsageError
 from tests.programs import chain
 
@@ -30,7 +30,7 @@ def keys(folder: Path, name: str) -> tuple[Path, Path]:
 @pytest.mark.parametrize("external", [False, True])
 def test_sign_and_verify(tmp_path: Path, external: bool) -> None:
     path, (private, public) = tmp_path / "m.so", keys(tmp_path, "a")
-    build(chain(), Target.parse("native"), external=external).write_shared(path)
+    build(chain(), parse_target("native"), external=external).write_shared(path)
     with pytest.raises(CorruptError, match="got none"):
         verify(path, public)
     assert sign(path, private) == tmp_path / "m.so.sig"
@@ -46,7 +46,7 @@ def test_sign_and_verify(tmp_path: Path, external: bool) -> None:
 
 
 def test_wrong_keys(tmp_path: Path) -> None:
-    build(chain(), Target.parse("native")).write_shared(tmp_path / "m.so")
+    build(chain(), parse_target("native")).write_shared(tmp_path / "m.so")
     private, public = keys(tmp_path, "a")
     with pytest.raises(UsageError, match="must be a private key in PEM"):
         sign(tmp_path / "m.so", public)
@@ -55,7 +55,7 @@ def test_wrong_keys(tmp_path: Path) -> None:
 
 
 def test_commands(tmp_path: Path) -> None:
-    build(chain(), Target.parse("native")).write_shared(tmp_path / "m.so")
+    build(chain(), parse_target("native")).write_shared(tmp_path / "m.so")
     private, public = map(str, keys(tmp_path, "a"))
     run = CliRunner().invoke
     assert run(cli.app, ["sign", str(tmp_path / "m.so"), private]).exit_code == 0

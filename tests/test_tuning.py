@@ -12,15 +12,16 @@ import pytest
 from aot.driver import Compilation, in_memory, stages
 from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
-from aot.tuning import Run, Tuning, form_key
+from aot.tuning import Run, Tuning, kernel_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
+from codegen.llvm.host import parse_target
 from codegen.schedules.candidates import candidates
 from codegen.target import Target
 from runtime.errors import UsageError
 from tests import networks
 
-NATIVE = Target.parse("native")
+NATIVE = parse_target("native")
 
 
 class Clock:
@@ -46,7 +47,7 @@ class Measured:
 
         def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
             found = pick(work, target, constants)
-            times[form_key(work, constants)] = self.seconds(candidates(work, target, constants), found)
+            times[kernel_key(work, constants)] = self.seconds(candidates(work, target, constants), found)
             return found
 
         ProgramBuilder(self.asked.optimized, self.asked.steps, NATIVE, noted).build()

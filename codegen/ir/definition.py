@@ -68,7 +68,7 @@ class Definition(_Summing):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RowRange:
     """Rows (`axis`) that a tile of the shared axis `of` reads: for each point, `size` rows from of*scale - before on.
 
     `within`: only the rows `low <= row < high` of these, possibly none.
@@ -90,7 +90,7 @@ class Group(_Hashed):
     axes: tuple[Var, ...]
     temps: tuple[Buffer, ...]
     members: tuple[Definition | Group, ...]
-    windows: tuple[Window, ...] = ()
+    row_ranges: tuple[RowRange, ...] = ()
 
     __hash__ = _Hashed.__hash__
 

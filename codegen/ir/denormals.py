@@ -36,7 +36,7 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
     definitions = [d for w in works for d in members(w)]
     if not target.triple.startswith("x86_64") or not definitions:
         return False
-    makers = {d.out.name: d.value for d in definitions}
+    producers = {d.out.name: d.value for d in definitions}
     parts = list(walk(*(d.value for d in definitions)))
     if any(isinstance(e, Load) and not _is_plain(e.buffer, target) for e in parts):
         return False
@@ -46,7 +46,7 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
     if not prims and not any(isinstance(e, Reduce) and e.fn == "add" and e.dtype.is_float for e in parts):
         return False
     allowed = TAME | JUMPS if any(map(_is_product, definitions)) else TAME
-    return all(p.fn in allowed or (p.fn in DIVIDING and _is_far(p.args[-1], makers)) for p in prims)
+    return all(p.fn in allowed or (p.fn in DIVIDING and _is_far(p.args[-1], producers)) for p in prims)
 
 
 def denormals(data: NDArray[np.generic]) -> int:
@@ -74,23 +74,23 @@ def _is_product(d: Definition) -> bool:
     return r is not None and r.fn == "add" and r.dtype.is_float and isinstance(r.body, Prim) and r.body.fn == "mul"
 
 
-def _is_far(e: Expr, makers: Mapping[str, Expr], depth: int = 4) -> bool:
+def _is_far(e: Expr, producers: Mapping[str, Expr], depth: int = 4) -> bool:
     """True if a value is known not to lie near zero: a constant, a count, a sum of exponentials, x + 1e-5."""
     match e:
         case Const():
             return abs(e.value) >= FAR
-        case Load(buffer, _) if buffer.name in makers and depth:
-            return _is_far(makers[buffer.name], makers, depth - 1)
+        case Load(buffer, _) if buffer.name in producers and depth:
+            return _is_far(producers[buffer.name], producers, depth - 1)
         case Prim("cast", (x,), _):
-            return not x.dtype.is_float or _is_far(x, makers, depth)
+            return not x.dtype.is_float or _is_far(x, producers, depth)
         case Prim("sqrt", (x,), _):
-            return _is_far(x, makers, depth)
+            return _is_far(x, producers, depth)
         case Prim(("add" | "max"), args, _):
             return any(isinstance(a, Const) and a.value >= FAR for a in args)
         case Reduce("add", _, Prim(("exp" | "exp_normal"), _, _), _):
             return True
-        case Reduce("add", _, Load(buffer, _), _) if buffer.name in makers:
-            return isinstance(made := makers[buffer.name], Prim) and made.fn in ("exp", "exp_normal")
+        case Reduce("add", _, Load(buffer, _), _) if buffer.name in producers:
+            return isinstance(made := producers[buffer.name], Prim) and made.fn in ("exp", "exp_normal")
         case _:
             return False
 

@@ -267,7 +267,7 @@ class Prefetch(Node):
     index: tuple[Expr, ...]
     ahead: int = 0  # prefetch distance: elements added to that address
     least: int = 0  # units of a call from which on `ahead` applies; with fewer, the distance is 0
-    near: bool = True  # into the first-level cache, else into the second
+    level: int = 1  # cache that is filled: 1 for L1, 2 for L2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

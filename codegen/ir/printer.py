@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from codegen.ir.definition import Definition, Group, Window
+from codegen.ir.definition import Definition, Group, RowRange
 from codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -51,10 +51,10 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
     """Return a definition as a formula, a group as the list of its members."""
     pad = "  " * depth
     match work:
-        case Group(name, axes, temps, members, windows):
+        case Group(name, axes, temps, members, row_ranges):
             kept = f" with {', '.join(map(_declaration, temps))}" if temps else ""
             head = f"{pad}group {name} over {_axes(axes)}{kept}"
-            rows = (f"{pad}  window {_window(w)}" for w in windows)
+            rows = (f"{pad}  rows {_row_range(w)}" for w in row_ranges)
             return "\n".join([head, *rows, *(definition_text(m, depth + 1) for m in members)])
         case Definition(out, axes, value, _, where):
             limits = "".join(f" where {expr_text(i)} < {size_text(b)}" for i, b in where)
@@ -62,7 +62,7 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
             return f"{pad}{out.name}[{_list(work.target)}] = {expr_text(value)}{over}{limits}"
 
 
-def _window(w: Window) -> str:
+def _row_range(w: RowRange) -> str:
     limits = f" within {w.within[0]}..{w.within[1]}" if w.within is not None else ""
     return f"{w.axis.name} = {w.of.name} * {w.scale} - {w.before} +: {w.size}{limits}"
 
@@ -150,8 +150,8 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
                     yield from _lines(otherwise, depth + 1)
             case Store(buffer, index, value, accumulate):
                 yield f"{pad}{buffer.name}[{_list(index)}] {ASSIGN[accumulate]} {expr_text(value)}"
-            case Prefetch(buffer, index, ahead, least, near):
-                second = "" if near else " into the second cache"
+            case Prefetch(buffer, index, ahead, least, level):
+                second = "" if level == 1 else f" into L{level}"
                 further = f" + {ahead}" if ahead else ""
                 calls = f" in calls of {least} or more" if least else ""
                 yield f"{pad}prefetch {buffer.name}[{_list(index)}]{further}{calls}{second}"
@@ -167,15 +167,15 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"order[{' '.join(s.order)}]" if s.order else "",
         f"tile[{tiles}]" if s.tile else "",
         f"unroll[{' '.join(s.unroll)}]" if s.unroll else "",
-        f"skip[{' '.join(s.skip)}]" if s.skip else "",
+        f"skip_padding[{' '.join(s.skip_padding)}]" if s.skip_padding else "",
         f"lanes[{s.lanes[0]}:{s.lanes[1]}]" if s.lanes else "",
         f"partials={s.partials}" if s.partials != 1 else "",
         f"pack[{' '.join(map(_pack, s.pack))}]" if s.pack else "",
         f"prefetch={s.prefetch}" if s.prefetch else "",
-        f"stream={s.stream}" if s.stream is not None else "",
+        f"prefetch_within={s.prefetch_within}" if s.prefetch_within is not None else "",
         f"dots={s.dots}" if s.dots else "",
-        "early" if s.early else "",
-        "fetch=second" if not s.near and (s.prefetch or s.early) else "",
+        "prefetch_epilogue" if s.prefetch_epilogue else "",
+        f"prefetch_level={s.prefetch_level}" if s.prefetch_level != 1 and (s.prefetch or s.prefetch_epilogue) else "",
         f"parallel={s.parallel}" if s.parallel else "",
         f"pitch[{' '.join(f'{n}+{e}' for n, e in s.pitch)}]" if s.pitch else "",
     ]

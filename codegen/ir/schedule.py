@@ -59,15 +59,16 @@ class Schedule:
     order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
     tile: tuple[Tile, ...] = ()
     unroll: tuple[str, ...] = ()  # axes whose loop is written out
-    skip: tuple[str, ...] = ()  # reduction axes whose padding terms are skipped, for a whole tile of outputs
+    skip_padding: tuple[str, ...] = ()  # reduction axes whose padding terms are skipped, for a whole tile of outputs
     lanes: tuple[str, int] | None = None  # vector axis, lanes
     partials: int = 1  # vectors of partial results of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next is prefetched
-    stream: int | None = None  # prefetch AHEAD in the same block instead, in calls of so many units or more
+    # Units of a call from which on prefetches reach further in the block in use; None: they bring the next block.
+    prefetch_within: int | None = None
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
-    early: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched
-    near: bool = True  # prefetch into the first-level cache, else into the second
+    prefetch_epilogue: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched
+    prefetch_level: int = 1  # cache that prefetches fill: 1 for L1, 2 for L2
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # of a group

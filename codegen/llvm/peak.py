@@ -15,6 +15,7 @@ from functools import partial
 import llvmlite.binding as llvm
 import numpy as np
 
+from codegen.llvm.host import parse_target
 from codegen.llvm.object.optimize import compile_module
 from codegen.target import Target
 from runtime.abi import MAX_THREADS
@@ -101,7 +102,7 @@ class PeakLoops:
 
 def roofline_here(threads: int) -> Roofline:
     """Measure the roofline of the machine that this runs on."""
-    target = Target.parse("native")
+    target = parse_target("native")
     return PeakLoops(target).roofline(target, threads)
 
 

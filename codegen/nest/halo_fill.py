@@ -30,7 +30,7 @@ Build = Callable[[Spans], Stmts]
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class HaloFill:
     """A definition of a constant, as for a halo; `build` returns the statements that store its part in given spans."""
 
     definition: Definition
@@ -50,48 +50,48 @@ def can_take(stmts: Stmts) -> bool:
     return False
 
 
-def is_edge(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
+def is_halo_fill(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
     """True if `work` stores a constant and has no parallel loop of its own."""
     return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
 
 
-def with_edges(stmts: Stmts, edges: tuple[Edge, ...]) -> Stmts:
-    """Add the edges to the first parallel loop of `stmts`, for which `can_take` holds."""
-    if not edges:
+def with_halo_fills(stmts: Stmts, fills: tuple[HaloFill, ...]) -> Stmts:
+    """Add the fills to the first parallel loop of `stmts`, for which `can_take` holds."""
+    if not fills:
         return stmts
     for n, s in enumerate(stmts):
         match s:
             case For(var, body, LoopKind.PARALLEL):
                 extent = var.extent
                 assert extent is not None
-                added = tuple(p for edge in edges for p in _part(edge, var, extent))
+                added = tuple(p for fill in fills for p in _part(fill, var, extent))
                 if has_parallel(body):
                     added = (For(Var("once", 1), added, LoopKind.PARALLEL),)
                 made = For(var, (*added, *body), LoopKind.PARALLEL)
             case Let(name, value, body) if has_parallel(body):
-                made = Let(name, value, with_edges(body, edges))
+                made = Let(name, value, with_halo_fills(body, fills))
             case Alloc(buffer, body) if has_parallel(body):
-                made = Alloc(buffer, with_edges(body, edges))
+                made = Alloc(buffer, with_halo_fills(body, fills))
             case _:
                 continue
         return (*stmts[:n], made, *stmts[n + 1 :])
-    raise InternalError("edges: a parallel loop takes them, got none")
+    raise InternalError("fills: a parallel loop takes them, got none")
 
 
-def _part(edge: Edge, unit: Var, units: Size) -> Stmts:
-    """Build the part of an edge that unit `unit` of `units` of the parallel loop writes."""
-    d = edge.definition
+def _part(fill: HaloFill, unit: Var, units: Size) -> Stmts:
+    """Build the part of an fill that unit `unit` of `units` of the parallel loop writes."""
+    d = fill.definition
     row = _outermost(d)
     if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:
         if isinstance(row.extent, int) and isinstance(units, int) and row.extent % units == 0:
             step = row.extent // units
-            return edge.build({row: Span(unit * step, step)})
+            return fill.build({row: Span(unit * step, step)})
         count, whole = as_expr(units, DType.I64), as_expr(row.extent, DType.I64)
         start, end = unit * whole // count, (unit + 1) * whole // count
-        return edge.build({row: Span(start, end - start)})
+        return fill.build({row: Span(start, end - start)})
     before = isinstance(row, Const) and row.value < 0
     turn: Expr = Const(0) if before else as_expr(units, DType.I64) - 1
-    return (If(prim("eq", unit, turn), edge.build({})),)
+    return (If(prim("eq", unit, turn), fill.build({})),)
 
 
 def _outermost(d: Definition) -> Expr:

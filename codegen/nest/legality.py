@@ -115,13 +115,13 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         _pack(name, p, operands)
     if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
         raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
-    if s.stream is not None and (s.prefetch is None or s.stream < 0):
-        raise ScheduleError(f"{name}: stream is a number of units of what prefetch names, got {s.stream}")
+    if s.prefetch_within is not None and (s.prefetch is None or s.prefetch_within < 0):
+        raise ScheduleError(f"{name}: prefetch_within counts units, and prefetch names what, got {s.prefetch_within}")
     reduction = definition.reduction
     sums = [a.name for a in reduction.axes] if reduction is not None else []
-    for n in s.skip:
+    for n in s.skip_padding:
         if n not in sums or s.size(n).size != 1:
-            raise ScheduleError(f"{name}: skip names reduction axes without a tile, got {n!r}")
+            raise ScheduleError(f"{name}: skip_padding names reduction axes without a tile, got {n!r}")
     if s.dots is not None and not _dots(definition, s):
         rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from math import inf
 
 from codegen.ir.access import volume
-from codegen.ir.definition import Definition, Group, Window
+from codegen.ir.definition import Definition, Group, RowRange
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import (
@@ -38,7 +38,7 @@ from codegen.ir.loops import (
 )
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
 from codegen.ir.traverse import has_parallel
-from codegen.nest.halo_fill import Edge, can_take, is_edge, with_edges
+from codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from codegen.nest.legality import check
 from codegen.nest.pack import pack
 from codegen.nest.points import Lets, Points, Span, Spans, Stmts
@@ -80,10 +80,10 @@ def _kernel(
     shared = next((n for n in reversed(range(len(works))) if has_parallel(bodies[n])), None)
     if shared is not None:
         pairs = enumerate(zip(works, schedules, strict=True))
-        edges = {n: Edge(w, partial(_build, w, s)) for n, (w, s) in pairs if is_edge(w, s)}
+        fills = {n: HaloFill(w, partial(_build, w, s)) for n, (w, s) in pairs if is_halo_fill(w, s)}
         if can_take(bodies[shared]):
-            bodies[shared] = with_edges(bodies[shared], tuple(edges.values()))
-            bodies = [b for n, b in enumerate(bodies) if n not in edges]
+            bodies[shared] = with_halo_fills(bodies[shared], tuple(fills.values()))
+            bodies = [b for n, b in enumerate(bodies) if n not in fills]
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
     body = tuple(s for b in bodies for s in b)
     _check_parallel(name, body, True)
@@ -170,7 +170,7 @@ def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
 
     def body(tile: Spans) -> Stmts:
         inner = _unfused(tile, lets)
-        inner |= {w.axis: _window(w, inner[w.of]) for w in group.windows}
+        inner |= {w.axis: _row_range(w, inner[w.of]) for w in group.row_ranges}
         local = {**spans, **inner}
         shrunk = {t: _shrink(t, local, pitch.get(t.name, 0)) for t in group.temps}
         stmts: Stmts = ()
@@ -197,9 +197,9 @@ def _unfused(tile: Spans, lets: Lets) -> Spans:
     return inner
 
 
-def _window(w: Window, tile: Span) -> Span:
+def _row_range(w: RowRange, tile: Span) -> Span:
     if not isinstance(tile.extent, int):
-        raise ScheduleError(f"window {w.axis.name!r}: the tile of {w.of.name!r} has no known size")
+        raise ScheduleError(f"row range {w.axis.name!r}: the tile of {w.of.name!r} has no known size")
     start, extent = tile.start * w.scale - w.before, (tile.extent - 1) * w.scale + w.size
     if w.within is None:
         return Span(start, extent)

@@ -21,11 +21,11 @@ from codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, 
 from codegen.nest.points import Points, Spans, Stmts, depending
 from runtime.abi import DType
 
-MOST = 1 << 16  # points that `Border.share` enumerates at most
+MAX_SHARE_POINTS = 1 << 16  # points that `PaddingTerms.share` enumerates at most
 
 
 @dataclass(frozen=True, slots=True)
-class Border:
+class PaddingTerms:
     """Padding of a dimension: terms count only where 0 <= `index` < `extent`; its one reduction axis is `axis`."""
 
     axis: Var
@@ -35,10 +35,10 @@ class Border:
 
     @property
     def share(self) -> float:
-        """Fraction of the terms that are padding; 0 if it cannot be counted in `MOST` points."""
+        """Fraction of the terms that are padding; 0 if it cannot be counted in `MAX_SHARE_POINTS` points."""
         terms = dict(normal(self.index, {}).terms)
         sizes = {a: a.extent for a in terms if isinstance(a, Var) and isinstance(a.extent, int)}
-        if len(sizes) < len(terms) or prod(sizes.values()) > MOST:
+        if len(sizes) < len(terms) or prod(sizes.values()) > MAX_SHARE_POINTS:
             return 0.0
         at = np.array([normal(self.index, {}).const])
         for a, n in sizes.items():
@@ -46,34 +46,34 @@ class Border:
         return float(np.mean((at < 0) | (at >= self.extent)))
 
 
-def borders(d: Definition) -> tuple[Border, ...]:
+def padding_terms(d: Definition) -> tuple[PaddingTerms, ...]:
     """Return the padding of the reduction whose terms can be skipped; none where they would change the result."""
     r = d.reduction
     found = () if r is None else (*_asked(r), *_halos(r))
     return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
 
 
-def _halos(r: Reduce) -> Iterator[Border]:
+def _halos(r: Reduce) -> Iterator[PaddingTerms]:
     for x in loads(r.body):
         for i, n in zip(x.index, x.buffer.shape, strict=True) if _neutral(r, x) else ():
             axes = variables(i) & set(r.axes)
             low, high = bounds(normal(i, {}))
             if len(axes) == 1 and isinstance(n, int) and (low < 0 or high >= n):
-                yield Border(next(iter(axes)), i, n)
+                yield PaddingTerms(next(iter(axes)), i, n)
 
 
-def _asked(r: Reduce) -> Iterator[Border]:
+def _asked(r: Reduce) -> Iterator[PaddingTerms]:
     for e in walk(r.body) if r.fn == "add" else ():
         match e:
             case Prim("within", (i, Const(int(n)), _, *other)) if not other or other[0] == Const(0.0, e.dtype):
                 axes = variables(i) & set(r.axes)
                 if len(axes) == 1 and _vanishes(r.body, e):
-                    yield Border(next(iter(axes)), i, n, e)
+                    yield PaddingTerms(next(iter(axes)), i, n, e)
             case _:
                 pass
 
 
-def asking_no_longer(r: Reduce, passed: Iterable[Border], points: Points) -> Reduce:
+def asking_no_longer(r: Reduce, passed: Iterable[PaddingTerms], points: Points) -> Reduce:
     """Drop each `within` of `passed` that is the same at all points of the tile: `passed_over` checks it."""
     moving = {*points.axes, *(a for v in points.axes for a, _ in depending(points.lets, v))}
     sure: dict[Expr, Expr] = {}
@@ -109,7 +109,7 @@ def _vanishes(e: Expr, x: Expr) -> bool:
     return isinstance(e, Prim) and e.fn in ("mul", "cast") and any(_vanishes(a, x) for a in e.args)
 
 
-def passed_over(border: Border, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
+def passed_over(border: PaddingTerms, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
     """Skip `stmts` if no point of the tile reads inside; `inner`: the current tiles of the reduction axes."""
     ends = _ends(border.index, points, inner)
     if ends is None:

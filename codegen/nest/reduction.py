@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from codegen.costs import COSTS
 from codegen.ir.access import volume
 from codegen.ir.definition import Definition, identity
 from codegen.ir.dot_widths import dot, small_factors, word
@@ -34,12 +35,10 @@ from codegen.ir.loops import (
     select,
 )  # fmt: skip
 from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.nest.padding_terms import asking_no_longer, borders, passed_over
+from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from runtime.abi import DType
 
-LINE = 64  # bytes
-AHEAD = 2048  # prefetch distance in a panel that is read once, in bytes
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
@@ -68,7 +67,7 @@ def in_tiles(
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
     sums = _in_order(reduction.axes, schedule)
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
-    outside = [b for b in borders(definition) if b.axis.name in schedule.skip]
+    outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
     inside = asking_no_longer(reduction, outside, points)
 
     def update(inner: Spans) -> Stmts:
@@ -76,7 +75,7 @@ def in_tiles(
         for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
-        if schedule.early:
+        if schedule.prefetch_epilogue:
             fetches += _early(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)
 
@@ -143,7 +142,7 @@ def _ahead(
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
     if read is None or place is None or points.vector is None:
         return ()
-    if schedule.stream is not None:
+    if schedule.prefetch_within is not None:
         return _further(read, schedule, points, inner)
     rank = {name: n for n, name in enumerate(schedule.order)}
     later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
@@ -151,7 +150,7 @@ def _ahead(
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in rows}
     steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
     share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
-    line = LINE // read.buffer.dtype.stored_bytes
+    line = COSTS.line_bytes // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
     each = (height * share + steps - 1) // steps  # elements for each step of this tile
     at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
@@ -159,20 +158,22 @@ def _ahead(
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
     index = _following(read, place, points, part, spans)
     if isinstance(lines, int):
-        return tuple(Prefetch(read.buffer, (*index, at + line * n), near=schedule.near) for n in range(lines))
+        level = schedule.prefetch_level
+        return tuple(Prefetch(read.buffer, (*index, at + line * n), level=level) for n in range(lines))
     n = Var("f", lines)
-    return (For(n, (Prefetch(read.buffer, (*index, at + n * line), near=schedule.near),)),)
+    return (For(n, (Prefetch(read.buffer, (*index, at + n * line), level=schedule.prefetch_level),)),)
 
 
 def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
-    """Prefetch the lines of the packed operand that lie AHEAD bytes behind those in use."""
+    """Prefetch the lines of the packed operand that lie `stream_distance_bytes` behind those in use."""
     known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     known |= {axis: rewrite(value, known) for axis, value in points.lets}
     index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
-    lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // LINE)
-    assert isinstance(lines, int) and schedule.stream is not None
-    first = Prefetch(read.buffer, (*index, Const(0)), AHEAD // size, schedule.stream, schedule.near)
-    return tuple(replace(first, index=(*index, Const(n * LINE // size))) for n in range(lines))
+    lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // COSTS.line_bytes)
+    assert isinstance(lines, int) and schedule.prefetch_within is not None
+    ahead = COSTS.stream_distance_bytes // size
+    first = Prefetch(read.buffer, (*index, Const(0)), ahead, schedule.prefetch_within, schedule.prefetch_level)
+    return tuple(replace(first, index=(*index, Const(n * COSTS.line_bytes // size))) for n in range(lines))
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
@@ -214,7 +215,7 @@ def _early(
         dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
         if not dense_lane or moving.isdisjoint(variables(*index)):
             continue
-        line = LINE // buffer.dtype.stored_bytes
+        line = COSTS.line_bytes // buffer.dtype.stored_bytes
         across = -(-points.extent(lane) // line)
         count = across * points.extent(rows[0])
         each = -(-count * step // steps)
@@ -224,7 +225,7 @@ def _early(
             known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
             known |= {rows[0]: points.spans[rows[0]].start + row, lane: points.spans[lane].start + column}
             known |= {axis: rewrite(e, known) for axis, e in points.lets}
-            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index), near=schedule.near),)
+            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index), level=schedule.prefetch_level),)
     return stmts
 
 

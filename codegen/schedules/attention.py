@@ -9,15 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.target import Target
 
-MOST = 64  # rows of a block
-UNKNOWN = 24  # where run time tells how much lies between: so few that a few thousand columns stay in the cache
-LEAST = 12
 
 Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
 
@@ -51,8 +49,8 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
 def _size(g: Group, row: Var, target: Target) -> int:
     """Rows of a block: as many as half of the cache holds with what lies between; a divisor of all if there is one."""
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
-        return UNKNOWN
+        return COSTS.dynamic_attention_rows
     each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in g.temps)
     n = known(row.extent or 1)
-    most = min(n, MOST, max(LEAST, target.l2 // (2 * each)))
+    most = min(n, COSTS.max_attention_rows, max(COSTS.min_attention_rows, target.l2 // (2 * each)))
     return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

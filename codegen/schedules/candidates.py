@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule, ScheduleError, Tile
 from codegen.nest.legality import check
 from codegen.schedules.choose import choose
-from codegen.schedules.product import HIGHEST
 from codegen.target import Target
 
 MOST_VECTORS = 4  # of a register tile's row
@@ -42,7 +42,7 @@ def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:
         return
     count, columns = _extent(work, s, rows.axis), -(-_extent(work, s, lane) // lanes)
     for vectors in range(1, min(MOST_VECTORS, columns) + 1) if wide is not None else (1,):
-        highest = min(HIGHEST, (target.registers - 2 - vectors) // vectors)
+        highest = min(COSTS.max_tile_rows, (target.registers - 2 - vectors) // vectors)
         for most in (highest, max(1, highest // 2)):
             height = -(-count // -(-count // most))
             yield _with(s, {rows.axis: height, lane: vectors * lanes})

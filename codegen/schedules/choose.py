@@ -44,7 +44,7 @@ def _chosen(work: Definition | Group, target: Target, constants: frozenset[str])
 
     if isinstance(work, Group) and is_chain(work):
         return chain(work, target, plan)
-    if isinstance(work, Group) and work.windows:
+    if isinstance(work, Group) and work.row_ranges:
         return strips(work, target, plan)
     return _planned(work, target, constants, NOTHING)
 

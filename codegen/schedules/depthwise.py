@@ -9,49 +9,43 @@ from __future__ import annotations
 
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import reads, varies
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.nest.padding_terms import borders
+from codegen.nest.padding_terms import padding_terms
 from codegen.schedules.pointwise import packs
-from codegen.schedules.product_form import Form, extent, loops_of, parts, row_tile, width_of
+from codegen.schedules.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
 from codegen.target import Target
-
-PIXELS = 7  # rows of a window's tile
-CHAINS = 8  # vectors of a window without rows: additions that wait for each other would take four cycles each
-ALONE = 16  # lanes, where each may have to be read by itself
-WRITTEN = 1024  # such reads that are written out
-WINDOW = 32  # points of a reduction that are written out
-LINE = 64  # bytes
-AROUND = 4  # rows of a block: of fewer, most of what their windows read has left the nearest cache with the last block
 
 
 def window(
-    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
     """Windows over channels: a vector of channels times a tile of pixels, the window written out.
 
     Of a large one, a piece of its rows: neighbours read much the same, which stays in registers.
     """
     alone = any(x.steps[form.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
-    width = width_of(extent(form.lane), min(lanes, ALONE) if alone else lanes)
+    width = width_of(extent(form.lane), min(lanes, COSTS.max_gathered_lanes) if alone else lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     rows = [*loops_of(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
-    small = prod(extent(a) for a in form.sums) <= WINDOW
-    most = PIXELS if small or target.registers < 32 else 2 * PIXELS
+    small = prod(extent(a) for a in form.sums) <= COSTS.max_unrolled_window
+    most = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
     if alone and small:
-        most = min(most, max(1, WRITTEN // (width * prod(extent(a) for a in form.sums))))
+        most = min(most, max(1, COSTS.max_unrolled_gathers // (width * prod(extent(a) for a in form.sums))))
     height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
     if form.rows:
         tile.append(row_tile(form.rows[-1:], rows[-1], height))
     if height == 1 and not alone:
-        tile.append(Tile(form.lane.name, width * max(1, min(CHAINS, extent(form.lane) // width)), Tail.CUT))
+        vectors = max(1, min(COSTS.latency_chains, extent(form.lane) // width))
+        tile.append(Tile(form.lane.name, width * vectors, Tail.CUT))
     if not small and height > 1 and not varies(form.sums):
-        tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), PIXELS)))
+        tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), COSTS.window_tile_rows)))
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     channels = _channels(d, form, width, target, constants) if not shared else 0
     beside = _beside(d, form, rows, target, constants) if channels else 0
@@ -63,7 +57,7 @@ def window(
         blocks=blocks,
         order=order,
         tile=tuple(tile),
-        skip=_skipped(d, form, tile),
+        skip_padding=_skipped(d, form, tile),
         unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
         lanes=(form.lane.name, width),
         pack=packs(reads(d), form.lane, constants, width, form.sums),
@@ -71,14 +65,14 @@ def window(
     )
 
 
-def _skipped(d: Definition, form: Form, tile: list[Tile]) -> tuple[str, ...]:
+def _skipped(d: Definition, form: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
     """Axes of the window along which it is asked for what lies inside, and for all points of a tile at once."""
     across = {form.lane, *form.rows[-1:]}
-    asked = [b for b in borders(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
+    asked = [b for b in padding_terms(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
     return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
 
 
-def _channels(d: Definition, form: Form, width: int, target: Target, constants: frozenset[str]) -> int:
+def _channels(d: Definition, form: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
     """Number of channels whose rows stay in the nearest cache until the last window has read them; 0 for all."""
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
@@ -86,12 +80,12 @@ def _channels(d: Definition, form: Form, width: int, target: Target, constants: 
     channels = extent(form.lane)
     if held * channels <= target.l1 // 2:
         return 0
-    line = max(width, LINE // d.out.dtype.stored_bytes)
+    line = max(width, COSTS.line_bytes // d.out.dtype.stored_bytes)
     room = target.l1 // 2 if line * held <= target.l1 // 2 else target.l1
     return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
 
 
-def _beside(d: Definition, form: Form, rows: list[str], target: Target, constants: frozenset[str]) -> int:
+def _beside(d: Definition, form: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
     """Rows of a block, 0 for all: those that a core made of the input, if that was shared by rows.
 
     What a block reads stays in the core's cache, for its channels pass by one after the other.
@@ -100,7 +94,7 @@ def _beside(d: Definition, form: Form, rows: list[str], target: Target, constant
         return 0
     first, n = form.rows[0], extent(form.rows[0])
     whole = {a: extent(a) for a in (*form.rows, form.lane, *form.sums)}
-    counts = [k for k in range(1, n // AROUND + 1) if n % k == 0] or [1]
+    counts = [k for k in range(1, n // COSTS.min_block_rows + 1) if n % k == 0] or [1]
     near = [k for k in counts if _bytes(d, {**whole, first: n // k}, constants) <= target.l2 // 2] or counts[-1:]
     count = next((k for k in near if k % target.cores == 0), next((k for k in near if k >= target.cores), near[-1]))
     return n // count if count > 1 else 0

@@ -11,19 +11,18 @@ from __future__ import annotations
 
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import Access, reads, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule
 from codegen.schedules.pointwise import fresh, packable
-from codegen.schedules.product_form import Form, extent, loops_of, row_tile
+from codegen.schedules.product_form import MatmulShape, extent, loops_of, row_tile
 from codegen.target import Target
-
-LONGEST = 7  # places of a window that are written out
 
 
 def grouped(
-    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule | None:
     """None where groups do not lie side by side, or fill the lanes by themselves."""
     channels = extent(form.lane)
@@ -59,18 +58,18 @@ def grouped(
     )
 
 
-def _packed(w: Access, form: Form, group: Var, constants: frozenset[str]) -> bool:
+def _packed(w: Access, form: MatmulShape, group: Var, constants: frozenset[str]) -> bool:
     return w.buffer.name in constants and packable(w, form.lane) and packable(w, group)
 
 
-def _slides(form: Form, body: tuple[Access, ...]) -> Var | None:
+def _slides(form: MatmulShape, body: tuple[Access, ...]) -> Var | None:
     """The axis of a short window along the innermost rows: neighbours read the same."""
     steps = [x.steps for x in body if x.moves(form.rows[-1])]
-    short = [a for a in form.sums if extent(a) <= LONGEST]
+    short = [a for a in form.sums if extent(a) <= COSTS.max_unrolled_slide]
     return next((a for a in reversed(short) if all(s[a] and s[a] == s[form.rows[-1]] for s in steps)), None)
 
 
-def _plan(w: Access, form: Form, group: Var, sums: list[Var]) -> Pack:
+def _plan(w: Access, form: MatmulShape, group: Var, sums: list[Var]) -> Pack:
     """Channels of all groups beside each other, inside of what the loops walk."""
     assert w.load is not None
     place = {a: n for n, a in enumerate((*sums, form.lane, group))}

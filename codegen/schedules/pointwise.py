@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from math import lcm, prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import Access, coefficient, known, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.loops import Const, Expr, Load, Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.target import Target
-
-UNROLL = 4  # vectors in flight
-MOST = 5  # elements apart: there each lane is read by itself
-LEAST = 4  # elements in a row
-MOST_TILE = 4  # vectors
-SHARED = 16  # rows: enough for threads
 
 
 def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
@@ -45,7 +40,7 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     head = [a.name for a in outer] if shared else [parallel, *(a.name for a in apart)] if outer else []
     extent = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     width = min(lanes, _power(extent))
-    wide = whole or width * max(1, min(1 if rows else UNROLL, extent // max(width, 1)))
+    wide = whole or width * max(1, min(1 if rows else COSTS.pointwise_vectors, extent // max(width, 1)))
     return Schedule(
         fuse=tuple(fuse),
         order=(*head, *([row] if rows else []), name),
@@ -78,7 +73,7 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
     """
     count = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     tile = lcm(count, lanes)
-    if varies(inner) or not 1 < count < lanes or tile > MOST_TILE * lanes or not order:
+    if varies(inner) or not 1 < count < lanes or tile > COSTS.max_interleaved_vectors * lanes or not order:
         return 0
     outer = order[-1]
     if known(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
@@ -103,7 +98,7 @@ def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
 
     Not where those around it leave too little to share.
     """
-    enough = prod(known(a.extent or 1) for a in outer[:-1]) >= SHARED
+    enough = prod(known(a.extent or 1) for a in outer[:-1]) >= COSTS.min_parallel_iterations
     return outer[-1:] if len(outer) > 1 and enough and not shared and varies(outer) else []
 
 
@@ -111,20 +106,20 @@ def _across(
     inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]
 ) -> Var | None:
     """The axis along which an access runs that is far apart along the lanes: such tiles are transposed in registers."""
-    if prod(known(a.extent if a.extent is not None else 1) for a in inner) < LEAST:
+    if prod(known(a.extent if a.extent is not None else 1) for a in inner) < COSTS.min_transposed_extent:
         return None
     far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
     for a in order:
         if any(x.steps.get(a) == 1 for x in far):
             row = _together(a, [other for other in order if other is not a], accesses)
-            if prod(known(b.extent if b.extent is not None else 1) for b in row) >= LEAST:
+            if prod(known(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
                 return a
     return None
 
 
 def _is_far(x: Access, a: Var) -> bool:
     step = x.steps.get(a)
-    return coefficient(x.at, a) is not None if step is None else abs(step) >= MOST
+    return coefficient(x.at, a) is not None if step is None else abs(step) >= COSTS.gather_distance
 
 
 def lane_count(d: Definition, target: Target) -> int:
@@ -157,11 +152,11 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
         for x in accesses:
             step = x.steps.get(a, 0)
             packable = x.load is not None and x.buffer.name in constants and a in x.load.index
-            vectors = 1 if step in (0, 1) or packable else MOST
+            vectors = 1 if step in (0, 1) or packable else COSTS.gather_distance
             if step is not None and x.load is not None:
                 vectors = min(vectors, abs(step) + 1)
             scattered = 1.5 if x.load is None else 1.0
-            each += vectors / max(min(lanes, extent), 1) if vectors < MOST else scattered
+            each += vectors / max(min(lanes, extent), 1) if vectors < COSTS.gather_distance else scattered
         return each, -axes.index(a)
 
     return min(axes, key=cost)

@@ -13,36 +13,36 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import small_factors, takes_words, word
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.padding_terms import Border, borders
+from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.depthwise import window
 from codegen.schedules.grouped import grouped
 from codegen.schedules.pointwise import fresh, lane_count, packs
-from codegen.schedules.product_form import Form, extent, form_of, is_thin, loops_of, parts, row_tile, width_of
+from codegen.schedules.product_form import (
+    MatmulShape,
+    extent,
+    is_thin,
+    loops_of,
+    matmul_shape,
+    parts,
+    row_tile,
+    width_of,
+)
 from codegen.target import Target
 
-HIGHEST = 14  # rows of a register tile: more would only spend loads
-SINGLE = 2 * HIGHEST  # rows below which a panel is used about as long as memory takes to bring the next one
-FETCHED = 8  # rows from which on a panel takes longer to use than to fetch
-SINGLES = 4  # rows up to which a panel is read so fast that only what follows in it can be fetched in time
-STEPS = 4  # of the sum from one fetch to the next, so that a line of a panel is asked for once
-TERMS = {4: 16, 2: 2}  # of a sum of small integers that are written out; of i16 a word: their sums would be reordered
-SHARED = 256 << 10  # bytes of weights that cores share panel by panel, where there is one tile of rows
-LONG = 48  # steps of the sum in which the lines of a tile can be fetched
-BLOCK = 384  # steps of the sum that pay for bringing the accumulators from memory and back
-SKIPPED = 0.08  # of the terms of a sum: from there on it pays to ask, for each tile, which lie in a halo
-OWN = 48  # rows of a core, at least
-TOGETHER = 4  # panels that take turns on a block of the sum
+# Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {4: 16, 2: 2}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
     """None if no output axis serves as lanes."""
-    form = form_of(d, constants, shared, lane_count(d, target))
+    form = matmul_shape(d, constants, shared, lane_count(d, target))
     if form is None:
         return None
     lanes = lane_count(d, target)
@@ -56,12 +56,12 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
 
 
 def _matrix(
-    d: Definition, form: Form, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
     width = width_of(extent(form.lane), lanes)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     sums = _fused_sums(d, form, fuse)
-    skipped = [b for b in borders(d) if b.axis.name in sums[:-1] and b.share >= SKIPPED]
+    skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
     depth = 0 if row_loops else prod(map(extent, form.sums)) * _panel_bytes(d, form)
     cores = 1 if shared or form.outer else target.cores
@@ -80,7 +80,7 @@ def _matrix(
         outside, order = False, (*down, *loops, *across, *sums)
     else:
         order = (*loops, *(across + down if outside else down + across), *sums)
-    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= FETCHED
+    fetched = outside and panels > 1 and not varies(form.sums) and prod(map(extent, form.rows)) >= COSTS.fetch_rows
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT)]
     if rows:
         tiled = dict(fuse).get(rows, (rows,))
@@ -91,11 +91,11 @@ def _matrix(
     dots = terms > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
     if dots:
         plans = (replace(plans[0], words=len(inner)),)
-    early = _early(form, target)
+    epilogue = _prefetches_epilogue(form, target)
     if dots:
-        tiles.append(Tile(sums[-1], TERMS[terms], Tail.CUT))
-    elif early:
-        tiles.append(Tile(sums[-1], STEPS, Tail.CUT))
+        tiles.append(Tile(sums[-1], UNROLLED_DOT_TERMS[terms], Tail.CUT))
+    elif epilogue:
+        tiles.append(Tile(sums[-1], COSTS.fetch_steps, Tail.CUT))
     blocked = outside and not loops and not shared
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
     if blocked and not blocks and down and not varies(form.rows):
@@ -103,20 +103,20 @@ def _matrix(
     if row_loops and not (outside or loops or shared):
         blocks = _slices(d, form, sums[:-1], width * vectors, target)
     alone = outside and not (loops or blocks or row_loops or dots or shared)
-    stream = _stream(d, form, width * vectors, target) if alone and len(plans) == 1 else None
+    within = _prefetch_within(d, form, width * vectors, target) if alone and len(plans) == 1 else None
     return Schedule(
         fuse=tuple(fuse),
         blocks=blocks,
         order=order,
         tile=tuple(tiles),
-        skip=tuple(b.axis.name for b in skipped),
+        skip_padding=tuple(b.axis.name for b in skipped),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if stream is not None or (fetched and len(plans) == 1 and not dots) else None,
-        stream=stream,
+        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else None,
+        prefetch_within=within,
         dots=sums[-1] if dots else None,
-        early=early,
-        near=_near(form, target),
+        prefetch_epilogue=epilogue,
+        prefetch_level=_prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
 
@@ -127,14 +127,14 @@ def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
     return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 
 
-def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None:
+def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Target) -> int | None:
     """Panels of a call that reads more of the weights than its core keeps from one inference to the next.
 
     None where a row or a few do not take them from L3. From memory they come as fast without.
     """
     if not target.fetches_from_l3:
         return None
-    if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > SINGLES:
+    if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > COSTS.stream_rows:
         return None
     panel = prod(map(extent, form.sums)) * width * _panel_bytes(d, form)
     total, kept = panel * _tiles(extent(form.lane), width), target.l2 * 7 // 8
@@ -143,9 +143,10 @@ def _stream(d: Definition, form: Form, width: int, target: Target) -> int | None
     return 0 if total > target.cores * target.l2 else kept // panel + 1
 
 
-def _near(form: Form, target: Target) -> bool:
-    """True if lines are fetched into the nearest cache. Where few rows use them, more are in flight than fit there."""
-    return target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > SINGLE)
+def _prefetch_level(form: MatmulShape, target: Target) -> int:
+    """Cache that lines are prefetched into. Where few rows use them, more are in flight than fit L1."""
+    near = target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > COSTS.single_use_rows)
+    return 1 if near else 2
 
 
 def _terms_together(d: Definition, target: Target) -> int:
@@ -155,24 +156,26 @@ def _terms_together(d: Definition, target: Target) -> int:
     return size if size <= target.dots else 0
 
 
-def _early(form: Form, target: Target) -> bool:
+def _prefetches_epilogue(form: MatmulShape, target: Target) -> bool:
     """True if there is time to fetch while a tile is summed.
 
     On aarch64 not: it would read the steps of a row into one register, and there are not enough of them.
     """
     if varies((*form.sums, *form.rows)) or target.machine == "aarch64":
         return False
-    enough = prod(map(extent, form.rows)) >= FETCHED and prod(map(extent, form.sums)) >= LONG
-    return enough and extent(form.sums[-1]) % STEPS == 0
+    rows, steps = prod(map(extent, form.rows)), prod(map(extent, form.sums))
+    if rows < COSTS.fetch_rows or steps < COSTS.epilogue_fetch_steps:
+        return False
+    return extent(form.sums[-1]) % COSTS.fetch_steps == 0
 
 
-def _packs(d: Definition, form: Form, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
+def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
     return packs(reads(d, body=True), form.lane, constants, width, form.sums, form.outer)
 
 
 def _rows(
-    d: Definition, form: Form, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
-    skipped: list[Border],
+    d: Definition, form: MatmulShape, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
+    skipped: list[PaddingTerms],
 ) -> tuple[str, list[str]]:
     """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles.
 
@@ -203,7 +206,7 @@ def _tiles(n: int, size: int) -> int:
     return -(-n // max(size, 1))
 
 
-def _count(form: Form, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
+def _count(form: MatmulShape, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
     together = dict(fuse).get(rows, (rows,))
     return prod(extent(a) for a in form.rows if a.name in together)
 
@@ -222,7 +225,7 @@ def tile_of(
     best: tuple[float, int, int, int] | None = None
     free = target.registers - 1
     for vectors in range(1, 9):
-        for height in range(1, HIGHEST + 1):
+        for height in range(1, COSTS.max_tile_rows + 1):
             if height * vectors + vectors + 1 > free or (vectors > 4 and height > 1):
                 continue
             again = vectors > 2 and height < rows and not target.near_l3
@@ -233,9 +236,9 @@ def tile_of(
             whole, rest = divmod(columns, vectors * width)
             widths = [(vectors, whole), (-(-rest // width), 1 if rest else 0)]
             cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
-            if rows <= SINGLE and depth * vectors * width > target.l1 * 3 // 4:
+            if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
                 cost += (_tiles(rows, height) - 1) * -(-columns // width)
-            if height >= rows and depth * columns >= SHARED:
+            if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
                 panels = _tiles(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
                 cost *= _tiles(panels, cores) * cores / panels
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
@@ -251,7 +254,7 @@ def _step(height: int, vectors: int, target: Target) -> float:
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 
-def _fused_sums(d: Definition, form: Form, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
     """The innermost reduction axes as one, where they run through all operands without a gap."""
     names = [a.name for a in form.sums]
     if len(form.sums) < 2:
@@ -265,7 +268,7 @@ def _fused_sums(d: Definition, form: Form, fuse: list[tuple[str, tuple[str, ...]
     return [*names[:-2], name]
 
 
-def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
+def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
     """Panels of the lanes' operand outermost: each is read once, and the rows' operand passes by every time.
 
     So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
@@ -274,7 +277,7 @@ def _weights_outside(d: Definition, form: Form, target: Target) -> bool:
     return panels > min(_passing(d, form), target.l2 // 2)
 
 
-def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tuple[str, int], ...]:
+def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tuple[tuple[str, int], ...]:
     """Blocks of the sum where the rows' operand would not stay in the cache: each serves several panels in turn.
 
     With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
@@ -286,11 +289,11 @@ def _blocks(d: Definition, form: Form, width: int, target: Target) -> tuple[tupl
     if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or rest or not _waits(d):
         return ()
     (k,), size = form.sums, d.out.dtype.compute.bytes
-    together = next((n for n in parts(panels) if n <= TOGETHER and panels // n >= 2 * target.cores), 1)
+    together = next((n for n in parts(panels) if n <= COSTS.max_block_panels and panels // n >= 2 * target.cores), 1)
     room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
     each = _passing(d, form) // extent(k) + 2 * width * _panel_bytes(d, form)
     steps = next((n for n in parts(extent(k)) if n * each <= room), 0)
-    if not BLOCK <= steps < extent(k) or together == 1:
+    if not COSTS.min_block_steps <= steps < extent(k) or together == 1:
         return ()
     return (form.lane.name, width * together), (k.name, steps)
 
@@ -300,22 +303,24 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
 
     Each reads all weights then, so a block has rows enough to take longer than they do.
     """
-    count = next((c for c in parts(n) if c <= target.cores and rows // c >= OWN), 1)
+    count = next((c for c in parts(n) if c <= target.cores and rows // c >= COSTS.min_core_rows), 1)
     return ((axis, n // count),) if count > 1 else ()
 
 
-def _slices(d: Definition, form: Form, taps: list[str], width: int, target: Target) -> tuple[tuple[str, int], ...]:
+def _slices(
+    d: Definition, form: MatmulShape, taps: list[str], width: int, target: Target
+) -> tuple[tuple[str, int], ...]:
     """Slices where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()
     size, terms = _panel_bytes(d, form), prod(map(extent, form.sums))
     steps = terms // prod(map(extent, window))
-    if terms * width * size <= target.l2 // 2 or steps < BLOCK:
+    if terms * width * size <= target.l2 // 2 or steps < COSTS.min_block_steps:
         return ()
     rows = extent(form.rows[0])
     count = next(n for n in reversed(parts(rows)) if n >= min(2 * target.cores, rows))
-    reused = prod(map(extent, form.rows)) // count >= FETCHED
+    reused = prod(map(extent, form.rows)) // count >= COSTS.fetch_rows
     if steps * extent(form.lane) * size > target.l2 // 2 or not reused:
         return ()
     return (form.rows[0].name, rows // count), *((a.name, 1) for a in window)
@@ -326,12 +331,12 @@ def _waits(d: Definition) -> bool:
     return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
 
 
-def _panel_bytes(d: Definition, form: Form) -> int:
+def _panel_bytes(d: Definition, form: MatmulShape) -> int:
     """Bytes of an element of the lanes' operand."""
     return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 
-def _passing(d: Definition, form: Form) -> int:
+def _passing(d: Definition, form: MatmulShape) -> int:
     """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
     rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
     return max((buffer_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import Access, known, reads, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import small_factors
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Tail, Tile
-from codegen.schedules.pointwise import MOST, fresh, packable
-
-MANY = 3  # tiles
-FEW = 4  # lanes
-LOW = 6  # rows of tiles that are balanced, however many there are
+from codegen.schedules.pointwise import fresh, packable
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class MatmulShape:
     """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
 
     lane: Var
@@ -34,7 +31,7 @@ def extent(a: Var) -> int:
     return known(a.extent)
 
 
-def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> Form | None:
+def matmul_shape(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> MatmulShape | None:
     assert d.reduction is not None
     body, out = reads(d, body=True), store(d)
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
@@ -53,13 +50,13 @@ def form_of(d: Definition, constants: frozenset[str], shared: frozenset[Var], la
     window = all(x.moves(lane) for x in body)
     outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
     rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
-    return Form(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+    return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body), window)
 
 
-def is_thin(d: Definition, form: Form) -> bool:
+def is_thin(d: Definition, form: MatmulShape) -> bool:
     """True if lanes along the sum are better, because other axes are short."""
     along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
-    return extent(form.lane) < FEW and any(extent(a) >= 2 * FEW for a in along)
+    return extent(form.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
 
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
@@ -69,7 +66,7 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 def _close(x: Access, a: Var) -> bool:
     """True if the lanes lie so near each other that they are shuffled out of a few vectors."""
     step = x.steps[a]
-    return step is not None and 0 < step < MOST
+    return step is not None and 0 < step < COSTS.gather_distance
 
 
 def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
@@ -106,7 +103,8 @@ def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> 
 
     `few`: balanced all the same, for tiles of few rows would take long, and there are as many as often.
     """
-    many = not few and height > LOW and varies(rows) and prod(map(extent, rows)) >= MANY * height
+    high = not few and height > COSTS.balanced_tile_rows
+    many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height
     return Tile(name, height, Tail.CUT if many else Tail.BALANCE)
 
 

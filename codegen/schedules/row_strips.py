@@ -55,7 +55,7 @@ def rows_of(g: Group, target: Target) -> int:
 def _bytes(g: Group, rows: int) -> int:
     """Bytes of the temporaries of so many rows."""
     spans = dict.fromkeys(g.axes, 1) | {g.axes[-1]: rows}
-    spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.windows}
+    spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.row_ranges}
 
     def size(n: Size) -> int:
         return spans.get(n, 0) if isinstance(n, Var) else known(n)

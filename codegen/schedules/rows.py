@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import isqrt, prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import known, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Space, Var
@@ -14,17 +15,12 @@ from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packable, packs
 from codegen.target import Target
 
-PARTIALS = 4
-FEW = 6  # outputs beside each other
-NEAR = 64  # rows of an operand that stay in a cache while all of the other one's pass by
-ENOUGH = 4  # rows for each core, that all have as much to do
-
 
 def rows(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     assert d.reduction is not None
     outer = [a for a in d.axes if a not in shared]
     if not shared:
-        outer = _most_first(outer, ENOUGH * target.cores)
+        outer = _most_first(outer, COSTS.units_per_core * target.cores)
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
     axis = _along(d, constants)
@@ -43,7 +39,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
         order = (*first, *(t.axis for t in tile))
         if tile[0].tail is Tail.CUT and not first and not shared:  # many outputs either way
             parallel = tile[1].axis
-            blocks = ((parallel, NEAR),)
+            blocks = ((parallel, COSTS.rows_block),)
         else:
             parallel = parallel if parallel is None else order[0]
     return Schedule(
@@ -52,7 +48,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
         order=order,
         tile=tile,
         lanes=(name, lanes),
-        partials=1 if tile else PARTIALS,
+        partials=1 if tile else COSTS.partial_vectors,
         parallel=parallel,
         pack=packs(reads(d, body=True), axis, constants, lanes),
     )
@@ -71,7 +67,7 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
         few = [a for a in outer if alone[a] == [w.load]]
         rows = [a for a in outer if len(alone[a]) == 1 and alone[a] != [w.load]]
         count = prod(known(a.extent or 1) for a in few)
-        if rows and 1 < count <= FEW:
+        if rows and 1 < count <= COSTS.max_adjacent_outputs:
             height = (target.registers - 1 - count) // count
             row = max(rows, key=lambda a: (known(a.extent or 1) >= height, -store(d).reach(a)))
             return Tile(row.name, height), *(Tile(a.name, known(a.extent or 1)) for a in few)

@@ -62,7 +62,7 @@ __all__ = [
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
 LANES = 16  # of a vector loop at most; the compiler splits them for targets with shorter vectors
-LEAST = -(1 << 62)  # lower bound of an index that may be negative
+MIN_INDEX = -(1 << 62)  # lower bound of an index that may be negative
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 
 
@@ -391,8 +391,8 @@ class _Walk(Evaluator):
 
 
 def _least(index: Expr) -> int:
-    """Return a lower bound of an index: 0 if it cannot be negative, else `LEAST`."""
-    return 0 if bounds(normal(index, {}))[0] >= 0 else LEAST
+    """Return a lower bound of an index: 0 if it cannot be negative, else `MIN_INDEX`."""
+    return 0 if bounds(normal(index, {}))[0] >= 0 else MIN_INDEX
 
 
 def _as_load(target: ast.expr) -> ast.expr:

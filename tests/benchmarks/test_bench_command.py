@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import cli
 import runtime
+from codegen.llvm.host import parse_target
 from codegen.llvm.peak import PeakLoops
-from codegen.target import Target
 from runtime import profile
 from runtime.examples import example_inputs
 from runtime.roofline import Roofline
@@ -77,7 +77,7 @@ def test_roofline_is_set_by_arithmetic_or_memory() -> None:
 
 
 def test_peak_loops_do_the_work_they_say() -> None:
-    target = Target.parse("native")
+    target = parse_target("native")
     loops = PeakLoops(target)
     assert loops.multiply(10, threads=2) == 2 * loops.multiply(10)
     assert loops.multiply(10) % (2 * target.lanes_bytes // 4) == 0

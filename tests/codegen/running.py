@@ -15,13 +15,14 @@ from codegen.ir.index import decide, normal
 from codegen.ir.loops import Const, Expr, Kernel, Prim, Size, Var
 from codegen.llvm.emit.function_text import Function, global_name
 from codegen.llvm.emit.kernel import emit
+from codegen.llvm.host import parse_target
 from codegen.llvm.object.optimize import compile_module
 from codegen.nest.nest import units
 from codegen.target import Target
 
 Array = NDArray[np.generic]
 reason = "this machine has no instruction for products of bytes"
-runs_dots = pytest.mark.skipif(Target.parse("native").dots != 4, reason=reason)
+runs_dots = pytest.mark.skipif(parse_target("native").dots != 4, reason=reason)
 
 
 def module_text(function: Function, kernel: Kernel) -> str:
@@ -43,7 +44,7 @@ def aligned(array: Array) -> Array:
 
 def compiled(kernel: Kernel, target: Target | None = None, level: int | None = None) -> Callable[..., None]:
     """`call(*arrays, *sizes, begin=, end=)`; arrays are written in place and must be aligned and contiguous."""
-    target = target or Target.parse("native")
+    target = target or parse_target("native")
     function = emit(kernel, target=target)
     code = compile_module(module_text(function, kernel), target, level)
     return load(code, function, kernel)

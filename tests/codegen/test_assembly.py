@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-import codegen.target
+import aot.driver
 from aot.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
@@ -17,6 +17,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Var, dense
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.llvm.emit.kernel import emit
+from codegen.llvm.host import parse_target
 from codegen.llvm.object.optimize import assembly
 from codegen.nest.nest import apply
 from codegen.target import Target
@@ -66,7 +67,7 @@ def products(text: str, target: str) -> list[tuple[int, list[str]]]:
     [("x86-64-v3", 6, 16), ("x86-64-v3", 3, 24), ("x86-64-v4", 14, 32), ("x86-64-v4", 9, 48), ("aarch64", 8, 12)],
 )
 def test_register_tiles_fit(target: str, height: int, width: int) -> None:
-    here = Target.parse(target)
+    here = parse_target(target)
     lanes = here.lanes_bytes // 4
     i, j, k = Var("i", 8 * height), Var("j", 4 * width), Var("k", 64)
     x, w, y = dense("x", 8 * height, 64), dense("w", 64, 4 * width), dense("y", 8 * height, 4 * width)
@@ -97,7 +98,7 @@ def test_products_stay_in_registers_whatever_the_processor_is_called(
     """LLVM's models of processors differ in how far they draw loads forward."""
     make, shape = NETWORKS[name]
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l1=48 << 10, l2=2 << 20)
-    monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
+    monkeypatch.setattr(aot.driver, "parse_target", lambda _: target)
     found = products(stages(graph_of(make, shape), CompileOptions(target="native")).asm(), "x86-64-v4")
     assert max(count for count, _ in found) >= 8
     assert [slots for _, slots in found if slots] == []

@@ -13,7 +13,7 @@ from codegen.ir.loops import Buffer, Expr, Reduce, Var, dense, prim
 from codegen.ir.printer import kernel_text, schedule_text
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.nest import apply
-from codegen.nest.padding_terms import borders
+from codegen.nest.padding_terms import padding_terms
 from tests.codegen.running import Array, aligned, compiled
 
 SIDE, FAR, CHANNELS = 6, 4, 16
@@ -51,19 +51,19 @@ def run(plan: Schedule) -> Array:
 def test_terms_outside_are_passed_over() -> None:
     inside = [sum(0 <= i + k * FAR - FAR < SIDE for k in range(3)) for i in range(SIDE)]
     expected = 5 * np.multiply.outer(inside, inside)[..., None] * np.ones(CHANNELS)
-    plan = replace(PLAN, skip=("kh", "kw"))
-    assert "skip[kh kw]" in schedule_text(plan)
+    plan = replace(PLAN, skip_padding=("kh", "kw"))
+    assert "skip_padding[kh kw]" in schedule_text(plan)
     np.testing.assert_array_equal(run(plan), expected)
 
 
 def test_a_tile_is_asked_as_a_whole() -> None:
-    out = run(replace(PLAN, tile=(Tile("w", 6), Tile("c", 16, Tail.CUT)), skip=("kh", "kw")))
+    out = run(replace(PLAN, tile=(Tile("w", 6), Tile("c", 16, Tail.CUT)), skip_padding=("kh", "kw")))
     assert out[0, 0].tolist() == [5 * 2 * (100 + 1 + 1)] * CHANNELS  # two rows inside, a column outside
 
 
 def test_flat_rows_are_asked_by_their_outer_part() -> None:
     plan = replace(PLAN, fuse=(("p", ("h", "w")),), order=("p", "c", "kh", "kw", "k"), parallel="p")
-    plan = replace(plan, tile=(Tile("p", 2), Tile("c", 16, Tail.CUT)), skip=("kh", "kw"))
+    plan = replace(plan, tile=(Tile("p", 2), Tile("c", 16, Tail.CUT)), skip_padding=("kh", "kw"))
     definition = window(picture(0.0))
     params = (picture(0.0), dense("w", 3, 3, 5, CHANNELS), definition.out)
     text = kernel_text(apply("g", definition, plan, params))
@@ -71,7 +71,7 @@ def test_flat_rows_are_asked_by_their_outer_part() -> None:
 
 
 def test_how_much_lies_outside() -> None:
-    found = borders(window(picture(0.0)))
+    found = padding_terms(window(picture(0.0)))
     assert [b.axis for b in found] == [KH, KW]
     assert found[0].share == pytest.approx(8 / 18)
 
@@ -81,12 +81,12 @@ KEPT = [(None, "add", 0), (1.0, "add", 0), (0.0, "max", 0), (-inf, "max", 2)]
 
 @pytest.mark.parametrize(("halo", "fn", "count"), KEPT)
 def test_terms_that_count_are_kept(halo: float | None, fn: str, count: int) -> None:
-    assert len(borders(window(picture(halo), fn))) == count
+    assert len(padding_terms(window(picture(halo), fn))) == count
 
 
 def test_a_tiled_axis_is_not_passed_over() -> None:
-    with pytest.raises(ScheduleError, match="skip names reduction axes without a tile, got 'k'"):
-        run(replace(PLAN, tile=(*PLAN.tile, Tile("k", 5)), skip=("k",)))
+    with pytest.raises(ScheduleError, match="skip_padding names reduction axes without a tile, got 'k'"):
+        run(replace(PLAN, tile=(*PLAN.tile, Tile("k", 5)), skip_padding=("k",)))
 
 
 def asking(other: float | None = None, turned: bool = False) -> Definition:
@@ -98,14 +98,14 @@ def asking(other: float | None = None, turned: bool = False) -> Definition:
     return Definition(dense("y", 5, 4, 8), (h, w, c), Reduce("add", (k,), x * dense("w", 3, 8)[k, c]))
 
 
-ROWS = Schedule(order=("h", "w", "c", "k"), tile=(Tile("w", 4),), unroll=("k",), lanes=("c", 8), skip=("k",))
+ROWS = Schedule(order=("h", "w", "c", "k"), tile=(Tile("w", 4),), unroll=("k",), lanes=("c", 8), skip_padding=("k",))
 FLAT = Schedule(
-    fuse=(("p", ("h", "w")),), order=("p", "c", "k"), tile=(Tile("p", 7),), lanes=("c", 8), skip=("k",)
+    fuse=(("p", ("h", "w")),), order=("p", "c", "k"), tile=(Tile("p", 7),), lanes=("c", 8), skip_padding=("k",)
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("plan", "turned", "asks"), [
-    (ROWS, False, 0), (replace(ROWS, skip=()), False, 1), (FLAT, False, 1), (ROWS, True, 1),
+    (ROWS, False, 0), (replace(ROWS, skip_padding=()), False, 1), (FLAT, False, 1), (ROWS, True, 1),
 ])  # fmt: skip
 def test_a_tile_that_lies_inside_asks_no_longer(plan: Schedule, turned: bool, asks: int) -> None:
     """But where its points lie in several rows, or the window goes upwards."""
@@ -121,5 +121,5 @@ def test_a_tile_that_lies_inside_asks_no_longer(plan: Schedule, turned: bool, as
 
 
 def test_what_is_asked_counts_where_something_else_lies_outside() -> None:
-    assert [b.extent for b in borders(asking(0.0))] == [5]
-    assert not borders(asking(1.0))
+    assert [b.extent for b in padding_terms(asking(0.0))] == [5]
+    assert not padding_terms(asking(1.0))

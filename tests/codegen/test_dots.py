@@ -16,6 +16,7 @@ from codegen.ir.loops import Buffer, Expr, Load, Reduce, Size, Var, cast, dense
 from codegen.ir.printer import kernel_text, schedule_text
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from codegen.llvm.emit.kernel import emit
+from codegen.llvm.host import parse_target
 from codegen.llvm.object.optimize import assembly
 from codegen.nest.nest import apply
 from codegen.nest.pack import pack, pack_array, pack_buffer
@@ -26,7 +27,7 @@ from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.codegen.running import aligned, compiled, runs_dots
 from tests.codegen.test_assembly import loops
 
-NATIVE = Target.parse("native")
+NATIVE = parse_target("native")
 MACHINE = NATIVE.machine
 V4 = Target.parse("x86-64-v4")
 SERVER = replace(V4, cpu="icelake-server", features=(*V4.features, "avx512vnni"))
@@ -245,7 +246,7 @@ def test_chosen_schedules(rows: int, terms: int, columns: int, kind: Kind) -> No
 
 @pytest.mark.parametrize(("name", "dots"), [("x86-64-v2", 2), ("x86-64-v3", 2), ("x86-64-v4", 2), ("aarch64", 0)])
 def test_levels_promise_pairs(name: str, dots: int) -> None:
-    target = Target.parse(name)
+    target = parse_target(name)
     assert target.dots == dots
     kind = Kind(DType.I16, DType.I16, target)
     plan = choose(product(50, 64, 64, kind=kind)[0], target, frozenset({"w"}))
@@ -255,7 +256,7 @@ def test_levels_promise_pairs(name: str, dots: int) -> None:
 @pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
 def test_bytes_are_no_pairs(name: str) -> None:
     """A sum of bytes, as a network may have it, has no instruction where there are pairs only."""
-    assert choose(product(50, 64, 64)[0], Target.parse(name), frozenset({"w"})).dots is None
+    assert choose(product(50, 64, 64)[0], parse_target(name), frozenset({"w"})).dots is None
 
 
 def test_features_that_bring_dots_of_bytes() -> None:

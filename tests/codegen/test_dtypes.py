@@ -9,8 +9,8 @@ import pytest
 from codegen.ir.definition import Definition, identity
 from codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast, dense, prim, select
 from codegen.ir.schedule import Schedule
+from codegen.llvm.host import parse_target
 from codegen.nest.nest import apply
-from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
@@ -33,7 +33,7 @@ def run(value: object, out: DType, *inputs: tuple[DType, Array], lanes: int = 8,
     kernel = apply("k", work, Schedule(lanes=("i", lanes)), (*buffers, y))
     arrays = [aligned(np.asarray(a).astype(NUMPY[t])) for t, a in inputs]
     result = aligned(np.zeros(n, NUMPY[out]))
-    compiled(kernel, Target.parse(target))(*arrays, result)
+    compiled(kernel, parse_target(target))(*arrays, result)
     return result
 
 

@@ -122,9 +122,9 @@ def test_products(seed: int) -> None:
                         tile=tuple(t for t in plan.tile if t.axis not in "pq"), partials=plan.partials)  # fmt: skip
     elif r.random() < 0.4:
         plan = replace(plan, pack=(Pack("b", (1, 0), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
-        plan = replace(plan, stream=r.choice((None, 0, 2)) if plan.prefetch else None)
+        plan = replace(plan, prefetch_within=r.choice((None, 0, 2)) if plan.prefetch else None)
     if not symbols:
-        plan = replace(plan, blocks=blocks(r, work, plan), early=r.random() < 0.3)
+        plan = replace(plan, blocks=blocks(r, work, plan), prefetch_epilogue=r.random() < 0.3)
     data = {
         "a": numbers(r, (m, k, l_), dtype),
         "b": numbers(r, (k, n), dtype),
@@ -153,7 +153,8 @@ def test_products_of_bytes(seed: int) -> None:
     columns, terms = Tile("j", width * r.randint(1, 3), Tail.CUT), Tile(inner, 4 * r.randint(1, 4), Tail.CUT)
     plan = Schedule(
         fuse=(("q", ("l_", "k")),) if fused else (), order=tuple(order), tile=(rows, columns, terms),
-        lanes=("j", r.choice([x for x in (1, 2, 4, 8, 16) if x <= width])), dots=inner, early=r.random() < 0.3,
+        lanes=("j", r.choice([x for x in (1, 2, 4, 8, 16) if x <= width])), dots=inner,
+        prefetch_epilogue=r.random() < 0.3,
         pack=(Pack("b", (2, 0, 1), 2, width, 2 if fused else 1),), parallel=parallel,
     )  # fmt: skip
     shapes = {"a": (m, l_, k), "b": (l_, k, n), "bias": (n,), "c": (m, n)}

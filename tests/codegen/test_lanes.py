@@ -11,8 +11,8 @@ from codegen.ir.definition import Definition
 from codegen.ir.loops import Expr, Var, as_expr, cast, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.llvm.emit.shuffle import near, pieces
+from codegen.llvm.host import parse_target
 from codegen.nest.nest import apply
-from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import Array, aligned, compiled
 
@@ -60,7 +60,7 @@ def test_lanes_that_are_known(name: str, dtype: DType, kind: type[np.generic], t
     kernel = apply("g", Definition(y, (k,), x[place(k)]), lanes(n, 16), (x, y))
     data = np.random.default_rng(1).integers(0, 200, 256).astype(kind)
     out = aligned(np.zeros(n, kind))
-    compiled(kernel, Target.parse(target))(aligned(data), out)
+    compiled(kernel, parse_target(target))(aligned(data), out)
     assert out.tolist() == expected(data).tolist()
 
 
@@ -86,7 +86,7 @@ def test_tiles_are_transposed(
     rng = np.random.default_rng(2)
     data = rng.integers(0, 200, tuple(n for n in x.shape if isinstance(n, int))).astype(kind)
     out = aligned(np.full(y.shape, 7, kind))
-    compiled(apply("g", d, schedule, (x, y)), Target.parse(target))(aligned(data), out)
+    compiled(apply("g", d, schedule, (x, y)), parse_target(target))(aligned(data), out)
     expected = np.full(y.shape, 7, kind)
     if store:
         expected[:columns, :rows] = data[:rows, :columns].T
@@ -107,7 +107,7 @@ def test_tiles_are_transposed_however_far_rows_lie_apart(store: bool, target: st
     tile = (Tile("u", 8, Tail.CUT), Tile("v", 8, Tail.CUT))
     schedule = Schedule(order=("u", "v"), tile=tile, lanes=("v", 8))
     kernel = apply("g", d, schedule, (x, y), (n,))
-    run = compiled(kernel, Target.parse(target))
+    run = compiled(kernel, parse_target(target))
     for rows in (1, 8, 15, 40):
         data = np.random.default_rng(rows).normal(size=(rows, 24) if store else (24, rows)).astype(np.float32)
         out = aligned(np.zeros(data.shape[::-1], np.float32))
@@ -128,7 +128,7 @@ def test_addresses_that_are_data(dtype: DType, target: str) -> None:
     places = np.arange(32).astype({DType.I32: np.int32, DType.I64: np.int64, DType.U8: np.uint8}[dtype])
     out = aligned(np.zeros(32, np.float32))
     kernel = apply("g", Definition(y, (k,), value), lanes(32, 16), (i, x, y))
-    compiled(kernel, Target.parse(target))(aligned(places), aligned(data), out)
+    compiled(kernel, parse_target(target))(aligned(places), aligned(data), out)
     rows, columns = np.arange(32) // 3 - 2, np.clip(np.arange(32), 2, 9) + 1
     expected = [data[r, c] if 0 <= r < 9 else np.float32(-1) for r, c in zip(rows, columns, strict=True)]
     assert out.tolist() == expected
@@ -141,7 +141,7 @@ def test_some_lanes_of_a_row_lie_outside(target: str) -> None:
     value = prim("within", k - 3, as_expr(20, DType.I64), x[k - 3], 0.5)
     kernel = apply("g", Definition(y, (k,), value), lanes(24, 16), (x, y))
     data, out = np.random.default_rng(4).normal(size=20).astype(np.float32), aligned(np.zeros(24, np.float32))
-    compiled(kernel, Target.parse(target))(aligned(data), out)
+    compiled(kernel, parse_target(target))(aligned(data), out)
     assert out.tolist() == [0.5] * 3 + data.tolist() + [0.5]
 
 

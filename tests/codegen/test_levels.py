@@ -14,6 +14,7 @@ from aot.options import CompileOptions
 from codegen.ir.program import ConstantBlock
 from codegen.llvm import levels as module
 from codegen.llvm.build import Built, build
+from codegen.llvm.host import parse_target
 from codegen.llvm.levels import Levels, dispatch_text, join, names_of
 from codegen.target import Target
 from runtime.abi import WEIGHTS_SECTION
@@ -29,7 +30,7 @@ DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 
 def level(name: str) -> Built:
-    return build(chain(), Target.parse(name), options={"target": name})
+    return build(chain(), parse_target(name), options={"target": name})
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def levels() -> Levels:
 
 
 def best() -> str:
-    return [name for name in NAMES if not missing_features(Target.parse(name).isa_features)][-1]
+    return [name for name in NAMES if not missing_features(parse_target(name).isa_features)][-1]
 
 
 def test_names() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import runtime
 from codegen.llvm.build import Built, build
+from codegen.llvm.host import parse_target
 from codegen.llvm.object.elf_writer import Data, write_data_object
 from codegen.llvm.object.link import LIBC, find_linker, link
 from codegen.llvm.object.optimize import compile_module
@@ -100,7 +101,7 @@ def test_any_version_of_libc_will_do(small: Built, tmp_path: Path) -> None:
 
 def test_a_function_that_libc_lacks_is_named(tmp_path: Path) -> None:
     text = "declare void @expf()\ndefine void @f() {\n  call void @expf()\n  ret void\n}\n"
-    (tmp_path / "f.o").write_bytes(compile_module(text, Target.parse("native")))
+    (tmp_path / "f.o").write_bytes(compile_module(text, parse_target("native")))
     with pytest.raises(PlatformError, match="expf"):
         link([tmp_path / "f.o"], tmp_path / "f.so", find_linker("x86_64"), 62)
 

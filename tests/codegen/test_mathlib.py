@@ -10,8 +10,8 @@ import pytest
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Var, dense, prim
 from codegen.ir.schedule import Schedule
+from codegen.llvm.host import parse_target
 from codegen.nest.nest import apply
-from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
@@ -35,7 +35,7 @@ def run(fn: str, dtype: DType, *xs: np.ndarray, target: str = "native") -> np.nd
     y = dense("y", n, dtype=dtype)
     kernel = apply(fn, Definition(y, (i,), prim(fn, *(b[i] for b in buffers))), Schedule(lanes=("i", 8)), (*buffers, y))
     out = aligned(np.zeros(n, NUMPY[dtype]))
-    compiled(kernel, Target.parse(target))(*(aligned(x.astype(NUMPY[dtype])) for x in xs), out)
+    compiled(kernel, parse_target(target))(*(aligned(x.astype(NUMPY[dtype])) for x in xs), out)
     return out
 
 

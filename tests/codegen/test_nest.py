@@ -10,6 +10,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from codegen.costs import COSTS
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import (
     Alloc,
@@ -31,7 +32,6 @@ from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from codegen.llvm.emit.kernel import emit
 from codegen.nest.nest import apply, units
 from codegen.nest.pack import pack_array
-from codegen.nest.reduction import AHEAD
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled, evaluated, number
 
@@ -94,10 +94,11 @@ def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None
 
 def test_what_follows_in_a_panel_is_fetched_by_calls_of_enough_units() -> None:
     plan = replace(PLAN, tile=(Tile("i", 4), Tile("j", 32, Tail.CUT)), order=("j", "i"), parallel="j", prefetch="b")
-    plan = replace(plan, pack=(Pack("b", (1, 0), 1, 32),), stream=3)
+    plan = replace(plan, pack=(Pack("b", (1, 0), 1, 32),), prefetch_within=3)
     kernel = apply("matmul", matmul(2, 7, 128), plan, params(2, 7, 128))  # type: ignore[arg-type]
     assert [x.strip() for x in kernel_text(kernel).splitlines() if "prefetch" in x] == [
-        f"prefetch b[j.o * 32 // 32, k, {line}] + {AHEAD // 4} in calls of 3 or more" for line in (0, 16)
+        f"prefetch b[j.o * 32 // 32, k, {line}] + {COSTS.stream_distance_bytes // 4} in calls of 3 or more"
+        for line in (0, 16)
     ]
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((2, 7), (7, 128)))
@@ -192,7 +193,7 @@ def test_what_the_end_of_a_tile_touches_is_fetched_while_it_is_summed() -> None:
     a, b, c, d = dense("a", 8, 64), dense("b", 64, 32), dense("c", 8, 32), dense("d", 8, 32)
     work = Definition(c, (i, j), Reduce("add", (kk,), a[i, kk] * b[kk, j]) + d[i, j])
     tiles = (Tile("i", 4), Tile("j", 32, Tail.CUT), Tile("k", 16, Tail.CUT))
-    text = kernel_text(apply("k", work, Schedule(tile=tiles, lanes=("j", 16), early=True), (a, b, c, d)))
+    text = kernel_text(apply("k", work, Schedule(tile=tiles, lanes=("j", 16), prefetch_epilogue=True), (a, b, c, d)))
     line = "min(k.o * 16 // 16 * 2{}, 7)"
     assert [x.strip() for x in text.splitlines() if "prefetch" in x] == [
         f"prefetch {buffer}[i.o * 4 + {at} // 2, {at} % 2 * 16]"
@@ -240,7 +241,7 @@ def test_definition_and_schedule_print() -> None:
         ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
         ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions with 1, got (0, 2)"),
         ({"prefetch": "a"}, "c: prefetch names a packed operand, got 'a'"),
-        ({"stream": 2}, "c: stream is a number of units of what prefetch names, got 2"),
+        ({"prefetch_within": 2}, "c: prefetch_within counts units, and prefetch names what, got 2"),
         ({"blocks": (("x", 4),)}, "c: blocks names no axis: 'x' (axes: i, j, k)"),
         ({"blocks": (("j", 0),)}, "c: block sizes are positive, got 0"),
         ({"blocks": (("k", 2),), "lanes": ("k", 8)}, "c: blocks of a sum need lanes along the output, got 'k'"),

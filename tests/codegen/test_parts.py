@@ -12,16 +12,16 @@ import pytest
 from aot.driver import stages
 from codegen.ir.program import Program
 from codegen.llvm.build import build
+from codegen.llvm.host import parse_target
 from codegen.llvm.object import parts, workers
 from codegen.llvm.object.combine import combine
 from codegen.llvm.object.optimize import compile_module
 from codegen.llvm.object.relocatable import taken_apart
 from codegen.llvm.object.workers import Workers
-from codegen.target import Target
 from runtime.errors import InternalError
 from tests import networks
 
-NATIVE = Target.parse("native")
+NATIVE = parse_target("native")
 CALLER = (
     "declare hidden i32 @twice(i32)\n"
     "define i32 @f(i32 %x) nounwind {\n%y = call i32 @twice(i32 %x)\n%z = add i32 %y, 1\nret i32 %z\n}\n"

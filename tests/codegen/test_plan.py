@@ -10,7 +10,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.options import CompileOptions
 from codegen.ir.printer import kernel_text
-from codegen.llvm.driver.plan import swings
+from codegen.llvm.driver.plan import traversals
 from codegen.target import Target
 from tests.lowering.check import weights
 from tests.passes.check import graph_of
@@ -33,8 +33,8 @@ def same_weights() -> Graph:
 
 
 def test_large_weights_that_are_read_once_swing() -> None:
-    assert swings(stages(dense_layers(1)).program) == [2, 0, 0], "the others are small"
-    assert swings(stages(dense_layers(64)).program) == [0, 0, 0], "panels that are fetched ahead know one way"
+    assert traversals(stages(dense_layers(1)).program) == [2, 0, 0], "the others are small"
+    assert traversals(stages(dense_layers(64)).program) == [0, 0, 0], "panels that are fetched ahead know one way"
 
 
 def test_weights_whose_units_are_counted_swing_only_if_they_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,8 +49,8 @@ def test_weights_whose_units_are_counted_swing_only_if_they_are_read_again(monke
         w = weights(b, 512, 240)
         return b.Concat(b.MatMul(x, w), b.MatMul(b.Relu(x), w), axis=0)
 
-    assert swings(stages(graph_of(once, (1, 512)), target).program) == [0]
-    assert {2, 3} <= set(swings(stages(graph_of(twice, (1, 512)), target).program))
+    assert traversals(stages(graph_of(once, (1, 512)), target).program) == [0]
+    assert {2, 3} <= set(traversals(stages(graph_of(twice, (1, 512)), target).program))
 
 
 def test_what_follows_is_fetched_only_where_l3_keeps_all_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_what_follows_is_fetched_only_where_l3_keeps_all_weights(monkeypatch: py
 
 
 def test_each_call_over_the_same_weights_goes_the_other_way() -> None:
-    assert swings(stages(same_weights()).program) == [2, 3, 2]
+    assert traversals(stages(same_weights()).program) == [2, 3, 2]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

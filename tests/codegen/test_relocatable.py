@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from codegen.llvm.build import build
+from codegen.llvm.host import parse_target
 from codegen.llvm.object.elf_writer import Data
 from codegen.llvm.object.relocatable import add_sections
 from codegen.target import Target
@@ -21,7 +22,7 @@ from tests.programs import built, chain
 @pytest.mark.parametrize(("target", "machine"), [("aarch64", 183), ("x86-64-v3", 62)])
 def test_object_without_a_linker(target: str, machine: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    made = build(chain(), Target.parse(target))
+    made = build(chain(), parse_target(target))
     made.write_object(tmp_path / "m.o")
     with (tmp_path / "m.o").open("rb") as stream:
         file = ElfFile(stream, "m.o")

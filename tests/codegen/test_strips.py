@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, Group, Window
+from codegen.ir.definition import Definition, Group, RowRange
 from codegen.ir.loops import Buffer, Const, Reduce, Space, Var, dense
 from codegen.ir.printer import definition_text
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
@@ -22,7 +22,7 @@ def windowed(n: int) -> tuple[Group, Buffer, Buffer]:
     x, y, i, k = dense("x", 9), dense("y", n), Var("i", n), Var("k", 3)
     v, row, above, below = Var("v", 9), Var("row", 9), Var("above", 0, low=-1), Var("below", 11, low=9)
     t = dense("t", v, space=Space.ARENA)
-    whole = Window(v, i, 2, 1, 3)
+    whole = RowRange(v, i, 2, 1, 3)
     edges = (above, Const(-1.0, DType.F32), (-1, 0)), (below, Const(-2.0, DType.F32), (9, 11))
     parts = ((row, x[row] * 2.0, (0, 9)), *edges)
     group = Group("strips", (i,), (t,), (
@@ -53,13 +53,13 @@ def test_a_window_needs_tiles_of_known_size_and_prints_its_limits() -> None:
     lines = definition_text(group).splitlines()
     assert lines[0] == "group strips over i in 5 with t: f32[v] @arena"
     assert lines[1:4] == [
-        "  window v = i * 2 - 1 +: 3",
-        "  window row = i * 2 - 1 +: 3 within 0..9",
-        "  window above = i * 2 - 1 +: 3 within -1..0",
+        "  rows v = i * 2 - 1 +: 3",
+        "  rows row = i * 2 - 1 +: 3 within 0..9",
+        "  rows above = i * 2 - 1 +: 3 within -1..0",
     ]
     n = Var("n")
     i = Var("i", n)
-    loose = replace(group, axes=(i,), windows=(replace(group.windows[0], of=i),), members=group.members[-1:])
+    loose = replace(group, axes=(i,), row_ranges=(replace(group.row_ranges[0], of=i),), members=group.members[-1:])
     plan = Schedule(tile=(Tile("i", 4, Tail.SHORT),), members=(Schedule(),))
-    with pytest.raises(ScheduleError, match="window 'v': the tile of 'i' has no known size"):
+    with pytest.raises(ScheduleError, match="row range 'v': the tile of 'i' has no known size"):
         apply("k", loose, plan, (x, y), (n,))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-import codegen.target
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Var, dense
 from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import host
+from codegen.llvm.host import host, parse_target
 from codegen.llvm.object.optimize import assembly
 from codegen.nest.nest import apply
 from codegen.schedules.choose import choose
-from codegen.target import Target
+from codegen.target import Host, Target
 from runtime.machine import missing_features
 
 SERVER = "x86_64-unknown-linux-gnu", "sapphirerapids"
@@ -25,17 +28,15 @@ AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 SUM = "define void @f(ptr %x, ptr %y) { %a = load <16 x float>, ptr %x\n store <16 x float> %a, ptr %y\n ret void }"
 
 
-def native(monkeypatch: pytest.MonkeyPatch, has: Iterable[str], lacks: Iterable[str], hidden: Iterable[str]) -> Target:
+def native(has: Iterable[str], lacks: Iterable[str], hidden: Iterable[str]) -> Target:
     """The target of a server processor of which the system hides features from those who look for them."""
     known = dict.fromkeys(has, True) | dict.fromkeys(lacks, False)
-    monkeypatch.setattr(codegen.target, "host", lambda: (*SERVER, known))
-    monkeypatch.setattr(codegen.target, "unreported", lambda names: [n for n in names if n in hidden])
-    return Target.parse("native")
+    return Target.native(Host(*SERVER, known, frozenset(hidden), (48 << 10, 2 << 20, 32 << 20), cores=2))
 
 
-def test_a_feature_that_the_loader_cannot_find_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feature_that_the_loader_cannot_find_is_not_used() -> None:
     """Linux has no name for avx10.1, which says nothing that the names of AVX-512 do not."""
-    target = native(monkeypatch, (*AVX2, *AVX512, "avx10.1"), (), ("avx10.1",))
+    target = native((*AVX2, *AVX512, "avx10.1"), (), ("avx10.1",))
     assert "avx10.1" not in target.isa_features
     assert target.lanes_bytes == 64
     assert "-avx10.1" in target.llvm_features
@@ -43,12 +44,10 @@ def test_a_feature_that_the_loader_cannot_find_is_not_used(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_what_the_name_of_a_processor_implies_is_not_used_where_it_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, hidden: bool
-) -> None:
+def test_what_the_name_of_a_processor_implies_is_not_used_where_it_is_not_there(hidden: bool) -> None:
     """As in virtual machines without AVX-512 on processors that have it."""
     absent, unseen = ((), AVX512) if hidden else (AVX512, ())
-    target = native(monkeypatch, (*AVX2, *unseen), absent, unseen)
+    target = native((*AVX2, *unseen), absent, unseen)
     assert (target.lanes_bytes, target.registers) == (32, 16)
     text = assembly(SUM, target)
     assert "ymm" in text
@@ -56,10 +55,9 @@ def test_what_the_name_of_a_processor_implies_is_not_used_where_it_is_not_there(
 
 
 def test_what_is_made_for_this_machine_runs_on_it() -> None:
-    target = Target.parse("native")
+    target = parse_target("native")
     assert missing_features(target.isa_features) == []
-    _, _, known = host()
-    assert set(target.features) | set(target.without) == set(known)
+    assert set(target.features) | set(target.without) == set(host().features)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +79,16 @@ def test_lines_are_fetched_into_the_cache_that_has_room_for_them(cpu: str, rows:
     function = emit(kernel, target=target)
     text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
     assert set(re.findall(r"prefetch\w+", assembly(text, target))) == {hint}
+
+
+def test_this_machine_has_caches_and_cores() -> None:
+    here = host()
+    assert all(0 < small <= large for small, large in pairwise(here.caches))
+    assert here.cores == len(os.sched_getaffinity(0))
+    assert parse_target("native") == Target.native(here)
+
+
+def test_a_named_target_does_not_depend_on_llvm() -> None:
+    """The schedules and the lowering passes need a target, and no LLVM."""
+    code = "import sys, codegen.schedules.choose, aot.lowering.pipeline; print('llvmlite' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60) == "False\n"

@@ -15,7 +15,7 @@ from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, 
 from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from codegen.llvm.driver.control import control_functions
-from codegen.llvm.driver.plan import swings
+from codegen.llvm.driver.plan import traversals
 from runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result, weights
 
@@ -68,7 +68,7 @@ def test_few_rows_have_kernels_of_their_own_over_the_same_weights() -> None:
 
 def test_each_iteration_goes_the_other_way_through_large_weights() -> None:
     program = stages(recurrent("lstm", "forward", lengths=False), CompileOptions(level=None)).program
-    assert 2 in swings(program)
+    assert 2 in traversals(program)
     turns = re.findall(r"store i64 %turned\d+, ptr %turn.at", "\n".join(control_functions(program, "lstm")))
     assert len(turns) == 1, "where the loop jumps back"
 

@@ -10,6 +10,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions
+from codegen.llvm.host import parse_target
 from codegen.target import Target
 from runtime.abi import DType
 from tests.passes.check import Make, graph_of
@@ -17,7 +18,7 @@ from tests.passes.check import Make, graph_of
 F32, U8, I8, I32 = DType.F32, DType.U8, DType.I8, DType.I32
 CLOSE = 1e-5  # of the largest number of a result
 SCALE = 0.0371
-NATIVE = Target.parse("native")
+NATIVE = parse_target("native")
 HAS = NATIVE.dots > 0
 TARGETS = ["native", *(["x86-64-v3"] if set(Target.parse("x86-64-v3").features) <= set(NATIVE.features) else [])]
 IMAGE = (1, 16, 7, 9)

@@ -25,6 +25,7 @@ from aot.lowering.run import run_lowering
 from aot.opset.products.pooling import MaxPool
 from aot.opset.recurrent.recurrent import LSTMSequence
 from aot.options import CompileOptions
+from codegen.llvm.host import parse_target
 from codegen.target import Target
 from runtime.abi import DType
 from tests.lowering.check import conv, ints, weights
@@ -132,7 +133,7 @@ CASES = {
 def around(name: str, case: Case) -> tuple[str, str]:
     """The steps before and after the pass."""
     options = CompileOptions(target="x86-64-v3")
-    parsed = Target.parse(options.target)
+    parsed = parse_target(options.target)
     target = replace(parsed, features=(*parsed.features, *case.features), cpu=case.cpu, cores=1)
     steps = define(stages(graph_of(case.make, *case.shapes, dtype=case.dtype), options).optimized, lower_region)
     passes = pipeline(options, target)

@@ -220,7 +220,7 @@ def test_a_low_picture_has_no_rows_around(
 
     made = compiled(make, (2, 3, height, 20))
     assert asks(made) and rows_around(made) == [0]
-    assert "skip[kh]" in made.groups and "within" not in made.loops()
+    assert "skip_padding[kh]" in made.groups and "within" not in made.loops()
 
 
 def test_rows_that_another_reader_needs_are_there() -> None:

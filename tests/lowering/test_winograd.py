@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import aot.lowering.algorithms.use_winograd
-import codegen.target
+import aot.driver
 from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.lowering.algorithms.winograd_matrices import back, into, sums, weight_matrix
 from aot.options import CompileOptions
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Group
 from codegen.ir.expressions import rewrite
@@ -262,7 +263,7 @@ def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
         return b.Convolution(x, w, strides=(1, 1), dilations=(6, 6), pads_begin=(6, 6), pads_end=(6, 6))
 
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=l2)
-    monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
+    monkeypatch.setattr(aot.driver, "parse_target", lambda _: target)
     groups = stages(graph_of(make, (1, channels, 28, 28)), CompileOptions(target="native")).groups
     assert f"tile[ty:{rows}/cut] parallel=py" in groups
 
@@ -275,7 +276,8 @@ def test_weights_from_memory_are_not_made_more(
 ) -> None:
     """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
-    monkeypatch.setattr(codegen.target, "_native", lambda cores: replace(target, cores=cores))
-    monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "KEPT", kept)
+    monkeypatch.setattr(aot.driver, "parse_target", lambda _: target)
+    costs = replace(COSTS, evicted_weight_bytes=kept)
+    monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "COSTS", costs)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))
     assert points_of(stages(graph, CompileOptions(target="native"))) == points

@@ -166,7 +166,7 @@ def test_ways_to_load(tmp_path: Path, mounts: str, ways: bool) -> None:
 
 def test_features_without_proc(tmp_path: Path) -> None:
     """Code made there asks for nothing that a loader with /proc would miss."""
-    features = [name for name, on in host()[2].items() if on]
+    features = [name for name, on in host().features.items() if on]
     asked = [name for name in features if name not in unreported(features, tmp_path / "none")]
     assert "avx10.1" in unreported(["avx10.1", "avx2"], tmp_path / "none")
     assert missing_features(asked) == [] and {"sse2", "neon"} & set(asked)

@@ -12,7 +12,7 @@ import pytest
 import runtime
 from codegen.ir.program import ConstantBlock
 from codegen.llvm.build import Built, build
-from codegen.target import Target
+from codegen.llvm.host import parse_target
 from runtime.abi import WEIGHTS_PAGE
 from runtime.errors import CorruptError, UnsupportedError, UsageError
 from runtime.library import read_manifest
@@ -22,7 +22,7 @@ X = np.arange(1000, dtype=np.float32)
 
 
 def external(factor: float = 2.0, calls: int = 2) -> Built:
-    return build(chain(factor=factor, calls=calls), Target.parse("native"), external=True)
+    return build(chain(factor=factor, calls=calls), parse_target("native"), external=True)
 
 
 @pytest.fixture
@@ -125,5 +125,5 @@ def test_more_than_two_gigabytes(tmp_path: Path) -> None:
     large = replace(program, calls=calls, constants=(weight,), constant_bytes=offset + 64)
     with pytest.raises(UnsupportedError, match="make them external"):
         built(large).write_shared(tmp_path / "m.so")
-    build(large, Target.parse("native"), external=True).write_shared(tmp_path / "m.so")
+    build(large, parse_target("native"), external=True).write_shared(tmp_path / "m.so")
     np.testing.assert_array_equal(runtime.load(tmp_path / "m.so")(X)[0], X * 4)

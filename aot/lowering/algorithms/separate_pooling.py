@@ -12,6 +12,7 @@ from math import inf, prod
 
 from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Steps
+from codegen.costs import COSTS
 from codegen.ir.access import coefficient, offset, unravel, volume
 from codegen.ir.definition import OWN, Definition, Group
 from codegen.ir.expressions import rewrite, variables
@@ -19,10 +20,6 @@ from codegen.ir.index import Affine, normal
 from codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
 from codegen.ir.traverse import Work
 from codegen.schedules.pointwise import fresh
-
-LINE = 64  # bytes of the axes inside of a row that are made at a time: the rows of a window stay in the nearest cache
-WORTH = 0.5  # of the terms, at most
-WORTH_CHANNELS = 0.75  # of a maximum in lanes over channels, for which NaN are looked for in each term
 
 
 def separate_pooling(steps: Steps) -> None:
@@ -68,7 +65,7 @@ def _separated(work: Work) -> Work:
     if not all(isinstance(a.extent, int) for a in (row.axis, *inner)):
         return work
     high, wide, width = prod(_extent(s.tap) for s in columns), _extent(row.tap), _extent(row.axis)
-    worth = WORTH if r.fn == "add" or not inner else WORTH_CHANNELS
+    worth = COSTS.max_pooling_terms if r.fn == "add" or not inner else COSTS.max_pooling_lane_terms
     if high * row.reach + wide * width > worth * high * wide * width:
         return work
     return _group(d, r, x, columns, row, inner)
@@ -78,7 +75,7 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
     """Over the axes that lie outside of a row of `x`, and over blocks of the `inner` ones."""
     down = [s.axis for s in columns]
     around = [a for a in d.axes if a not in (*inner, row.axis, *down)]
-    kept, block = list(inner), LINE // x.buffer.dtype.stored_bytes
+    kept, block = list(inner), COSTS.line_bytes // x.buffer.dtype.stored_bytes
     change: dict[Expr, Expr] = {}
     if len(inner) == 1 and _extent(inner[0]) % block == 0:
         (c,) = inner

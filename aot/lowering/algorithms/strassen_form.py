@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.lowering.algorithms.strassen_matrices import BASIS
+from codegen.costs import COSTS
 from codegen.ir.access import unravel
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite
@@ -17,15 +18,9 @@ from codegen.schedules.pointwise import fresh
 from codegen.target import Target
 from runtime.abi import DType
 
-LEAST = 32  # rows: with fewer, panels do not come from memory in time
-WORTH = 0.96  # of the time of plain products, at most
-PRODUCTS = 0.9  # of that time are the seven, which read sums of panels, and end as often as eight
-NEAR, FAR = 9.0, 12.0  # multiply-adds for an element of the rows, halves in the nearer cache or in L3
-ENDS = 11.0  # for an element of the result
-
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class StrassenForm:
     """`d`: y[rows, column] = end(add[sum](x * w)). `row` is the one of the rows' axes that is cut in two."""
 
     d: Definition
@@ -52,7 +47,7 @@ def extent(a: Var) -> int:
     return a.extent
 
 
-def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+def form_of(d: Definition, constants: frozenset[str]) -> StrassenForm | None:
     """The form, if `d` is a product of f32 matrices with known sizes, of which the second one is constant."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or len(r.axes) != 1 or d.where or d.out.dtype is not DType.F32:
@@ -70,7 +65,7 @@ def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
     return None
 
 
-def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
+def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
     (k,) = r.axes
     columns = [a for a in d.axes if a in w.index]
     rows = tuple(a for a in d.axes if a not in w.index)
@@ -83,23 +78,25 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> Form | None:
         return None
     even = [a for a in rows if extent(a) % 2 == 0]
     if even or len(rows) == 1:
-        return Form(d, x, w, rows, (even or rows)[-1], columns[0], k)  # rather within a picture than between two
+        row = (even or rows)[-1]  # rather within a picture than between two
+        return StrassenForm(d, x, w, rows, row, columns[0], k)
     flat = Var(fresh("p", d), prod(map(extent, rows)))
     change = unravel(rows, flat)
     index = tuple(rewrite(i, change) for i in d.target)
     d = Definition(d.out, (flat, columns[0]), rewrite(d.value, change), index)
-    return Form(d, Load(x.buffer, tuple(rewrite(i, change) for i in x.index)), w, (flat,), flat, columns[0], k)
+    return StrassenForm(d, Load(x.buffer, tuple(rewrite(i, change) for i in x.index)), w, (flat,), flat, columns[0], k)
 
 
-def pays(form: Form, target: Target) -> bool:
+def pays(form: StrassenForm, target: Target) -> bool:
     """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
-    if not target.near_l3 or form.count < LEAST:
+    if not target.near_l3 or form.count < COSTS.min_strassen_rows:
         return False
     halves = form.count * extent(form.sum) * 7  # bytes: 7 of a quarter each
     if halves > target.l3 // 3:
         return False
-    row = NEAR if halves <= target.l2 else FAR
-    return PRODUCTS + row / extent(form.column) + ENDS / extent(form.sum) <= WORTH
+    row = COSTS.strassen_near_row if halves <= target.l2 else COSTS.strassen_far_row
+    time = COSTS.strassen_products + row / extent(form.column) + COSTS.strassen_result / extent(form.sum)
+    return time <= COSTS.max_strassen_time
 
 
 def in_basis(weights: NDArray[np.generic], sum_at: int, column_at: int) -> NDArray[np.float32]:

@@ -12,20 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from aot.lowering.algorithms.strassen_form import Form, extent
+from aot.lowering.algorithms.strassen_form import StrassenForm, extent
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
+from codegen.costs import COSTS
 from codegen.ir.access import unravel
 from codegen.ir.definition import OWN, Definition, Group
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh
-from codegen.schedules.product import HIGHEST, STEPS
 from codegen.target import Target
 from runtime.abi import DType
-
-VECTORS = 2  # of a register tile: the higher it is, the less often panels and their sums pass by
-PITCH = 16  # elements after a row of halves: rows a power of two apart share few lines of the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Strassen:
     weights: Buffer
 
 
-def strassen(form: Form, left: str, weights: str, target: Target) -> Strassen:
+def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Strassen:
     """`left` and `weights`: names of the buffers that lie between."""
     d = form.d
     k, n = (Var(a.name, extent(a) // 2) for a in (form.sum, form.column))
@@ -53,7 +50,7 @@ def strassen(form: Form, left: str, weights: str, target: Target) -> Strassen:
     p = Var(fresh("p", d), prod(map(extent, half)))
     flat = unravel(half, p)
     rows = {a: flat[b] for a, b in zip(form.rows, half, strict=True)}
-    pitch = extent(k) + PITCH
+    pitch = extent(k) + COSTS.strassen_pitch
     h = replace(dense(left, len(LEFT), extent(p), extent(k)), strides=(extent(p) * pitch, pitch, 1))
     u = dense(weights, len(BASIS), extent(k), extent(n))
     m = dense(f"m{OWN}", len(LEFT), p, n, space=Space.ARENA)
@@ -86,17 +83,18 @@ def _products(
 ) -> Planned:
     """Tiles of rows inside, so that a panel of each part stays in the cache; else of columns, if there are too few."""
     lanes = _lanes(n, target)
-    width, height = VECTORS * lanes, min(HIGHEST, (target.registers - VECTORS - 2) // VECTORS)
+    vectors = COSTS.strassen_vectors
+    width, height = vectors * lanes, min(COSTS.max_tile_rows, (target.registers - vectors - 2) // vectors)
     panels, tiles = -(-extent(n) // width), -(-extent(p) // height)
     outside = panels >= min(2 * target.cores, tiles)
     axes = (n, p) if outside else (p, n)
     across, down = Tile(n.name, width, Tail.CUT), Tile(p.name, height)
     plan = Schedule(
         order=(n.name, p.name, k.name),
-        tile=(down, across, Tile(k.name, STEPS, Tail.CUT)),
+        tile=(down, across, Tile(k.name, COSTS.fetch_steps, Tail.CUT)),
         lanes=(n.name, lanes),
         pack=(Pack(weights, (2, 0, 1), 2, width),),
-        near=target.fetches_near,
+        prefetch_level=1 if target.fetches_near else 2,
     )
     plans = tuple(replace(plan, prefetch=weights if outside and sum(map(abs, row)) == 1 else None) for row in RIGHT)
     schedule = Schedule(tile=(across, down), parallel=axes[0].name, members=(*plans, _along(n, len(OUT), target)))

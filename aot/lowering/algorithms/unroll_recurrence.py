@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
+from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, known
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables
@@ -24,10 +25,6 @@ from codegen.ir.traverse import rewrite_work
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
-
-LONGEST = 512  # steps of time that are worth a call each
-CHAINS = 8  # multiply-adds under way: two a cycle, each of which takes four
-LARGEST = 1 << 17  # bytes of weights that one thread keeps to itself
 
 
 @dataclass(slots=True)
@@ -66,14 +63,15 @@ def unroll_recurrence(steps: Steps, target: Target) -> None:
 
 def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
     members = [m for m in g.members if isinstance(m, Definition)]
-    if len(g.axes) != 1 or len(members) != len(g.members) or g.windows:
+    if len(g.axes) != 1 or len(members) != len(g.members) or g.row_ranges:
         return
     t, n = g.axes[0], g.axes[0].extent
-    if n is None or _weights(members, steps) <= LARGEST or any(t in variables(*_sizes(temp)) for temp in g.temps):
+    private = _weights(members, steps) <= COSTS.private_weight_bytes
+    if n is None or private or any(t in variables(*_sizes(temp)) for temp in g.temps):
         return
     if not isinstance(n, int):
         _cycle(step, g, members, n, steps, target)
-    elif 1 < n <= LONGEST:
+    elif 1 < n <= COSTS.max_unrolled_steps:
         _repeat(step, g, members, n, steps)
 
 
@@ -106,11 +104,11 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
         return step
     lane, lanes = plan.lanes
     vectors = plan.size(lane).size // lanes
-    most = min((CHAINS - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
+    most = min((COSTS.latency_chains - 1) // vectors, (target.registers - 2) // (2 * vectors) - 1)
     if most < 1:
         return step
     tiles = (Tile(rows[0].name, most), Tile(lane, 2 * vectors * lanes, Tail.CUT))
-    few = replace(step, schedule=replace(plan, tile=tiles, early=False))
+    few = replace(step, schedule=replace(plan, tile=tiles, prefetch_epilogue=False))
     is_few = select(prim("le", as_expr(rows[0].extent or 1, DType.I64), most), 1, 0)
     then, other = (replace(steps, steps=[made], inputs=[], outputs=[]) for made in (few, step))
     return replace(step, works=(), control=Choice(is_few, then, other))

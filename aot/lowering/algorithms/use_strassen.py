@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from aot.lowering.algorithms.strassen_form import Form, form_of, in_basis, pays
+from aot.lowering.algorithms.strassen_form import StrassenForm, form_of, in_basis, pays
 from aot.lowering.algorithms.strassen_groups import strassen
 from aot.lowering.algorithms.strassen_matrices import LEFT
 from aot.lowering.ir.steps import Step, Steps, Value
@@ -47,10 +47,10 @@ def use_strassen(steps: Steps, target: Target) -> None:
     steps.steps = found
 
 
-def _forms(steps: Steps, target: Target) -> dict[int, Form]:
+def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:
     """Strassen forms of steps whose weights have only such consumers, and do not fit f16 in half the memory."""
     constants = steps.constants()
-    forms: dict[int, Form] = {}
+    forms: dict[int, StrassenForm] = {}
     for step in steps.steps:
         d = step.works[-1] if step.works and step.schedule is None and step.repeat is None else None
         form = form_of(d, constants) if isinstance(d, Definition) else None
@@ -60,6 +60,6 @@ def _forms(steps: Steps, target: Target) -> dict[int, Form]:
     return {i: f for i, f in forms.items() if f.w.buffer.name not in kept and not _is_small(steps, f, target)}
 
 
-def _is_small(steps: Steps, form: Form, target: Target) -> bool:
+def _is_small(steps: Steps, form: StrassenForm, target: Target) -> bool:
     value = steps.values[form.w.buffer.name]
     return target.converts_half_aside and smallest(value, [DType.F16]) is not None

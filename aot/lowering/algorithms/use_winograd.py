@@ -5,24 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from aot.lowering.algorithms.winograd_form import FAR, WEIGHT, choose_points, form_of, transformed
+from aot.lowering.algorithms.winograd_form import choose_points, form_of, transformed
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.ir.steps import Step, Steps, Value
+from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, varies
 from codegen.ir.loops import Buffer, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import move_loads, rewrite_work
 from codegen.target import Target
 
-FEW = 4  # blocks that threads cannot share evenly
-KEPT = 64 << 20  # bytes of weights of which a far L3, that many cores share, keeps less from inference to inference
-
 
 def use_winograd(steps: Steps, target: Target) -> None:
     """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6."""
     constants = steps.constants()
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants)
-    each = FAR if weights > KEPT and not target.near_l3 else WEIGHT
+    far = weights > COSTS.evicted_weight_bytes and not target.near_l3
+    each = COSTS.winograd_far_weight if far else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
@@ -37,7 +36,8 @@ def use_winograd(steps: Steps, target: Target) -> None:
             steps.values[made.weights.name] = Value(
                 made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, points=points)
             )
-        alone = made.blocks < FEW and len(made.work.axes) == 1 and not varies(made.work.axes)  # one picture
+        one_picture = len(made.work.axes) == 1 and not varies(made.work.axes)
+        alone = made.blocks < COSTS.min_winograd_blocks and one_picture
         parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]
     steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
 

@@ -9,28 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
-from codegen.nest.padding_terms import Border
+from codegen.nest.padding_terms import PaddingTerms
 from runtime.abi import DType
 
-WEIGHT = 8.0  # multiply-adds that take as long as a weight from a cache
-FAR = 24.0  # as one from memory, where no L3 is near
 BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
 STRIDES = (1, 2)
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
-OPERATIONS = 4.0  # of a point and channel in a transform, about; with a stride, in one of its phases
-MORE = 6  # times as many weights, at most
-LEAST = 16  # channels
-SHORTEST = 4  # outputs in one direction
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class WinogradForm:
     """A convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
@@ -77,7 +72,7 @@ class Form:
         return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
 
 
-def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
+def form_of(d: Definition, constants: frozenset[str]) -> WinogradForm | None:
     """The form, if `d` convolves 3 to 5 taps in one or two directions, with a stride of 1 or 2 and constant weights."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
@@ -95,7 +90,7 @@ def form_of(d: Definition, constants: frozenset[str]) -> Form | None:
     return None
 
 
-def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form | None:
+def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> WinogradForm | None:
     if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
         return None
     windows: list[tuple[Var, Var]] = []
@@ -129,7 +124,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Form 
     if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
     apart = tuple(steps[k] for _, k in window)
-    return Form(
+    return WinogradForm(
         x, w, guarded, batch, tuple(window), tuple(strides[k] for _, k in window), apart, lanes[0], channels[0], deep
     )
 
@@ -139,20 +134,20 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 
-def choose_points(form: Form, weight: float = WEIGHT) -> int:
+def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> int:
     """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted.
 
     `weight`: multiply-adds that take as long as reading a weight.
     """
     sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
-    if ic < LEAST or oc < LEAST or min(sizes) < SHORTEST:
+    if ic < COSTS.min_winograd_channels or oc < COSTS.min_winograd_channels or min(sizes) < COSTS.min_winograd_outputs:
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
-    transforms = sum(OPERATIONS / stride for stride in form.strides)
+    transforms = sum(COSTS.winograd_transform / stride for stride in form.strides)
     costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
-        if min(sides) < 2 or points > MORE * taps:
+        if min(sides) < 2 or points > COSTS.max_winograd_growth * taps:
             continue
         tiles = prod(map(tiles_of, sizes, sides, form.steps))
         products = tiles * points * (ic * oc + transforms * (ic + oc)) * 1.1
@@ -160,14 +155,14 @@ def choose_points(form: Form, weight: float = WEIGHT) -> int:
     return min(costs, key=lambda n: (costs[n], n))
 
 
-def _counted(form: Form) -> float:
+def _counted(form: WinogradForm) -> float:
     """The share of a plain convolution's terms that count: it passes over padding where taps lie apart."""
     share = 1.0
     for (axis, tap), step in zip(form.window, form.steps, strict=True):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         size = form.x.buffer.shape[k]
         if step > 1 and isinstance(size, int):
-            share *= 1 - Border(tap, form.x.index[k], size).share
+            share *= 1 - PaddingTerms(tap, form.x.index[k], size).share
     return share
 
 
@@ -176,7 +171,7 @@ def tiles_of(size: int, side: int, step: int) -> int:
     return step * -(-size // (side * step))
 
 
-def transformed(weights: NDArray[np.generic], form: Form, points: int) -> NDArray[np.float32]:
+def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> NDArray[np.float32]:
     """[points in all directions, deep.., ic, oc] from the weights, computed in f64."""
     order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
-from aot.lowering.algorithms.winograd_form import Form, tiles_of
+from aot.lowering.algorithms.winograd_form import WinogradForm, tiles_of
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
+from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import OWN, Definition, Group
 from codegen.ir.expressions import rewrite, variables
@@ -22,11 +23,6 @@ from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
 from codegen.target import Target
 from runtime.abi import DType
-
-TILES = 14  # of a block, about: full register tiles, within the cache, and enough blocks for threads to share
-FEWEST = TILES // 2  # tiles for which weights are worth reading once more
-MOST_TILES = 2 * TILES, 16  # where run time tells their number: weights are read once for each block
-BLOCK_BYTES = 1 << 20  # that a block's transforms take: below that, the larger of both
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class Winograd:
     blocks: int
 
 
-def winograd(d: Definition, form: Form, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
+def winograd(d: Definition, form: WinogradForm, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
     """`d` over tiles that take `points` products in each direction. `named` gives a size of run time a name."""
     n, sides = points, form.sides(points)
     vary = varies((*form.n, *form.outs))
@@ -114,7 +110,7 @@ def _point(at: tuple[Var, ...], n: int) -> Expr:
     return found
 
 
-def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
+def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
     """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
@@ -124,16 +120,16 @@ def _height(form: Form, tiles: Tiles, count: int, target: Target) -> int:
     held = 4 * count * (form.terms + outs)
     if len(tiles.sides) > 1:
         passing = not target.near_l3 and 4 * count * form.terms * outs > target.l2
-        wanted = max(TILES / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
+        wanted = max(COSTS.winograd_tiles / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
         return max(1, min(round(wanted), rows))
-    most = max(TILES, target.l2 // held) // beside
+    most = max(COSTS.winograd_tiles, target.l2 // held) // beside
     blocks = -(-rows // max(1, most))
     if blocks > 1:
         blocks = -(-blocks // target.cores) * target.cores
     return -(-rows // blocks)
 
 
-def _rows(form: Form, n: int) -> Tiles:
+def _rows(form: WinogradForm, n: int) -> Tiles:
     """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
 
     Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
@@ -157,7 +153,7 @@ def _rows(form: Form, n: int) -> Tiles:
     return Tiles(sides, (*form.n, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
-def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
+def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
     """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left.
 
     One for each core, if there are tiles enough: a thread makes all of a block.
@@ -168,11 +164,12 @@ def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -
         span = m * step
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
     held = 4 * n ** len(sides) * (form.terms + known(form.oc.extent or 1))
-    most = next((t for t in MOST_TILES if t * held <= BLOCK_BYTES), MOST_TILES[-1])
+    counts = COSTS.dynamic_winograd_tiles
+    most = next((t for t in counts if t * held <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
     blocks = as_expr(named((count + (most - 1)) // most), DType.I64)
     if target.cores > 1:
-        shared = prim("min", count // FEWEST, as_expr(target.cores, DType.I64))
+        shared = prim("min", count // COSTS.min_winograd_tiles, as_expr(target.cores, DType.I64))
         blocks = as_expr(named(prim("max", blocks, shared)), DType.I64)
     size = named((count + blocks - 1) // prim("max", blocks, 1))
     block = Var("block", blocks)
@@ -191,7 +188,7 @@ def _blocks(form: Form, n: int, target: Target, named: Callable[[Size], Size]) -
     return Tiles(sides, (block,), (tile,), (tile,), (most,), at, phase)
 
 
-def _places(form: Form, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
+def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
     """The form's output axes at the outputs `at` of a tile, or at its first ones."""
     found: dict[Expr, Expr] = {**tiles.at}
     for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
@@ -204,7 +201,7 @@ def _ragged(a: Var, span: int) -> bool:
     return not isinstance(a.extent, int) or a.extent % span != 0
 
 
-def _inside(form: Form, spans: tuple[int, ...]) -> Expr:
+def _inside(form: WinogradForm, spans: tuple[int, ...]) -> Expr:
     """The load, or 0 where a ragged tile reaches over the edge: values there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded
@@ -267,7 +264,7 @@ def _plan(
     axes = group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)
-    sizes = {"ty": rows, "tile": Var("tiles", None, 1, TILES)}
+    sizes = {"ty": rows, "tile": Var("tiles", None, 1, COSTS.winograd_tiles)}
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
     plan = product(block, target, frozenset({weights}), frozenset(a for a in axes if a.name == "block"))
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)

@@ -26,7 +26,7 @@ from codegen.ir.program import Region
 from codegen.ir.traverse import members
 from codegen.target import Target
 
-LONG = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
+ASSUMED_EXTENT = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
 
 Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and its dimensions after the rows
 
@@ -93,7 +93,7 @@ def _bytes(b: Buffer) -> int:
 
 
 def _long(n: Size) -> int:
-    return n if isinstance(n, int) else int(min(bounds(normal(n, {}))[1], LONG))
+    return n if isinstance(n, int) else int(min(bounds(normal(n, {}))[1], ASSUMED_EXTENT))
 
 
 def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> Group | None:

@@ -14,17 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from aot.lowering.ir.steps import Step, Steps
+from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, varies
-from codegen.ir.definition import OWN, Definition, Group, Window
+from codegen.ir.definition import OWN, Definition, Group, RowRange
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.index import Affine, bounds, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
 from codegen.ir.program import Region
 from codegen.schedules.row_strips import rows_of
 from codegen.target import Target
-
-MORE = 0.15  # of what makes the input is made twice, at most
-ROW = 8  # columns, at least: products have rows enough in one row of the picture
 
 
 def fuse_row_strips(steps: Steps, target: Target) -> None:
@@ -74,8 +72,8 @@ class _Strips:
         return step if id(step) not in self.joined else None
 
     def _pays(self, g: Group) -> bool:
-        window, rows = g.windows[0], rows_of(g, self.target)
-        return window.size - window.scale <= MORE * rows * window.scale
+        window, rows = g.row_ranges[0], rows_of(g, self.target)
+        return window.size - window.scale <= COSTS.max_strip_recompute * rows * window.scale
 
     def _join(self, found: list[Step], made: Group) -> None:
         *before, last = found
@@ -121,7 +119,8 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
     n = next((n for n, k in enumerate(dims) if not isinstance(x.index[k], Var)), len(dims))
     outer, inner = dims[: n + 1], dims[n + 1 :]
     each = all(not variables(x.index[k]).isdisjoint(b.axes) for k in dims)
-    if a is None or len(inner) < 2 or _size(x.buffer, inner[0]) < ROW or _load(b, x.buffer) != x or not each:
+    narrow = len(inner) < 2 or _size(x.buffer, inner[0]) < COSTS.min_strip_columns
+    if a is None or narrow or _load(b, x.buffer) != x or not each:
         return None
     makes, around, down = _axes(a, a.target, outer), _axes(b, x.index, dims[:n]), _down(b, x, dims[n])
     sides = tuple(_sides(x, k) for k in dims)
@@ -180,7 +179,7 @@ def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[
     return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
 
 
-def _down(d: Definition, x: Load, k: int) -> Window | None:
+def _down(d: Definition, x: Load, k: int) -> RowRange | None:
     """The window along dimension `k` of what is read: an axis with its stride, and axes of the reduction."""
     assert d.reduction is not None
     index = normal(x.index[k], {})
@@ -191,7 +190,7 @@ def _down(d: Definition, x: Load, k: int) -> Window | None:
     if own[0] in variables(*(i for m, i in enumerate(x.index) if m != k)):
         return None
     low, high = map(int, bounds(taps))
-    return Window(Var(f"read{OWN}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
+    return RowRange(Var(f"read{OWN}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:

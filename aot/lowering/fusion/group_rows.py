@@ -19,6 +19,7 @@ from aot.lowering.ir.components import Components
 from aot.lowering.ir.dependencies import Makers, sort
 from aot.lowering.ir.lane_axes import dim_of, lane_axes
 from aot.lowering.ir.steps import Step, Steps
+from codegen.costs import COSTS
 from codegen.ir.access import coefficient, known, offset, points, unravel, volume
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables
@@ -27,10 +28,7 @@ from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_exp
 from codegen.ir.program import Region
 from runtime.abi import DType
 
-ROW_BYTES = 1 << 17  # most bytes of all temporaries of one row
-LANES = 8  # iterations from which an axis is worth its lanes
 MEMBERS = 128  # of a group: statements are nested as deep as it has temporaries, and Python's stack has 1 000 frames
-ALONE = 1 << 14  # points of a single row up to which it is grouped; threads share those of larger definitions
 
 
 @dataclass(slots=True)
@@ -107,7 +105,7 @@ class _Clusters:
         """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
         if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not streams(d, self.constants)):
             return False
-        if not cluster.extents and known(points(d)) > ALONE:
+        if not cluster.extents and known(points(d)) > COSTS.single_row_points:
             return False
         rows: tuple[Var, ...] | None = None
         for x in loads(d.value, *d.index):
@@ -211,7 +209,7 @@ def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> b
             if value is None or not (reshaped or value.region is Region.INPUT):
                 continue
             if offset(x.buffer, x.index).terms.get(rows[-1]) == 1:
-                return not isinstance(rows[-1].extent, int) or rows[-1].extent >= LANES
+                return not isinstance(rows[-1].extent, int) or rows[-1].extent >= COSTS.vector_extent
     return False
 
 
@@ -240,7 +238,7 @@ def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
     if that can be.
     """
     found = lane_axes(d, constants)
-    lanes = [(packed, a) for packed, count, _, a in found if count >= LANES]
+    lanes = [(packed, a) for packed, count, _, a in found if count >= COSTS.vector_extent]
     dims = [dim_of(d.target, a, d.axes) for _, a in lanes]
     if lanes and lanes[0][0]:
         return dims[0]
@@ -287,7 +285,7 @@ class _Former:
                 temp = _temp(d.out, cluster.dims[name], r)
                 if not any(map(self.steps.sizes.is_late, temp.shape[len(r) :])):
                     temps[name] = temp
-        if _row_bytes((t for t in temps.values() if t.space is not Space.ARENA), len(r)) > ROW_BYTES:
+        if _row_bytes((t for t in temps.values() if t.space is not Space.ARENA), len(r)) > COSTS.row_temporary_bytes:
             return
         made = without_tails(tuple(_on_row(s, cluster, r, temps) for s in cluster.steps), r, frozenset(own))
         step = Step((Group("rows", r, tuple(temps.values()), made),), _layers(cluster), _kinds(cluster))
@@ -320,7 +318,7 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
     """Make the temporary for a row: a register for one element, the stack for a static or bounded size, else arena."""
     inner = [n for k, n in enumerate(b.shape) if k not in dims and n != 1]
     temp = dense(b.name, *r, *inner, space=Space.STACK if inner else Space.REGISTERS, dtype=b.dtype)
-    short = all(isinstance(n, int) for n in inner) or _row_bytes([temp], len(r)) <= ROW_BYTES // 4
+    short = all(isinstance(n, int) for n in inner) or _row_bytes([temp], len(r)) <= COSTS.row_temporary_bytes // 4
     return temp if short else replace(temp, space=Space.ARENA)
 
 

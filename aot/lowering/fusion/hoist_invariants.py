@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from aot.lowering.fusion.group_rows import ROW_BYTES
 from aot.lowering.ir.steps import Steps
+from codegen.costs import COSTS
 from codegen.ir.access import COST, known, unravel, volume
 from codegen.ir.definition import OWN, Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import Affine, bounds, closed, normal
 from codegen.ir.loops import Expr, Load, Prim, Space, Var, cast, dense
 from runtime.abi import DType
-
-LEAST = 4  # iterations of the axis along which values are shared
-LANES = 8  # iterations of the innermost axis
-WORTH = 12  # operations saved at each point for which a group pays
 
 
 def hoist_invariants(steps: Steps) -> None:
@@ -76,14 +72,15 @@ def _hoisted(d: Definition) -> Group | None:
         return None
     value, best, most = closed(d.value, {}), None, 0
     for axis in d.axes:
-        if axis != lane and axis.extent is not None and known(axis.extent) >= LEAST and lane.extent >= LANES:
+        enough = axis.extent is not None and known(axis.extent) >= COSTS.min_hoisted_iterations
+        if axis != lane and enough and lane.extent >= COSTS.vector_extent:
             shared = _Shared(axis, lane)
             shared.collect(value, False)
             saved = _operations(shared.all())
             if saved > most:
                 best, most = shared, saved
     rest = () if best is None else tuple(a for a in d.axes if a not in (best.axis, lane))
-    if best is None or most < WORTH or not rest:
+    if best is None or most < COSTS.min_hoisted_operations or not rest:
         return None
     return _group(d, value, best, rest)
 
@@ -99,7 +96,7 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
         temp = dense(f"{d.out.name}.{len(made)}{OWN}", r, lane.extent, space=Space.STACK, dtype=dtype)
         made.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
         kept[e] = cast(temp[r, lane], e.dtype)
-    if sum(lane.extent * m.out.dtype.compute.bytes for m in made) > ROW_BYTES:
+    if sum(lane.extent * m.out.dtype.compute.bytes for m in made) > COSTS.row_temporary_bytes:
         return None
     last = rewrite(rewrite(value, kept), change)
     index = tuple(normal(rewrite(i, change), {}).expr() for i in d.target)

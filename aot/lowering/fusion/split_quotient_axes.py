@@ -12,13 +12,12 @@ from dataclasses import replace
 
 from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Steps
+from codegen.costs import COSTS
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
 from runtime.abi import DType
-
-FEW = 8  # channels that do not fill a vector
 
 
 def split_quotient_axes(steps: Steps) -> None:
@@ -133,7 +132,7 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     for a in rests:
         assert isinstance(a.extent, int)
         count //= a.extent
-    if len(channels) > 1 or count >= FEW or not _together(d, rests):
+    if len(channels) > 1 or count >= COSTS.vector_extent or not _together(d, rests):
         return d
     taken = {a.name for a in d.axes if a not in channels}
     j = Var(next(n for n in ("c", "j", "channel") if n not in taken), extent)

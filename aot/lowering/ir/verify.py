@@ -113,7 +113,7 @@ def _free(work: Work) -> frozenset[Var]:
             extents = (n for a in bound if isinstance(n := a.extent, Expr))
             return variables(*expressions(work), *extents) - bound
         case Group():
-            bound = {*work.axes, *(w.axis for w in work.windows)}
+            bound = {*work.axes, *(w.axis for w in work.row_ranges)}
             extents = (n for a in bound if isinstance(n := a.extent, Expr))
             return (variables(*extents).union(*map(_free, work.members))) - bound
         case _:

@@ -19,6 +19,7 @@ from aot.lowering.fusion.group_rows import reads_once, streams
 from aot.lowering.ir.lane_axes import dim_of, lane_axes, lane_axis, memory_of
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.layout.halo import Halo, borders, halos, strip
+from codegen.costs import COSTS
 from codegen.ir.access import all_axes, coefficient, known, offset, points
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, variables, walk
@@ -27,12 +28,7 @@ from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work, members, move_loads, rewrite_work
 
-PAGE = 4096
-LINE = 64
 ROUNDS = 3
-APART = 5  # elements between neighbours from which on each is loaded separately
-OFTEN = 16  # reads of each element from which on a copy in a better layout pays
-SCATTER = 4.0  # cost of a strided store, relative to a strided load in a product
 
 
 def assign_layouts(steps: Steps) -> None:
@@ -96,7 +92,8 @@ def _across(d: Definition, constants: frozenset[str]) -> set[str]:
     return {
         x.buffer.name
         for x in found
-        if offset(x.buffer, x.index).terms.get(lane) != 1 and count >= OFTEN * prod(map(known, x.buffer.shape))
+        if offset(x.buffer, x.index).terms.get(lane) != 1
+        and count >= COSTS.copy_reads * prod(map(known, x.buffer.shape))
     }
 
 
@@ -154,7 +151,7 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
     if not lanes or not all(across.values()):
         return []
     lane = _wanted(d, lanes, votes) if _free_lanes(d, constants) else lanes[0]
-    often = known(points(d)) // OFTEN
+    often = known(points(d)) // COSTS.copy_reads
     axes = {x: [a for a in all_axes(d) if a in variables(*x.index)] for x in across[lane]}
     return [x for x, mine in axes.items() if prod(known(a.extent or 1) for a in mine) <= often and not loads(*x.index)]
 
@@ -212,7 +209,7 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
     if _stays(d, steps):
         return
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
-        _add(votes, d.out, dim, SCATTER * float(prod(known(a.extent or 1) for a in d.axes)))
+        _add(votes, d.out, dim, COSTS.scattered_store * float(prod(known(a.extent or 1) for a in d.axes)))
     for x in loads(d.reduction.body):
         if _is_read_once(x, d, steps):
             continue
@@ -243,7 +240,7 @@ def _stays(d: Definition, steps: Steps) -> bool:
     given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
     return all(
         (x.buffer.name in given or _region(steps, x.buffer.name) is Region.INPUT)
-        and 0 < normal(x.index[-1], {}).terms.get(last, 0) < APART
+        and 0 < normal(x.index[-1], {}).terms.get(last, 0) < COSTS.gather_distance
         for x in loads(d.reduction.body)
     )
 
@@ -367,8 +364,9 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:
     """Elements to add to a row: rows of a product a multiple of 2 KiB apart would share lines of the cache."""
-    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % (PAGE // 2):
+    half = COSTS.page_bytes // 2
+    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % half:
         return 0
     products = (d for d, _ in sites if d.reduction is not None and d.out.name != b.name)
     rows = [d for d in products if not streams(d, constants)]
-    return LINE // b.dtype.stored_bytes if rows and not _is_reshaped(sites) else 0
+    return COSTS.line_bytes // b.dtype.stored_bytes if rows and not _is_reshaped(sites) else 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
@@ -23,8 +24,6 @@ from codegen.ir.traverse import Work, expressions, members, rewrite_work
 from runtime.abi import DType
 
 LIMIT = 64  # points on either side; reads that reach farther keep their bounds check
-LANES = 8  # channels that fill vectors, so that all of a vector checks the same row
-LOW = 0.1  # part of a picture's rows from which halo rows are left out
 
 
 @dataclass(slots=True)
@@ -84,7 +83,8 @@ def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
             continue
         index = padded.load.index
         down = [k for k, i in enumerate(index) if not variables(i).isdisjoint(r.axes)]
-        channels = any(isinstance(i, Var) and i in d.axes and known(i.extent or 0) >= LANES for i in index)
+        own = (i for i in index if isinstance(i, Var) and i in d.axes)
+        channels = any(known(i.extent or 0) >= COSTS.vector_extent for i in own)
         if channels and all(_slides(index[k], r) for k in down):
             yield e, frozenset(down[:-1])
 
@@ -97,7 +97,7 @@ def _slides(index: Expr, r: Reduce) -> bool:
 
 def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
     n = b.shape[k]
-    return isinstance(n, int) and sum(sides) >= LOW * n
+    return isinstance(n, int) and sum(sides) >= COSTS.skipped_halo_share * n
 
 
 def _padded(e: Expr) -> _Padded | None:

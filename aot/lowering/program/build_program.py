@@ -272,9 +272,9 @@ class ProgramBuilder:
 
     def _fetching(self, s: Schedule) -> Schedule:
         """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
-        if s.stream is None or self.weights_bytes <= self.target.l3 // 2:
+        if s.prefetch_within is None or self.weights_bytes <= self.target.l3 // 2:
             return s
-        return replace(s, prefetch=None, stream=None)
+        return replace(s, prefetch=None, prefetch_within=None)
 
     def _name(self, step: Step, kernel: Kernel) -> str:
         label = re.sub(r"\W+", "_", step.kind).lower()[:40]

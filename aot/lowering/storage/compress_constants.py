@@ -16,7 +16,8 @@ import numpy as np
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.integers import whole_numbers
-from aot.lowering.storage.narrow_constants import FEW, moving, uses_of
+from aot.lowering.storage.narrow_constants import moving, uses_of
+from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, cast
@@ -24,7 +25,6 @@ from codegen.ir.program import Region
 from codegen.ir.traverse import members, rewrite_work
 from runtime.abi import DType
 
-LEAST = 1 << 12  # elements of a constant for which it pays
 SPAN = 255  # greatest difference between the largest and the least integer
 PARTS = (256, 128, 64, 32)  # elements of a sum that share a factor, in the order in which they are tried
 
@@ -52,12 +52,12 @@ class _Compressed:
 
 
 def compress_constants(steps: Steps, always: bool = False) -> None:
-    """Compress f32 constants whose elements are loaded `FEW` times at most; with `always`, however often."""
+    """Compress f32 constants with few loads of each element (`COSTS.memory_bound_loads`); with `always`, with any."""
     uses, fixed, along = uses_of(steps, _least), moving(steps), _summed(steps)
     made: dict[str, _Compressed] = {}
     for name, value in list(steps.values.items()):
         often = uses.get(name, 0)
-        if name in fixed or not (often <= FEW or (always and often < np.inf)):
+        if name in fixed or not (often <= COSTS.memory_bound_loads or (always and often < np.inf)):
             continue
         found = _compressed(steps, value, along.get(name, set()))
         if found is not None:
@@ -114,7 +114,7 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
     data = value.data
     if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
-    if data is None or data.size < LEAST or len(along) != 1 or data.dtype != np.float32:
+    if data is None or data.size < COSTS.min_compressed_elements or len(along) != 1 or data.dtype != np.float32:
         return None
     (sums,) = along
     for part in (0, *(PARTS if len(sums) == 1 else ())):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Steps, Value
+from codegen.costs import COSTS
 from codegen.ir.access import known, points, reads
 from codegen.ir.loops import Size
 from codegen.ir.program import Region
@@ -24,8 +25,6 @@ from codegen.ir.traverse import reads as reads_of
 from codegen.target import Target
 from runtime.abi import DType
 
-LEAST = 1 << 10  # elements that are worth a conversion
-FEW = 8  # loads of an element for which memory takes longer than conversions
 PIECE = 1 << 16  # elements looked at together: they stay in the cache
 
 
@@ -36,7 +35,7 @@ def narrow_constants(steps: Steps, target: Target, always: bool = False) -> None
     uses, fixed = {} if always else uses_of(steps), moving(steps)
     made: dict[str, Value] = {}
     for name, value in steps.values.items():
-        few = uses.get(name, 0) <= FEW
+        few = uses.get(name, 0) <= COSTS.memory_bound_loads
         kinds = {DType.F16: few or target.converts_half_aside, DType.BF16: few}
         dtype = smallest(value, [t for t, pays in kinds.items() if pays]) if name not in fixed else None
         if dtype is not None:
@@ -61,7 +60,7 @@ def smallest(value: Value, kinds: list[DType]) -> DType | None:
     data = value.data
     if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
-    if data is None or data.size < LEAST:
+    if data is None or data.size < COSTS.min_narrowed_elements:
         return None
     return next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
 

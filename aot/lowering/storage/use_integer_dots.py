@@ -18,6 +18,7 @@ from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, quantised
+from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables
@@ -27,8 +28,7 @@ from codegen.ir.traverse import rewrite_work
 from codegen.target import Target
 from runtime.abi import DType
 
-LEAST, NARROW = 8, 4  # terms of a sum, and outputs side by side: with fewer it does not pay
-MOST = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
+MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 
 
 def use_integer_dots(steps: Steps, target: Target) -> None:
@@ -86,7 +86,7 @@ class _Dots:
         r = d.reduction if d is not None else None
         if d is None or r is None or r.fn != "add" or r.dtype not in (DType.F32, DType.I32) or varies(r.axes):
             return None
-        if not LEAST <= _terms(r) <= MOST:
+        if not COSTS.min_dot_terms <= _terms(r) <= MAX_DOT_TERMS:
             return None
         factors = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else ()
         for data, w in (factors, factors[::-1]) if factors else ():
@@ -96,7 +96,7 @@ class _Dots:
             (x,) = read
             lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
             ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
-            if ours and max(lanes, default=0) >= NARROW and set(r.axes) <= variables(*w.index):
+            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and set(r.axes) <= variables(*w.index):
                 return _Product(data, x, w)
         return None
 
@@ -183,8 +183,8 @@ def _fits(x: Quantised, d: Definition) -> bool:
     if x.zero == NONE or x.fill is not None:
         return True
     if not isinstance(x.zero, Const):
-        return _terms(d.reduction) <= MOST // 4
-    return -255 <= x.zero.value <= 2 * 255 and _terms(d.reduction) <= MOST // 2
+        return _terms(d.reduction) <= MAX_DOT_TERMS // 4
+    return -255 <= x.zero.value <= 2 * 255 and _terms(d.reduction) <= MAX_DOT_TERMS // 2
 
 
 def _is_zero(e: Expr) -> bool:

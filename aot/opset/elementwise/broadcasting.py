@@ -33,7 +33,7 @@ class Broadcast(ViewOp):
     """
 
     mode: BroadcastMode = BroadcastMode.NUMPY
-    start_axis: int = attr(-1, only=("mode", BroadcastMode.PDPD))
+    start_axis: int = attr(default=-1, only=("mode", BroadcastMode.PDPD))
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
         wanted = target.dims("Broadcast: target shape")

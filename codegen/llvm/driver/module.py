@@ -14,13 +14,14 @@ from itertools import pairwise
 from string import Template
 from typing import Protocol
 
+from codegen.costs import COSTS
 from codegen.ir.expressions import rewrite
 from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
 from codegen.ir.program import Call, Program, Tensor
 from codegen.llvm.driver.control import control_functions
 from codegen.llvm.driver.places import address
-from codegen.llvm.driver.plan import FINE_CHUNK, LEAST_CHUNKS, MOST_CHUNKS, plan_bytes, plan_function, swings
+from codegen.llvm.driver.plan import plan_bytes, plan_function, traversals
 from codegen.llvm.driver.shape_functions import depends, function_text, made_of, size_functions, static, symbol_code
 from codegen.llvm.driver.size_code import size_text
 from codegen.target import Target
@@ -28,10 +29,6 @@ from runtime import abi
 from runtime.abi import DType
 from runtime.errors import InternalError, UnsupportedError
 
-# Below this a segment of the calls takes less time than workers take to wake up.
-PIECES_WORTH_SHARING = 32
-# The time that it takes to wake a sleeping thread.
-SPIN_NS = 30_000
 # Interval at which a loop checks for cancellation: interrupting it takes twice as long at most.
 ASK_NS = 40_000_000
 CPUS = 1024  # processors in Linux's cpu_set_t; threads on processors beyond these are not moved
@@ -169,8 +166,9 @@ def _flushing(run: str) -> list[str]:
 
 def _call_table(program: Program) -> str:
     count, entries = len(program.calls), ", ".join(f"ptr @call_{i}" for i in range(len(program.calls)))
-    ways = ", ".join(f"i8 {swing}" for swing in swings(program))
+    ways = ", ".join(f"i8 {traversal}" for traversal in traversals(program))
     table = f"@calls = internal constant [{count} x ptr] [{entries}]"
+    # The symbol keeps its older name, since libraries hold it: their bytes stay equal.
     return f"{table}\n@swings = internal constant [{count} x i8] [{ways}]"
 
 
@@ -241,7 +239,7 @@ def _pool(target: Target) -> str:
     arch = arch_of(target)
     pause, declaration = _PAUSE[arch]
     futex_wait = _template("futex_wait.ll").substitute(
-        pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=SPIN_NS
+        pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=COSTS.spin_ns
     )
     words = CPUS // 64
     affinity = _template("affinity.ll").substitute(cpus=CPUS, cpu_words=words, cpu_bytes=8 * words)
@@ -254,8 +252,9 @@ def _drivers(program: Program, tag: str) -> str:
     plan = _rounded(plan_bytes(program))
     cancel = _template("cancel.ll").substitute(ask_ns=ASK_NS) if program.cancellable else ""
     return cancel + _template("sharing.ll").substitute() + _template("drivers.ll").substitute(
-        most_chunks_per_thread=MOST_CHUNKS, least_chunks_per_thread=LEAST_CHUNKS, pieces_of_fine_chunk=FINE_CHUNK,
-        pieces_worth_sharing=PIECES_WORTH_SHARING,
+        most_chunks_per_thread=COSTS.max_thread_chunks, least_chunks_per_thread=COSTS.min_thread_chunks,
+        pieces_of_fine_chunk=COSTS.fine_chunk,
+        pieces_worth_sharing=COSTS.min_shared_pieces,
         plan_bytes=plan,
         profile_bytes=16 * len(program.calls),
         turn_bytes=abi.ARENA_ALIGN,

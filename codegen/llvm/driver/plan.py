@@ -6,17 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 
+from codegen.costs import COSTS
 from codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, prim
 from codegen.ir.program import Program, Region
 from codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
 from runtime import abi
 
-# Below these a chunk costs more to hand over than to run.
-CHUNK_WORK = 10_000
-CHUNK_TRAFFIC = 16 * 1024
-MOST_CHUNKS, LEAST_CHUNKS = 8, 2  # chunks per thread: of a long call, and of a short one
-FINE_CHUNK = 128  # pieces that are worth a chunk of their own where each thread has some
-SWINGING = 256 * 1024  # bytes of weights from which on calls alternate the order in which they traverse them
 
 Rows = list[tuple[Size, Size]]
 
@@ -56,12 +51,12 @@ def _pieces(work: Size, traffic: Size) -> Size:
     """Return the chunks that a call is worth, by its work and traffic; a call of unknown work gets the most."""
     if isinstance(work, int) and isinstance(traffic, int):
         if not work and not traffic:
-            return abi.MAX_THREADS * MOST_CHUNKS * FINE_CHUNK
-        return max(1, work // CHUNK_WORK, traffic // CHUNK_TRAFFIC)
-    return prim("max", prim("max", as_expr(work) // CHUNK_WORK, as_expr(traffic) // CHUNK_TRAFFIC), 1)
+            return abi.MAX_THREADS * COSTS.max_thread_chunks * COSTS.fine_chunk
+        return max(1, work // COSTS.chunk_work, traffic // COSTS.chunk_traffic)
+    return prim("max", prim("max", as_expr(work) // COSTS.chunk_work, as_expr(traffic) // COSTS.chunk_traffic), 1)
 
 
-def swings(program: Program) -> list[int]:
+def traversals(program: Program) -> list[int]:
     """Return the traversal order of large weights for each call: 2 alternates, 3 is every other call over them, else 0.
 
     Kernels that prefetch the next panel always get 0: they know one direction. So do kernels whose prefetching depends
@@ -78,7 +73,7 @@ def swings(program: Program) -> list[int]:
     for call, largest in zip(program.calls, largest_of, strict=True):
         once = times[largest] == 1 and not program.control
         no = call.kernel in one_way or (call.kernel in counting and once)
-        if largest is None or no or sizes.get(largest, 0) < SWINGING:
+        if largest is None or no or sizes.get(largest, 0) < COSTS.alternating_bytes:
             found.append(0)
             continue
         found.append(2 + before.get(largest, 0) % 2)

@@ -17,7 +17,7 @@ from codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weight
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 from codegen.llvm.emit.convert import MEMORY
 from codegen.llvm.emit.function_text import Block, Function, Value, integer
-from codegen.llvm.emit.memo import Seen
+from codegen.llvm.emit.memo import Memo
 from runtime.errors import InternalError
 
 HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
@@ -44,7 +44,10 @@ class Access:
 class Addresses:
     """Facts about variables at this point of the code: `env` for constants and lets, `scopes` for loops."""
 
-    def __init__(self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value]) -> None:
+    def __init__(
+        self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value], evaluate: Callable[[Expr], Value]
+    ) -> None:
+        """`evaluate` emits a term that reads memory, at the current place of the function."""
         self.f = function
         self.env: dict[Var, Affine] = {}
         self.lane: Var | None = None
@@ -56,12 +59,13 @@ class Addresses:
         self.guard = ""
         self.indexing: set[str] = set()  # buffers that some address depends on
         # memo tables by identity: of expressions; of buffers and indices
-        self._sums: dict[int, Seen[Affine]] = {}
-        self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Seen[Access]]] = {}
-        self.evaluate: Callable[[Expr], Value] = self._no_loads
+        self._sums: dict[int, Memo[Affine]] = {}
+        self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Memo[Access]]] = {}
+        self._evaluate = evaluate
 
-    def _no_loads(self, atom: Expr) -> Value:
-        raise InternalError(f"index: no way to read memory here, got {atom}")
+    def forget(self) -> None:
+        """Forget terms that read memory: it may have changed, or another block begins."""
+        self.here = {}
 
     def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
         """Open the scope of a loop; `leave` takes what this returns."""
@@ -85,7 +89,7 @@ class Addresses:
         key = id(buffer), id(index)
         if key not in self._accesses:
             sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
-            self._accesses[key] = buffer, index, Seen(*index, *buffer.start, *sizes)
+            self._accesses[key] = buffer, index, Memo(*index, *buffer.start, *sizes)
         return self._accesses[key][2].of(self.env, self.lane, lambda: self._access(buffer, index))
 
     def _access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
@@ -163,10 +167,10 @@ class Addresses:
             return exactly(int(expr.value))
         if isinstance(expr, Var) and expr in self.env:
             return self.env[expr]
-        seen = self._sums.get(id(expr))
-        if seen is None:
-            seen = self._sums[id(expr)] = Seen(expr)
-        return seen.of(self.env, None, lambda: normal(expr, self.env))
+        memo = self._sums.get(id(expr))
+        if memo is None:
+            memo = self._sums[id(expr)] = Memo(expr)
+        return memo.of(self.env, None, lambda: normal(expr, self.env))
 
     def level(self, atom: Expr) -> int:
         match atom:
@@ -207,7 +211,7 @@ class Addresses:
                 case Prim(fn, args) if level < len(self.scopes) and fn != "eq":
                     values[atom] = self.hoisted(fn, args, level, head)
                 case _:
-                    values[atom] = self.evaluate(atom)
+                    values[atom] = self._evaluate(atom)
         return values[atom]
 
     def hoisted(self, fn: str, args: tuple[Expr, ...], level: int, head: Block) -> Value:

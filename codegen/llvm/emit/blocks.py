@@ -8,23 +8,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from codegen.costs import COSTS
 from codegen.ir.expressions import loads
 from codegen.ir.index import Affine, exactly
 from codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
-from codegen.llvm.emit.address import Access, Addresses, reads_memory
+from codegen.llvm.emit.address import Access, reads_memory
 from codegen.llvm.emit.convert import MEMORY, from_memory
-from codegen.llvm.emit.dot_products import Dots
-from codegen.llvm.emit.function_text import Function, Value, lanes_of, vector
+from codegen.llvm.emit.function_text import Value, lanes_of, vector
 from codegen.llvm.emit.lane_index import lane_of
 from codegen.llvm.emit.shuffle import transposed
-
-APART = 5  # elements between lanes from which on tiles are transposed; nearer lanes are shuffled out of vectors
-LEAST = 4  # rows or lanes: with fewer, single loads cost no more
+from codegen.llvm.emit.values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +43,15 @@ class _Column:
     values: list[Value]
 
 
-class Blocks(Dots):
-    """Emission of an unrolled loop's loads before all of its iterations, and of its stores after them.
+class TileTransposer:
+    """Emits the loads of an unrolled loop before all of its iterations, and its stores after them.
 
     `kept`: stores of the enclosing tile, by the offset of the next vector of each column; None outside of tiles.
     """
 
-    kept: dict[object, _Column] | None = None
-
-    def __init__(self, function: Function, addresses: Addresses, half: bool, masks: bool) -> None:
-        super().__init__(function, addresses, half, masks)
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.kept: dict[object, _Column] | None = None
         self._tiles: dict[int, _Tile | None] = {}  # by identity of the unrolled loop
 
     def tile(self, loop: For) -> _Tile | None:
@@ -71,27 +67,23 @@ class Blocks(Dots):
 
     def keep(self, target: Access, value: Value) -> None:
         """Keep a vector whose elements are far apart in memory, to store it with its column."""
-        assert self.kept is not None and self.at.lane is not None
-        column = self.kept.pop(target.whole.key, None) or _Column(self.at.lane, target, [])
+        assert self.kept is not None and self.values.at.lane is not None
+        column = self.kept.pop(target.whole.key, None) or _Column(self.values.at.lane, target, [])
         column.values.append(value)
         self.kept[target.whole.plus(Affine({}, 1)).key] = column
 
     def write_kept(self, kept: dict[object, _Column]) -> None:
         """Store the kept vectors, transposed: the elements of each lane are a row."""
-        saved = self.at.lane
+        saved = self.values.at.lane
         for column in kept.values():
-            self.at.lane = column.lane
-            parts = [self.at.in_lane(column.first, i) for i in range(self.width)]
-            self.at.lane = None
+            self.values.at.lane = column.lane
+            parts = [self.values.at.in_lane(column.first, i) for i in range(self.values.width)]
+            self.values.at.lane = None
             count, poison = len(column.values), Value(column.values[0].type, "poison")
             rows = [*column.values, *[poison] * ((1 << (count - 1).bit_length()) - count)]
-            for part, row in zip(parts, transposed(self.f, rows), strict=True):
+            for part, row in zip(parts, transposed(self.values.f, rows), strict=True):
                 self._write_row(part, row, count)
-        self.at.lane = saved
-
-    @abstractmethod
-    def write(self, a: Access, value: Value, lanes: int) -> None:
-        """Store `lanes` consecutive numbers."""
+        self.values.at.lane = saved
 
     def _write_row(self, a: Access, row: Value, count: int) -> None:
         start, size = 0, lanes_of(row.type)
@@ -99,69 +91,71 @@ class Blocks(Dots):
             while size > count - start:
                 size //= 2
             offset = a.offset.plus(Affine({}, start))
-            part = row if size == lanes_of(row.type) else self.f.part(row, start, size)
-            self.write(Access(a.buffer, offset, 0, offset), part, size)
+            part = row if size == lanes_of(row.type) else self.values.f.part(row, start, size)
+            self.values.write(Access(a.buffer, offset, 0, offset), part, size)
             start += size
 
     def read_blocks(self, loop: For) -> None:
         """Load operands that are contiguous along the axis of an unrolled loop over vectors, for all iterations."""
         tile = self.tile(loop)
-        if tile is None or not isinstance(loop.var.extent, int) or loop.var.extent < LEAST or self.inside is not None:
+        extent = loop.var.extent
+        short = not isinstance(extent, int) or extent < COSTS.min_transposed_extent
+        if tile is None or short or self.values.inside is not None:
             return
-        saved = self.at.env.get(loop.var), self.at.env.get(tile.loop.var)
+        saved = self.values.at.env.get(loop.var), self.values.at.env.get(tile.loop.var)
         for start, lanes in vectors(tile.loop):
-            if lanes >= LEAST:
-                self.at.lane, self.at.env[tile.loop.var] = lane_of(start, lanes)
+            if lanes >= COSTS.min_transposed_extent:
+                self.values.at.lane, self.values.at.env[tile.loop.var] = lane_of(start, lanes)
                 for load in _unguarded(tile.store.value):
                     self._read_block(load, loop.var, tile)
-        self.at.lane = None
+        self.values.at.lane = None
         for var, known in zip((loop.var, tile.loop.var), saved, strict=True):
-            self.at.env.pop(var, None)
+            self.values.at.env.pop(var, None)
             if known is not None:
-                self.at.env[var] = known
+                self.values.at.env[var] = known
 
     def _read_block(self, load: Load, var: Var, tile: _Tile) -> None:
         assert isinstance(var.extent, int)
-        if load.buffer.space is Space.TABLE or load.buffer.name in self.registers:
+        if load.buffer.space is Space.TABLE or load.buffer.name in self.values.registers:
             return
         accesses: list[Access] = []
         for k in range(var.low, var.extent):
-            self.at.env[var] = exactly(k)
+            self.values.at.env[var] = exactly(k)
             with self._bound((*tile.outside, *tile.inside)):
-                a = self.at.access(load.buffer, load.index)
+                a = self.values.at.access(load.buffer, load.index)
             step = a.offset.plus(accesses[0].offset, -1) if accesses else Affine({})
-            far = self.at.is_strided(a) if a.step is None else abs(a.step) >= APART
+            far = self.values.at.is_strided(a) if a.step is None else abs(a.step) >= COSTS.gather_distance
             if not far or step.terms or step.const != len(accesses):
                 return
             accesses.append(a)
-        while len(accesses) >= LEAST:
-            count = 1 << min(len(accesses), self.width).bit_length() - 1
+        while len(accesses) >= COSTS.min_transposed_extent:
+            count = 1 << min(len(accesses), self.values.width).bit_length() - 1
             self._transpose(accesses[:count])
             accesses = accesses[count:]
 
     def _transpose(self, accesses: list[Access]) -> None:
         """Load rows, transpose them, and record the vector that each access reads."""
-        first, lane = accesses[0], self.at.lane
+        first, lane = accesses[0], self.values.at.lane
         type_ = vector(MEMORY[first.buffer.dtype], len(accesses))
-        parts = [self.at.in_lane(first, i) for i in range(self.width)]
-        self.at.lane = None
-        rows = [self.f.load(type_, self.at.pointer(p), self.at.align(p)) for p in parts]
-        self.at.lane = lane
-        known = self.loaded.setdefault(first.buffer.name, {})
-        for a, column in zip(accesses, transposed(self.f, rows), strict=True):
-            value = from_memory(self.f, a.buffer.dtype, column, self.half)
+        parts = [self.values.at.in_lane(first, i) for i in range(self.values.width)]
+        self.values.at.lane = None
+        rows = [self.values.f.load(type_, self.values.at.pointer(p), self.values.at.align(p)) for p in parts]
+        self.values.at.lane = lane
+        known = self.values.loaded.setdefault(first.buffer.name, {})
+        for a, column in zip(accesses, transposed(self.values.f, rows), strict=True):
+            value = from_memory(self.values.f, a.buffer.dtype, column, self.values.half)
             known[("gather", a.buffer.dtype, a.whole.key, lane), ""] = value
 
     @contextmanager
     def _bound(self, lets: tuple[Let, ...]) -> Generator[None]:
-        saved = [(let.var, self.at.env.get(let.var)) for let in lets]
+        saved = [(let.var, self.values.at.env.get(let.var)) for let in lets]
         for let in lets:
-            self.at.env[let.var] = self.at.normal(let.value)
+            self.values.at.env[let.var] = self.values.at.normal(let.value)
         yield
         for var, known in reversed(saved):
-            self.at.env.pop(var, None)
+            self.values.at.env.pop(var, None)
             if known is not None:
-                self.at.env[var] = known
+                self.values.at.env[var] = known
 
 
 def _tile(loop: For) -> _Tile | None:

@@ -14,38 +14,43 @@ SHORTEST = 4  # lanes of the instructions, at least
 PAIRS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}  # by lanes
 
 
-class Dots(Values):
-    """Emission of dot products that are added to an accumulator."""
+class DotEmitter:
+    """Emits dot products that are added to an accumulator."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
 
     def dot(self, x: Load, w: Load, n: int, total: Value) -> Value:
         """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each."""
-        one, each = self.at.access(x.buffer, x.index), self.at.access(w.buffer, w.index)
+        values = self.values
+        one, each = values.at.access(x.buffer, x.index), values.at.access(w.buffer, w.index)
         size = word(w.dtype)
-        if self.width > 1 and (one.step != 0 or each.step != size or self.mixed):
+        if values.width > 1 and (one.step != 0 or each.step != size or values.mixed):
             steps = f"{x.buffer.name} by {one.step}, {w.buffer.name} by {each.step}"
             raise InternalError(f"dot: factors move by 0 and by {size} from lane to lane, got {steps}")
-        key = ("dot", one.offset.key, n, self.width)
-        data = self.known(x.buffer, key)
+        key = ("dot", one.offset.key, n, values.width)
+        data = values.known(x.buffer, key)
         if data is None:
-            data = self.wide(self._word(one, n), self.width)
-            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = data
-        key = ("dot", each.offset.key, size, self.width)
-        weights = self.known(w.buffer, key)
+            data = values.wide(self._word(one, n), values.width)
+            values.loaded.setdefault(x.buffer.name, {})[key, values.at.guard] = data
+        key = ("dot", each.offset.key, size, values.width)
+        weights = values.known(w.buffer, key)
         if weights is None:
-            weights = self.f.load(vector("i32", self.width), self.at.pointer(each), self.at.align(each))
-            self.loaded.setdefault(w.buffer.name, {})[key, self.at.guard] = weights
-        return _added(self.f, total, data, weights, size)
+            weights = values.f.load(vector("i32", values.width), values.at.pointer(each), values.at.align(each))
+            values.loaded.setdefault(w.buffer.name, {})[key, values.at.guard] = weights
+        return _added(values.f, total, data, weights, size)
 
     def _word(self, a: Access, n: int) -> Value:
         """Load `n` elements as one number, padded with zeros: nothing behind them is read."""
-        pointer, size = self.at.pointer(a), a.buffer.dtype.stored_bytes
+        values = self.values
+        pointer, size = values.at.pointer(a), a.buffer.dtype.stored_bytes
         if n == word(a.buffer.dtype):
-            return self.f.load("i32", pointer, size)
+            return values.f.load("i32", pointer, size)
         found, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
         for k in range(n):
-            one = self.f.load(element, self.f.gep(element, pointer, integer(k)), size)
-            whole = self.f.cast("zext", one, "i32")
-            found = self.f.binary("or", found, self.f.binary("shl", whole, integer(8 * size * k, "i32")))
+            one = values.f.load(element, values.f.gep(element, pointer, integer(k)), size)
+            whole = values.f.cast("zext", one, "i32")
+            found = values.f.binary("or", found, values.f.binary("shl", whole, integer(8 * size * k, "i32")))
         return found
 
 

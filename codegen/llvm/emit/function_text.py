@@ -100,7 +100,8 @@ def global_name(name: str) -> str:
 class Function:
     """A function. Instructions are appended to `block`, or to the block `at` (hoisting)."""
 
-    def __init__(self, name: str, params: list[str]) -> None:
+    def __init__(self, name: str, params: list[str], sizes: tuple[Var, ...] = (), fused: bool = False) -> None:
+        """`sizes`: dynamic sizes that the function is given; `fused`: multiply-adds round once."""
         self.name = name
         self.head = f"define internal void {global_name(name)}({', '.join(params)}) nounwind"
         self.count = 0
@@ -108,8 +109,8 @@ class Function:
         self.declarations: set[str] = set()  # intrinsics
         self.globals: list[str] = []  # constant tables
         self.scratch_bytes: Size = 0  # over `sizes`
-        self.sizes: tuple[Var, ...] = ()
-        self.fused = False  # True: multiply-adds round once
+        self.sizes = sizes
+        self.fused = fused
         self.block = self.append("entry")
 
     def append(self, name: str) -> Block:
@@ -159,10 +160,10 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
-    def prefetch(self, pointer: Value, near: bool) -> None:
-        """Prefetch into the first-level cache (`near`) or the second."""
+    def prefetch(self, pointer: Value, level: int) -> None:
+        """Prefetch into the cache of a level, 1 or 2."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        locality = 3 if near else 2
+        locality = 4 - level  # LLVM: 3 keeps the line in all caches, 0 in none
         self.block.lines.append(f"  call void @llvm.prefetch.p0({pointer}, i32 0, i32 {locality}, i32 1)")
 
     def splat(self, a: Value, lanes: int) -> Value:

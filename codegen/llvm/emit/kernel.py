@@ -8,12 +8,12 @@ Statements: `codegen.llvm.emit.statements`; expressions: `values`; addresses: `a
 from __future__ import annotations
 
 from codegen.ir.loops import Kernel, Var
-from codegen.llvm.emit.address import Addresses
 from codegen.llvm.emit.function_text import Function, Value, local
 from codegen.llvm.emit.memo import unified
 from codegen.llvm.emit.memory_access import Stacks
 from codegen.llvm.emit.registers import stored
-from codegen.llvm.emit.statements import Statements
+from codegen.llvm.emit.statements import StatementEmitter
+from codegen.llvm.emit.values import Values
 from codegen.target import Target
 
 
@@ -33,16 +33,14 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
         for b in kernel.buffers
     ]
     params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
-    function = Function(kernel.name, params)
-    function.sizes = kernel.sizes
-    function.fused = target is not None and target.fuses
+    function = Function(kernel.name, params, kernel.sizes, fused=target is not None and target.fuses)
     body = function.append("start")
     function.branch(body)
-    addresses = Addresses(function, sizes, pointers)
-    stacks = Stacks(function, kernel.sizes, addresses.size)
-    function.block = body
     half = target is not None and target.converts_half
     masks = target is not None and target.masks
-    Statements(function, addresses, stacks, half, masks).block(unified(kernel.body))
+    values = Values(function, sizes, pointers, half, masks)
+    stacks = Stacks(function, kernel.sizes, values.at.size)
+    function.block = body
+    StatementEmitter(values, stacks).block(unified(kernel.body))
     stacks.finish()
     return function

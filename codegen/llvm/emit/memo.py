@@ -18,7 +18,7 @@ T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 
 
-class Seen(Generic[T]):
+class Memo(Generic[T]):
     """Memo of some expressions, keyed by identities; it keeps them and their states alive so that no id is reused."""
 
     __slots__ = ("_known", "_read", "_roots")

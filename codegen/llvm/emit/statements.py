@@ -27,25 +27,25 @@ from codegen.ir.loops import (
     While,
 )
 from codegen.ir.traverse import has_parallel
-from codegen.llvm.emit.address import Access, Addresses, reads_memory
-from codegen.llvm.emit.blocks import Blocks, vectors
-from codegen.llvm.emit.convert import to_memory
-from codegen.llvm.emit.function_text import Block, Function, Value, integer, lanes_of
+from codegen.llvm.emit.address import Access, reads_memory
+from codegen.llvm.emit.blocks import TileTransposer, vectors
+from codegen.llvm.emit.dot_products import DotEmitter
+from codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
 from codegen.llvm.emit.lane_index import lane_of
 from codegen.llvm.emit.memory_access import Stacks
 from codegen.llvm.emit.registers import Cell, Cells, fits_registers, stored
-from codegen.llvm.emit.values import ZERO, cell
+from codegen.llvm.emit.values import ZERO, Values
 from runtime.errors import InternalError
 
 Snapshot = dict[str, dict[Cell, Value]]
 
 
-class Statements(Blocks):
-    """Emits statements at the current place of a function."""
+class StatementEmitter:
+    """Emits statements at the current place of a function; composed of emitters for values, tiles and dot products."""
 
-    def __init__(self, function: Function, addresses: Addresses, stacks: Stacks, half: bool, masks: bool) -> None:
-        super().__init__(function, addresses, half, masks)
-        self.stacks = stacks
+    def __init__(self, values: Values, stacks: Stacks) -> None:
+        self.f, self.at, self.values, self.stacks = values.f, values.at, values, stacks
+        self.tiles, self.dots = TileTransposer(values), DotEmitter(values)
         self.units = integer(0)  # of the parallel loops so far
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
@@ -95,8 +95,8 @@ class Statements(Blocks):
 
     def named(self, let: Let) -> None:
         """Bind an index that reads memory: it is read once, here, and code that depends on it follows."""
-        self.memo = {}
-        value = self.expr(let.value)
+        self.values.memo = {}
+        value = self.values.expr(let.value)
         head, body = self.f.append("let"), self.f.append("body")
         self.f.branch(head)
         self.f.block = head
@@ -105,29 +105,29 @@ class Statements(Blocks):
         saved = self.at.enter(let.var, value, head)
         self.block(let.body)
         self.at.leave(let.var, saved)
-        self.forget()
+        self.values.forget()
 
     def alloc(self, alloc: Alloc) -> None:
         b = alloc.buffer
         if b.space is Space.TABLE:
             return self.block(alloc.body)
-        cells, pointer = self.registers.pop(b.name, None), self.at.pointers.get(b.name)
-        loaded = self.loaded.pop(b.name, None)
+        cells, pointer = self.values.registers.pop(b.name, None), self.at.pointers.get(b.name)
+        loaded = self.values.loaded.pop(b.name, None)
         if b.space is Space.REGISTERS and fits_registers(alloc, self.at.env):
-            self.registers[b.name] = Cells(b.dtype.compute)
+            self.values.registers[b.name] = Cells(b.dtype.compute)
             self.block(alloc.body)
-            del self.registers[b.name]
+            del self.values.registers[b.name]
         else:
             with self.stacks.room(b) as place:
                 self.at.pointers[b.name] = place
                 self.block(alloc.body)
             self.at.pointers.pop(b.name)
-        self.loaded.pop(b.name, None)
+        self.values.loaded.pop(b.name, None)
         if cells is not None:
-            self.registers[b.name] = cells
+            self.values.registers[b.name] = cells
         if pointer is not None:
             self.at.pointers[b.name] = pointer
-        return None if loaded is None else self.forget()
+        return None if loaded is None else self.values.forget()
 
     # ---- loops
 
@@ -141,15 +141,15 @@ class Statements(Blocks):
         var = loop.var
         if not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: an unrolled loop has a static extent, got {var.extent}")
-        self.read_blocks(loop)
-        outer, self.kept = self.kept, {} if self.keeps_stores(loop) else None
+        self.tiles.read_blocks(loop)
+        outer, self.tiles.kept = self.tiles.kept, {} if self.tiles.keeps_stores(loop) else None
         saved = self.at.env.get(var)
         for i in range(var.low, var.extent):
             self.at.env[var] = exactly(i)
             self.block(loop.body)
         self.restore(var, saved)
-        kept, self.kept = self.kept, outer
-        self.write_kept(kept or {})
+        kept, self.tiles.kept = self.tiles.kept, outer
+        self.tiles.write_kept(kept or {})
 
     def vector(self, loop: For) -> None:
         """Emit full vectors, then ever shorter ones; no masks."""
@@ -200,11 +200,11 @@ class Statements(Blocks):
         f.block = head
         f.branch(body)
         f.block = body
-        self.forget()
+        self.values.forget()
         saved = self.at.enter(loop.var, i, head)
         self.block(loop.body)
         self.at.leave(loop.var, saved)
-        self.forget()
+        self.values.forget()
         following = f.binary("add nuw nsw", i, integer(1))
         latch = f.block
         f.close(head, i_phi, following, latch)
@@ -225,25 +225,25 @@ class Statements(Blocks):
         f.branch(head)
         carried = self.carry(head, self.snapshot(loop.body), before)
         f.block = head
-        self.forget()
-        again = self.expr(loop.condition)
+        self.values.forget()
+        again = self.values.expr(loop.condition)
         inside = self.snapshot(loop.body)
         f.branch_if(again, body, after)
         f.block = body
-        self.forget()
+        self.values.forget()
         self.block(loop.body)
         f.branch(head)
         self.close(head, carried, f.block)
         f.block = after
-        self.forget()
+        self.values.forget()
         for name, cells in inside.items():
-            self.registers[name].values = cells
+            self.values.registers[name].values = cells
 
     # ---- registers across blocks
 
     def snapshot(self, stmts: tuple[Stmt, ...]) -> Snapshot:
         """Return the cells alive here of the register buffers that `stmts` write."""
-        return {n: dict(self.registers[n].values) for n in sorted(stored(stmts) & self.registers.keys())}
+        return {n: dict(self.values.registers[n].values) for n in sorted(stored(stmts) & self.values.registers.keys())}
 
     def carry(self, head: Block, cells: Snapshot, before: Block) -> list[tuple[str, Cell, int]]:
         """Add phis for cells that change from one iteration to the next."""
@@ -251,13 +251,13 @@ class Statements(Blocks):
         for name, values in cells.items():
             for key, value in values.items():
                 phi, number = self.f.phi(head, value.type, value, before)
-                self.registers[name].values[key] = phi
+                self.values.registers[name].values[key] = phi
                 carried.append((name, key, number))
         return carried
 
     def close(self, head: Block, carried: list[tuple[str, Cell, int]], latch: Block) -> None:
         for name, key, number in carried:
-            cells = self.registers[name]
+            cells = self.values.registers[name]
             value = cells.read(self.f, *key)
             cells.write(self.f, *key, value)
             self.f.close(head, number, value, latch)
@@ -267,7 +267,7 @@ class Statements(Blocks):
         for name in ways[0][1]:
             keys = dict.fromkeys(key for _, snapshot in ways for key in snapshot[name])
             merged: dict[Cell, Value] = {}
-            cells = self.registers[name]
+            cells = self.values.registers[name]
             for key in keys:
                 (first, a), (second, b) = ((w, s[name].get(key, Value(cells.type(key[1]), "poison"))) for w, s in ways)
                 if a == b:
@@ -282,8 +282,8 @@ class Statements(Blocks):
         known = decide(stmt.condition, self.at.env)
         if known is not None:
             return self.block(stmt.body if known else stmt.otherwise)
-        self.memo = {}
-        condition = self.expr(stmt.condition)
+        self.values.memo = {}
+        condition = self.values.expr(stmt.condition)
         if lanes_of(condition.type) > 1:
             return self.each_lane(stmt)
         f, both = self.f, (*stmt.body, *stmt.otherwise)
@@ -294,31 +294,31 @@ class Statements(Blocks):
         f.block = inside
         ways = [self.way(stmt.body, both, after)]
         for name, values in before.items():
-            self.registers[name].values = dict(values)
+            self.values.registers[name].values = dict(values)
         if stmt.otherwise:
             f.block = outside
             ways.append(self.way(stmt.otherwise, both, after))
         else:
             ways.append((start, before))
         f.block = after
-        self.forget()
+        self.values.forget()
         return self.merge(after, ways)
 
     def way(self, stmts: tuple[Stmt, ...], both: tuple[Stmt, ...], after: Block) -> tuple[Block, Snapshot]:
-        self.forget()
+        self.values.forget()
         self.block(stmts)
         self.f.branch(after)
         return self.f.block, self.snapshot(both)
 
     def each_lane(self, stmt: Stmt) -> None:
         """Emit a statement separately for each lane."""
-        lane, width = self.at.lane, self.width
+        lane, width = self.at.lane, self.values.width
         assert lane is not None
         for i in range(width):
-            saved = self.fixed_lane(lane, i)
+            saved = self.values.fixed_lane(lane, i)
             self.block((stmt,))
             self.at.env, self.at.lane = saved, lane
-        self.memo = {}
+        self.values.memo = {}
 
     # ---- memory
 
@@ -330,10 +330,10 @@ class Statements(Blocks):
                 run = f.binary("sub", Value("i64", "%end"), Value("i64", "%begin"))
                 distance = f.select(f.compare("icmp sge", run, integer(stmt.least)), distance, integer(0))
             pointer = f.gep("i8", pointer, distance)
-        f.prefetch(pointer, stmt.near)
+        f.prefetch(pointer, stmt.level)
 
     def store(self, stmt: Store) -> None:
-        self.memo = {}
+        self.values.memo = {}
         if stmt.accumulate == "add" and self.is_absent(stmt.value):
             return None
         dtype = stmt.buffer.dtype.compute
@@ -342,67 +342,53 @@ class Statements(Blocks):
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
             return self.accumulate(stmt, stmt.accumulate, target)
-        value = self.expr(stmt.value)
+        value = self.values.expr(stmt.value)
         if self.at.lane is None or target.step == 1:
-            return self.write(target, self.wide(value, self.width), self.width)
+            return self.values.write(target, self.values.wide(value, self.values.width), self.values.width)
         if target.step == 0:
-            return self.write(target, self.f.extract(value, self.width - 1), 1)
-        if self.kept is not None and (target.step is not None or self.at.is_strided(target)):
-            return self.keep(target, self.wide(value, self.width))
-        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.width)]
+            return self.values.write(target, self.f.extract(value, self.values.width - 1), 1)
+        if self.tiles.kept is not None and (target.step is not None or self.at.is_strided(target)):
+            return self.tiles.keep(target, self.values.wide(value, self.values.width))
+        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.values.width)]
         return self.scatter(parts)
 
     def scatter(self, parts: list[tuple[Access, Value]]) -> None:
         lane, self.at.lane = self.at.lane, None
         for target, value in parts:
-            self.write(target, value, 1)
+            self.values.write(target, value, 1)
         self.at.lane = lane
 
     def accumulate(self, stmt: Store, fn: str, target: Access) -> None:
-        dtype, width = stmt.buffer.dtype.compute, self.width
+        dtype, width = stmt.buffer.dtype.compute, self.values.width
         if self.at.lane is None or target.step == 1:
-            return self.write(target, self.wide(self.combined(fn, stmt.value, target), width), width)
-        value = self.wide(self.expr(stmt.value), width)
+            return self.values.write(target, self.values.wide(self.combined(fn, stmt.value, target), width), width)
+        value = self.values.wide(self.values.expr(stmt.value), width)
         if target.step == 0:
             while (n := lanes_of(value.type)) > 1:
-                value = self.apply(fn, dtype, self.f.part(value, 0, n // 2), self.f.part(value, n // 2, n // 2))
-            return self.write(target, self.apply(fn, dtype, self.read(target, 1), value), 1)
+                value = self.values.apply(fn, dtype, self.f.part(value, 0, n // 2), self.f.part(value, n // 2, n // 2))
+            return self.values.write(target, self.values.apply(fn, dtype, self.values.read(target, 1), value), 1)
         parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(width)]
         lane, self.at.lane = self.at.lane, None
         for one, item in parts:
-            self.write(one, self.apply(fn, dtype, self.read(one, 1), item), 1)
+            self.values.write(one, self.values.apply(fn, dtype, self.values.read(one, 1), item), 1)
         self.at.lane = lane
         return None
 
     def combined(self, fn: str, value: Expr, target: Access) -> Value:
         """Return `target` combined with `value` by `fn`; a product is fused."""
-        dtype, old = value.dtype, self.read(target, self.width)
+        dtype, old = value.dtype, self.values.read(target, self.values.width)
         match fn, value:
             case "add", Prim("mul", (a, b)) if dtype.is_float:
-                return self.fma(dtype, self.expr(a), self.expr(b), old)
+                return self.values.fma(dtype, self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("dot", (Load() as x, Load() as w, Const(n))):
-                return self.dot(x, w, int(n), self.wide(old, self.width))
+                return self.dots.dot(x, w, int(n), self.values.wide(old, self.values.width))
             case _:
-                return self.apply(fn, dtype, old, self.expr(value))
+                return self.values.apply(fn, dtype, old, self.values.expr(value))
 
     def is_absent(self, term: Expr) -> bool:
         """True if a term is a product with a structural zero."""
         factor = term.args[0] if isinstance(term, Prim) and term.fn == "mul" else None
-        return isinstance(factor, Load) and factor.buffer.space is Space.TABLE and self.expr(factor).name == ZERO
-
-    def write(self, a: Access, value: Value, lanes: int) -> None:
-        name = a.buffer.name
-        if name in self.at.indexing:  # addresses depend on this buffer: known values are stale
-            self.loaded, self.at.here = {}, {}
-        if name in self.registers:
-            self.registers[name].write(self.f, cell(a), lanes, value)
-            if name in self.loaded:
-                del self.loaded[name]
-            return
-        pointer, align = self.at.pointer(a), self.at.align(a)
-        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.half), pointer, align)
-        self.loaded.pop(name, None)
-        self.at.here = {}
+        return isinstance(factor, Load) and factor.buffer.space is Space.TABLE and self.values.expr(factor).name == ZERO
 
 
 def _extent(var: Var) -> Size:

@@ -18,7 +18,7 @@ from codegen.ir.expressions import clamp_of, variables
 from codegen.ir.index import Affine, decide, exactly, is_index, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
-from codegen.llvm.emit.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory
+from codegen.llvm.emit.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory, to_memory
 from codegen.llvm.emit.function_text import (
     Function,
     Value,
@@ -45,11 +45,17 @@ K = TypeVar("K")
 
 
 class Values(Lanes):
-    """Emits expressions at the current place of a function. `masks`: the target has masked loads."""
+    """Emits expressions at the current place of a function.
 
-    def __init__(self, function: Function, addresses: Addresses, half: bool, masks: bool) -> None:
+    `half`: the target converts f16 and f32; `masks`: it has masked loads.
+    """
+
+    def __init__(
+        self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value], half: bool, masks: bool
+    ) -> None:
+        """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
-        self.at = addresses
+        self.at = Addresses(function, sizes, pointers, self.expr)
         self.half = half
         self.masks = masks
         self.registers: dict[str, Cells] = {}
@@ -59,11 +65,11 @@ class Values(Lanes):
         self.condition: Value | None = None
         self.zeros: Value | None = None
         self.outer: dict[str, str] = {}  # guard of each `within` -> the guard that encloses it
-        addresses.evaluate = self.expr
 
     def forget(self) -> None:
         """Forget computed values: a block begins in which those of the last one may not be used."""
-        self.loaded, self.splats, self.at.here, self.memo = {}, {}, {}, {}
+        self.loaded, self.splats, self.memo = {}, {}, {}
+        self.at.forget()
 
     @property
     def inside(self) -> Value | None:
@@ -263,6 +269,22 @@ class Values(Lanes):
         each = self.f.op(vector("ptr", self.width), f"getelementptr {scalar}, {base}, {offsets}")
         safe = self.f.select(self.wide(inside, self.width), each, self.f.splat(self.nothing(), self.width))
         yield from (self.f.extract(safe, i) for i in range(self.width))
+
+    def write(self, a: Access, value: Value, lanes: int) -> None:
+        """Store `lanes` consecutive numbers."""
+        name = a.buffer.name
+        if name in self.at.indexing:  # addresses depend on this buffer: known values are stale
+            self.loaded = {}
+            self.at.forget()
+        if name in self.registers:
+            self.registers[name].write(self.f, cell(a), lanes, value)
+            if name in self.loaded:
+                del self.loaded[name]
+            return
+        pointer, align = self.at.pointer(a), self.at.align(a)
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.half), pointer, align)
+        self.loaded.pop(name, None)
+        self.at.forget()
 
     @contextmanager
     def one_lane(self, i: int) -> Generator[None]:

@@ -6,7 +6,7 @@ from codegen.ir.expressions import loads, variables
 from codegen.ir.index import Affine, exactly, normal
 from codegen.ir.loops import Const, For, Prim, Reduce, Store, Var, dense
 from codegen.llvm.emit.function_text import number
-from codegen.llvm.emit.memo import Seen, unified
+from codegen.llvm.emit.memo import Memo, unified
 from runtime.abi import DType
 
 ROW, COLUMN = Var("i", 8), Var("j", 4)
@@ -35,7 +35,7 @@ def test_zeros_of_both_signs_stay_apart() -> None:
 
 def test_sums_are_made_once_for_each_state_of_their_variables() -> None:
     expr, made = ROW * 4 + COLUMN, list[Affine]()
-    seen = Seen[Affine](expr)
+    seen = Memo[Affine](expr)
 
     def at(env: dict[Var, Affine], lane: Var | None = None) -> Affine:
         def make() -> Affine:

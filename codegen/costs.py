@@ -1,0 +1,131 @@
+"""Thresholds and prices that depend on processors and caches, in one table.
+
+Schedules, the emitter, the driver and the lowering passes read them as `COSTS.name`. All targets share one table; facts
+that differ between targets (cache sizes, registers, a near L3) are fields and properties of `codegen.target.Target`.
+
+A comment gives unit, meaning and source. Sources:
+
+  measured DATE   a commit of that date introduced the rule for a gain that its subject names; which machine and command
+                  gave the number was not recorded (docs/benchmarks.md has the machines of that time)
+  derived         follows from the instruction set or from documented latencies and sizes
+  estimated       no measurement of this number is known; a value nearby may do as well
+
+To measure again, change a value and run `python -m benchmarks` or `python -m benchmarks.ops` before and after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Target-dependent thresholds. "Rows" are iterations of the output axes that are not in lanes."""
+
+    # ---- processors
+    line_bytes: int = 64  # bytes of a cache line; derived: x86-64 and most aarch64
+    page_bytes: int = 4096  # bytes; addresses this far apart compete for the same lines of L1; derived
+    latency_chains: int = 8  # independent multiply-adds that fill both units: 2 a cycle, latency 4; derived
+    gather_distance: int = 5  # elements between lanes from which on each lane is loaded by itself; measured 2026-11-22
+    min_transposed_extent: int = 4  # rows or lanes from which on a transpose in registers pays; estimated
+    vector_extent: int = 8  # iterations of an axis that fill vectors well; derived: lanes of f32 in AVX2
+
+    # ---- products: codegen.schedules.product, product_form
+    max_tile_rows: int = 14  # rows of a register tile: more only spend loads; estimated
+    single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
+    fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
+    stream_rows: int = 4  # rows up to which only data of the same panel can be fetched in time; measured 2026-11-23
+    fetch_steps: int = 4  # steps of the sum between prefetches: each line is asked for once; measured 2026-11-22
+    epilogue_fetch_steps: int = 48  # steps of the sum during which the epilogue's lines arrive; measured 2026-11-22
+    stream_distance_bytes: int = 2048  # prefetch distance in a panel that is read once; measured 2026-11-23
+    shared_panel_bytes: int = 256 << 10  # weights from which on cores share panels of one row tile; measured 2026-11-23
+    min_block_steps: int = 384  # steps of the sum that pay for a round trip of the accumulators; measured 2026-11-22
+    max_block_panels: int = 4  # panels that take turns on a block of the sum; measured 2026-11-22
+    min_core_rows: int = 48  # rows that a core gets at least if each core reads all weights; measured 2026-11-22
+    min_skipped_share: float = 0.08  # share of a sum's terms in padding that pays for tests; measured 2026-11-22
+    balanced_row_tiles: int = 3  # tiles up to which dynamic rows are balanced instead of cut; estimated
+    balanced_tile_rows: int = 6  # rows of a tile up to which dynamic rows are always balanced; estimated
+    min_product_lanes: int = 4  # iterations of a lane axis, below which lanes may run along the sum; estimated
+
+    # ---- windows over channels: codegen.schedules.depthwise, grouped
+    window_tile_rows: int = 7  # rows of a window's tile; estimated
+    max_gathered_lanes: int = 16  # lanes of windows whose lanes are loaded one by one; estimated
+    max_unrolled_gathers: int = 1024  # such loads that are unrolled, for the size of the code; estimated
+    max_unrolled_window: int = 32  # points of a window that is unrolled; estimated
+    max_unrolled_slide: int = 7  # points of a grouped window that is unrolled along its rows; measured 2026-11-22
+    min_block_rows: int = 4  # rows of a block: fewer lose what windows share with the last block; measured 2026-11-24
+
+    # ---- sums in lanes and pointwise: codegen.schedules.rows, pointwise
+    partial_vectors: int = 4  # vectors of partial results of a sum along lanes; estimated
+    max_adjacent_outputs: int = 6  # outputs whose sums share a row's loads; estimated
+    rows_block: int = 64  # rows of an operand that stay in a cache while the other one passes; estimated
+    units_per_core: int = 4  # iterations for each core that share the work evenly; estimated
+    pointwise_vectors: int = 4  # vectors in flight; estimated
+    max_interleaved_vectors: int = 4  # vectors after which the pattern of lanes must repeat; estimated
+    min_parallel_iterations: int = 16  # iterations around an inner loop that are enough for threads; estimated
+
+    # ---- attention: codegen.schedules.attention
+    max_attention_rows: int = 64  # rows of a block; estimated
+    min_attention_rows: int = 12  # rows of a block; estimated
+    dynamic_attention_rows: int = 24  # rows if columns are dynamic: thousands of columns fit L2; measured 2026-11-23
+
+    # ---- threads: codegen.llvm.driver
+    chunk_work: int = 10_000  # operations below which a chunk costs more to hand over than to run; estimated
+    chunk_traffic: int = 16 * 1024  # bytes below which the same holds; estimated
+    max_thread_chunks: int = 8  # chunks for each thread, of a long call; estimated
+    min_thread_chunks: int = 2  # chunks for each thread, of a short call; estimated
+    fine_chunk: int = 128  # pieces worth a chunk of their own where each thread has some; measured 2026-11-24
+    alternating_bytes: int = 256 * 1024  # weights from which on calls alternate their traversal; measured 2026-11-22
+    min_shared_pieces: int = 32  # pieces of a segment below which waking workers takes longer; estimated
+    spin_ns: int = 30_000  # nanoseconds in which a sleeping thread wakes up; estimated
+
+    # ---- Winograd: aot.lowering.algorithms.winograd_*
+    winograd_weight: float = 8.0  # multiply-adds that take as long as a weight from a cache; measured 2026-11-21
+    winograd_far_weight: float = 24.0  # multiply-adds that take as long as a weight from memory; measured 2026-11-24
+    evicted_weight_bytes: int = 64 << 20  # model weights that a far, shared L3 loses between calls; measured 2026-11-24
+    winograd_transform: float = 4.0  # operations of a transform for a point and channel; estimated
+    max_winograd_growth: int = 6  # transformed weights over plain ones; estimated
+    min_winograd_channels: int = 16  # input and output channels; estimated
+    min_winograd_outputs: int = 4  # outputs in each direction; estimated
+    winograd_tiles: int = 14  # tiles of a block: full register tiles that stay in L2; measured 2026-11-21
+    min_winograd_tiles: int = 7  # tiles for which weights are read once more; estimated
+    dynamic_winograd_tiles: tuple[int, ...] = (28, 16)  # tiles of a block of a dynamic number; estimated
+    winograd_block_bytes: int = 1 << 20  # transforms of a block up to which the larger number is taken; estimated
+    min_winograd_blocks: int = 4  # blocks from which on threads share them evenly; measured 2026-11-21
+
+    # ---- Strassen: aot.lowering.algorithms.strassen_*
+    min_strassen_rows: int = 32  # rows below which panels come too late from memory; measured 2026-11-23
+    max_strassen_time: float = 0.96  # time relative to a plain product up to which it pays; estimated
+    strassen_products: float = 0.9  # time of the seven products, relative to the eight; measured 2026-11-23
+    strassen_near_row: float = 9.0  # multiply-adds for an element of the rows, halves in L2; measured 2026-11-23
+    strassen_far_row: float = 12.0  # multiply-adds for an element of the rows, halves in L3; measured 2026-11-23
+    strassen_result: float = 11.0  # multiply-adds for an element of the result; measured 2026-11-23
+    strassen_vectors: int = 2  # vectors of a register tile's row: higher tiles read panels less often; estimated
+    strassen_pitch: int = 16  # elements between rows of halves, against rows that share cache lines; estimated
+
+    # ---- recurrences, pooling, strips: aot.lowering
+    max_unrolled_steps: int = 512  # time steps that are worth a call each; estimated
+    private_weight_bytes: int = 1 << 17  # weights that one thread keeps in its own cache; measured 2026-11-21
+    max_pooling_terms: float = 0.5  # terms left, relative to before, up to which separation pays; measured 2026-11-23
+    max_pooling_lane_terms: float = 0.75  # same for a maximum over channels in lanes: NaN tests; measured 2026-11-23
+    max_strip_recompute: float = 0.15  # share of a strip's input rows that are computed twice; measured 2026-11-24
+    min_strip_columns: int = 8  # columns that give a product rows enough in one picture row; estimated
+
+    # ---- layout and fusion: aot.lowering
+    copy_reads: int = 16  # reads of each element from which on a copy in a better layout pays; estimated
+    scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
+    skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated
+    row_temporary_bytes: int = 1 << 17  # temporaries of one row of a group, at most; estimated
+    single_row_points: int = 1 << 14  # points of a single row up to which one thread computes it; estimated
+    min_hoisted_iterations: int = 4  # iterations of the axis along which values are shared; estimated
+    min_hoisted_operations: int = 12  # operations saved at each point that pay for a group; estimated
+
+    # ---- small weights: aot.lowering.storage
+    min_narrowed_elements: int = 1 << 10  # elements of a constant that are worth a conversion; estimated
+    min_compressed_elements: int = 1 << 12  # elements of a constant that are worth compression; estimated
+    memory_bound_loads: int = 8  # loads of an element up to which memory is slower than conversions; estimated
+    min_dot_terms: int = 8  # terms of a sum of small integers; estimated
+    min_dot_outputs: int = 4  # outputs side by side; derived: lanes of the shortest dot instruction
+
+
+COSTS = Costs()
