@@ -379,7 +379,7 @@ def verify(library: Library, key: Key, debug: Debug = False) -> None:
 @command
 def ops(
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/ops.md")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/ops.md")] = False,
     debug: Debug = False,
 ) -> None:
     """List the operations that can be compiled: type, operation sets, form, element types, front ends, meaning."""

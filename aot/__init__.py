@@ -1,6 +1,7 @@
 """Compiles trained networks ahead of time into native shared objects.
 
-What is asked for is imported then: the command line does without the compiler where it runs what is compiled.
+The compiler is imported with the first name that needs it: the command line does without it where it runs compiled
+models.
 """
 
 from __future__ import annotations
@@ -10,26 +11,35 @@ from typing import TYPE_CHECKING
 
 from aot.options import CompileOptions
 from runtime.errors import AotError, ModelError, UnsupportedError
+from runtime.version import VERSION
 
 if TYPE_CHECKING:
+    from aot import runtime
     from aot.convert import convert_model
     from aot.driver import Compilation, compile_model, stages
     from aot.frontends import read_model
+    from aot.keywords import CompileKeywords
 
 __all__ = [
     "AotError",
     "Compilation",
+    "CompileKeywords",
     "CompileOptions",
     "ModelError",
     "UnsupportedError",
+    "__version__",
     "compile_model",
     "convert_model",
     "read_model",
+    "runtime",
     "stages",
 ]
 
+__version__ = VERSION
+
 _LATER = {
     "Compilation": "aot.driver",
+    "CompileKeywords": "aot.keywords",
     "compile_model": "aot.driver",
     "convert_model": "aot.convert",
     "read_model": "aot.frontends",
@@ -38,6 +48,13 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "runtime":
+        return import_module("aot.runtime")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Public names, those that are imported later too."""
+    return sorted(__all__)

@@ -30,7 +30,7 @@ class Finding:
 
 ADVICE = (  # what a reason says, and what to do then
     ("known at compile time", "fix the input it comes from: --value INPUT=VALUE, or --shape for sizes"),
-    ("there is no ", "export the model without it, or write it: docs/add-an-op.md, and --extensions"),
+    ("there is no ", "export the model without it, or write it: docs/develop/add-an-op.md, and --extensions"),
     ("random numbers", "make the numbers outside and give them as an input"),
     ("training mode", "export the model for inference"),
     ("string", "do outside of the model what is more than to move strings"),

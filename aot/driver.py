@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from math import prod
 from pathlib import Path
 from types import UnionType
+from typing import Unpack
 
 from aot.budget import budgeted, file_bytes, nodes_of
 from aot.cache import check_files, key_of, load_or_make
@@ -26,6 +27,7 @@ from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.ir.scope import within
 from aot.jit import in_memory
+from aot.keywords import CompileKeywords, with_keywords
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
@@ -246,6 +248,7 @@ class Compilation:
 
     @property
     def groups(self) -> str:
+        """Calls with their works and schedules; those of versions follow."""
         lines = list(map(str, self._lowered.text))
         for sizes, one in self.versions:
             lines += [f"version {text_of(sizes)}", *map(str, one._lowered.text)]
@@ -262,9 +265,11 @@ class Compilation:
         return "\n".join(kernel_text(k) for k in self._chosen(kernel).kernels)
 
     def llvm(self, kernel: str | None = None) -> str:
+        """LLVM IR, of one kernel or of all."""
         return kernels_text(self._chosen(kernel), self.target)
 
     def asm(self, kernel: str | None = None) -> str:
+        """Assembly of the target, of one kernel or of all."""
         return kernels_assembly(self._chosen(kernel), self.target, self.options.level)
 
     def _chosen(self, kernel: str | None) -> Program:
@@ -310,23 +315,35 @@ class Compilation:
             (self.options.save_temps / name).write_text(text())
 
 
-def stages(model: str | Path | Graph, options: CompileOptions | None = None) -> Compilation:
-    """All stages of one compilation, made as they are asked for; UsageError for arguments of other types."""
+def stages(
+    model: str | Path | Graph, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
+) -> Compilation:
+    """Return all stages of one compilation, each made when it is first used.
+
+    `model`: a file (.xml, .onnx) or a graph; `keywords`: options that win over those in `options`. Raises UsageError
+    for arguments of other types.
+    """
     _check_type("model", model, str | Path | Graph)
     _check_type("options", options, CompileOptions | None)
-    return Compilation(model, options or CompileOptions())
+    return Compilation(model, with_keywords(options, keywords))
 
 
 def compile_model(
     model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None,
-    cache_dir: str | Path | None = None,
+    cache_dir: str | Path | None = None, **keywords: Unpack[CompileKeywords],
 ) -> CompiledModel:  # fmt: skip
-    """Compile in memory. `model`: a file (.xml, .onnx) or a graph; `threads`: as for `runtime.load`.
+    """Compile in memory, without a linker.
 
-    With `cache_dir` the code is kept there, and taken from there if files, options and compiler are the same.
-    Raises ModelError, UnsupportedError or another AotError that says what is wrong and in which layer.
+    `model`: a file (.xml, .onnx) or a graph. `threads`: threads of an inference, as for `runtime.load`; None: as many
+    as this process may use. `cache_dir`: a folder in which the code is kept; it is taken from there if files, options
+    and compiler are the same. `keywords`: options by name (`aot.CompileKeywords`), which win over those in `options`:
+
+        compile_model("m.xml", shapes={"x": ("batch", 3, 224, 224)}, dims={"batch": (1, 64)}, target="x86-64-v3")
+
+    Raises UsageError for wrong arguments, ModelError for a wrong file, UnsupportedError for a network that cannot be
+    compiled, BudgetError beyond `max_memory` or `max_seconds`: each says what is wrong and in which layer.
     """
-    made = stages(model, options)
+    made = stages(model, options, **keywords)
     if cache_dir is None:
         return in_memory(made.built, threads)
 

@@ -42,9 +42,9 @@ class CompiledModel:
         self._executor = Executor(self._pool.threads)  # of requests that run asynchronously
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
-        """Results for `inputs`: arrays in order, one sequence or mapping of them, or by name.
+        """Run the model on `inputs`: arrays in order, one sequence or mapping of them, or arrays by name.
 
-        Results are arrays of their own. UsageError for a wrong name, type or shape.
+        Returns the results, which are arrays of their own. Raises UsageError for a wrong name, type or shape.
         """
         try:
             request: InferRequest = self._own.request
@@ -58,24 +58,30 @@ class CompiledModel:
 
     @property
     def name(self) -> str:
+        """Name of the network."""
         return self._library.manifest.name
 
     @property
     def manifest(self) -> Manifest:
+        """Description of the library, as `aot info --json` prints it."""
         return self._library.manifest
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
+        """Name, element type and shape of each input, in order."""
         return joined(self._library.manifest.inputs)
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
+        """Name, element type and shape of each output, in order."""
         return joined(self._library.manifest.outputs)
 
     def input(self, key: int | str = 0) -> TensorInfo:
+        """Return the input of an index or name; UsageError if there is none."""
         return self.inputs[find("input", self.inputs, key)]
 
     def output(self, key: int | str = 0) -> TensorInfo:
+        """Return the output of an index or name; UsageError if there is none."""
         return self.outputs[find("output", self.outputs, key)]
 
     @property
@@ -85,7 +91,7 @@ class CompiledModel:
 
     @property
     def threads(self) -> int:
-        """That work on one inference, the caller's counted."""
+        """Number of threads that work on one inference, the caller's counted."""
         return self._pool.threads
 
     @threads.setter
@@ -121,6 +127,7 @@ class CompiledModel:
 
     @property
     def supported_properties(self) -> tuple[str, ...]:
+        """Names that `get_property` knows, in OpenVINO's spelling."""
         return tuple(SUPPORTED)
 
     def get_property(self, name: str) -> object:
@@ -153,10 +160,12 @@ def load(
     path: str | PathLike[str], threads: int | None = None, pool: Pool | None = None,
     weights: str | PathLike[str] | None = None, strict: bool = False,
 ) -> CompiledModel:  # fmt: skip
-    """The model in the shared library `path`; CorruptError, PlatformError if it is not for this machine, OSError.
+    """Load the model in the shared library `path`.
 
-    `weights`: the file of external weights; None: `m.weights` beside `m.so`. Code, manifest and external weights are
-    checked by their hashes before anything is loaded; `strict`: weights inside of the library too.
+    `threads`: threads of an inference; None: as many as this process may use. `pool`: the threads of another model,
+    to be shared. `weights`: the file of external weights; None: `m.weights` beside `m.so`. Code, manifest and external
+    weights are checked by their hashes before anything is loaded; `strict`: weights inside of the library too.
+    Raises CorruptError for a damaged file, PlatformError if it is not for this machine, OSError.
     """
     library = open_library(Path(path), None if weights is None else Path(weights), strict)
     return CompiledModel(library, threads, pool, Path(path).resolve() if weights is None else None)

@@ -37,9 +37,11 @@ class Outputs(Mapping[str, Array]):
         return self.to_dict().items()
 
     def to_tuple(self) -> tuple[Array, ...]:
+        """Return the results in order."""
         return self._arrays
 
     def to_dict(self) -> dict[str, Array]:
+        """Return the results by the names of the outputs."""
         return dict(zip(self, self._arrays, strict=True))
 
     def __repr__(self) -> str:

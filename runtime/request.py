@@ -180,6 +180,7 @@ class InferRequest:
         return self.set_output_tensor(find("output", self._seen_outputs, name), value)
 
     def set_input_tensor(self, index: int, value: object) -> None:
+        """Let input `index` be read from the array `value`; it must have the type and a shape of the input."""
         self._refuse_if_busy()
         find("input", self._seen_inputs, index)
         self._set_input(index, value)

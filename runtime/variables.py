@@ -96,6 +96,7 @@ class VariableState:
 
     @property
     def name(self) -> str:
+        """Name of the variable in the network."""
         return self._info.tensor.name
 
     @property

@@ -34,7 +34,7 @@ def test_unsupported_nodes_are_listed_with_exit_code_3(tmp_path: Path) -> None:
     found = json.loads(CliRunner().invoke(cli.app, ["check", str(path), "--json"]).stdout)
     assert found["supported"] is False
     assert [f["layer"] for f in found["unsupported"]] == ["a", "b"]
-    assert all("docs/add-an-op.md" in f["advice"] for f in found["unsupported"])
+    assert all("docs/develop/add-an-op.md" in f["advice"] for f in found["unsupported"])
 
 
 def test_unknown_layers_of_ir_are_listed(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_unknown_layers_of_ir_are_listed(tmp_path: Path) -> None:
     found = check(path)
     assert len(found) > 1 and all(f.layer for f in found)
     assert ("Odd", 1, "there is no such operation in opset1") in [(f.operation, f.opset, f.reason) for f in found]
-    assert all("docs/add-an-op.md" in f.advice for f in found)
+    assert all("docs/develop/add-an-op.md" in f.advice for f in found)
 
 
 def test_what_options_settle_is_supported(tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ def test_cases_have_the_element_types_that_the_table_says(case: Case) -> None:
 
 
 def test_page_of_operations_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "ops.md").read_text() == markdown(operations()) + "\n"  # aot ops --markdown > docs/ops.md
+    """`aot ops --markdown > docs/use/ops.md` makes it."""
+    assert (ROOT / "docs" / "use" / "ops.md").read_text() == markdown(operations()) + "\n"
 
 
 def test_definitions_are_registered_once() -> None:

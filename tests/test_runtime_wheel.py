@@ -42,6 +42,7 @@ def test_wheel(tmp_path: Path) -> None:
     assert wheel.stat().st_size < 100_000
     names = zipfile.ZipFile(wheel).namelist()
     assert all(name.startswith(("runtime/", "aot_runtime-")) for name in names)
+    assert "runtime/py.typed" in names
     built(chain()).write_shared(tmp_path / "m.so")
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, env=environment)
     python = tmp_path / "venv" / "bin" / "python"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+
+import aot
+import runtime
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("aot", "codegen", "runtime")
@@ -27,3 +31,12 @@ def test_docstrings_are_sentences(folder: str) -> None:
     found = [(path.relative_to(ROOT), name, text.split("\n")[0]) for path in files for name, text in docstrings(path)]
     riddles = [f"{p}: {n}: {s}" for p, n, s in found if RIDDLES.match(s) or s.rstrip().endswith("?")]
     assert not riddles, f"{len(riddles)} docstrings:\n" + "\n".join(riddles)
+
+
+def test_public_names_of_the_python_api_have_docstrings() -> None:
+    owners = [getattr(package, n) for package in (runtime, aot) for n in package.__all__ if n != "runtime"]
+    classes = [one for one in owners if isinstance(one, type)]
+    members = [(c, k, v.fget if isinstance(v, property) else v) for c in classes for k, v in vars(c).items()]
+    public = [(c, k, v) for c, k, v in members if callable(v) and not k.startswith("_")]
+    assert [f"{c.__name__}.{k}" for c, k, v in public if not inspect.getdoc(v)] == []
+    assert all(one.__doc__ for one in owners if callable(one))

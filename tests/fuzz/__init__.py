@@ -1,1 +1,1 @@
-"""Fuzzers: mutants of files, random graphs, pairs of equal graphs, hostile calls; docs/fuzzing.md."""
+"""Fuzzers: mutants of files, random graphs, pairs of equal graphs, hostile calls; docs/develop/fuzzing.md."""

@@ -1,4 +1,4 @@
-"""OpenVINO and ONNX Runtime as oracles, and where they are none: docs/differences.md has OpenVINO's known faults."""
+"""OpenVINO and ONNX Runtime as oracles, and where they are none (docs/use/differences.md)."""
 
 from __future__ import annotations
 

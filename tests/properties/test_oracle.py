@@ -1,4 +1,4 @@
-"""Random trials: the reference against OpenVINO, for operations in which it is right (docs/differences.md)."""
+"""Random trials: the reference against OpenVINO, for operations in which it is right (docs/use/differences.md)."""
 
 from __future__ import annotations
 
