@@ -66,7 +66,7 @@ class Sizes:
         return made
 
     def name(self, meaning: Expr, is_size: bool = False) -> Var:
-        """A name for a number; equal ones have one. A part of a size may be negative: (1 - k) // 2 of (1 - k) // 2 + 6."""
+        """A name for a number; equal ones share it. A part may be negative: (1 - k) // 2 in (1 - k) // 2 + 6."""
         if meaning not in self._names:
             low, high = bounds(normal(meaning, {}))
             extent = int(high) + 1 if high < inf else None
