@@ -10,6 +10,7 @@ from aot.ir.op import Op
 from aot.ir.types import Array
 from aot.opset.reduction.bucketing import Bucketize, SearchSorted
 from aot.opset.reduction.reduction import ReduceL2
+from aot.opset.reduction.segments import GroupedMatMul
 from aot.options import CompileOptions
 from tests.properties.compiled import network
 from tests.properties.drawing import Trial
@@ -31,6 +32,8 @@ CASES: list[tuple[Op, list[Array]]] = [
     *((SearchSorted(right_mode=r), [some(2, 7), some(2, 9)]) for r in (True, False)),
     *((SearchSorted(right_mode=r), [some(7), some(2, 9)]) for r in (True, False)),
     (SearchSorted(), [some(2, 0), some(2, 3)]),
+    (GroupedMatMul(), [np.array([[2**31 - 1, 3]], np.int32), np.full((2, 3, 2), 5, np.int32), np.array([0, 1])]),
+    (GroupedMatMul(), [np.full((2, 1, 2), 200, np.uint8), np.full((2, 3, 2), 3, np.uint8)]),
     (ReduceL2(), [np.array([1, -4, LEAST, 2]), np.array([0])]),
     (ReduceL2(), [np.array([-128, 127], np.int8), np.array([0])]),
     (ReduceL2(), [np.array([200, 255], np.uint8), np.array([0])]),
