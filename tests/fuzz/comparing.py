@@ -169,6 +169,8 @@ def lenient(path: Path, inputs: Sequence[Array]) -> Outcome:
     STAGE.enter(REFERENCE)
     try:
         interpret(stages(path, FAST).optimized, inputs)
+    except UnsupportedError:  # of a region that need not run, whose sizes are not known
+        return Outcome("fine")
     except AotError as error:
         place = f"result of sizes that {str(error).partition(':')[0]} refuses"
         return Outcome("wrong", f"sizes that do not fit have a result: {error}", place)

@@ -59,7 +59,7 @@ class Growing:
         """An input that is fed `array`; its sizes vary as those of `like`, or some of them at random."""
         name = f"p{len(self.graph.parameters)}"
         free = [self.varying and not self.d.integer(0, 1) for _ in array.shape]
-        if like is not None:
+        if like is not None and like.type.rank == array.ndim:  # an output of an If of two ranks has the other one
             free = [not isinstance(n, int) for n in like.type.shape]
         sizes = enumerate(zip(array.shape, free, strict=True))
         shape: list[Dim] = [Var(f"{name}_{a}") if f else n for a, (n, f) in sizes]

@@ -383,8 +383,9 @@ def scan(g: OnnxGrowing) -> list[str]:
     grow(body, g.d.integer(1, 3), KEEPING)
     last = body.pick(lambda v: v.dtype == x.dtype and v.shape == x.shape[1:])
     part = body.pick(lambda v: is_float(v) and v.size > 0)
-    start = g.noise(*x.shape[1:])
-    return g.node("Scan", start, rows, outputs=2, num_scan_inputs=1, body=body.graph([body.tame(last), part]))
+    start, last = g.noise(*x.shape[1:]), body.tame(last)
+    part = body.one("Identity", part) if part == last else part  # its second use is unset in ONNX Runtime
+    return g.node("Scan", start, rows, outputs=2, num_scan_inputs=1, body=body.graph([last, part]))
 
 
 ALIKE: tuple[Step, ...] = (unary, binary, slices, repeat, concat, normalised, running_sum, pad, squeeze, unsqueeze)

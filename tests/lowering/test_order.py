@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from aot.driver import compile_model
 from aot.ir.build import Builder
-from aot.ir.graph import OutPort
+from aot.ir.graph import Graph, OutPort
+from aot.ir.types import Array
 from aot.lowering.ir.dependencies import sort
 from aot.lowering.ir.steps import Step, Steps
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.options import CompileOptions
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Load, Var, dense, prim
+from runtime.abi import DType
 from runtime.errors import InternalError
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
@@ -101,3 +107,24 @@ def conv1d(b: Builder, x: OutPort, seed: int) -> OutPort:
     channels = x.type.shape[1]
     w = weights(b, 4, channels if isinstance(channels, int) else 8 + 4 * seed, 3, seed=seed)
     return b.Convolution(x, w, strides=(1,), pads_begin=(1,), pads_end=(1,), dilations=(1,))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_groups_read_one_part_and_make_another(axis: int) -> None:
+    """Softmax of Softmax, both parts of one value: the rows of a group are flattened, and sizes vary."""
+    graph = Graph()
+    b = Builder(graph)
+    shape = (*(4 if k == axis else Var(f"n{k}") for k in range(3)), 5)
+    x = b(Parameter(DType.F32, shape), name="x")
+    first = b.Softmax(x, axis=3)
+    second = b.Softmax(b.Add(first, first), axis=3)
+    b(Result(), b.Concat(first, second, axis=axis))
+    data = np.random.default_rng(0).standard_normal([4 if k == axis else 2 + k for k in range(3)] + [5], np.float32)
+
+    def softmax(a: Array) -> Array:
+        e = np.exp(a - a.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    one = softmax(data)
+    found = np.asarray(compile_model(graph, CompileOptions(level=None), threads=1)([data])[0])
+    np.testing.assert_allclose(found, np.concatenate([one, softmax(2 * one)], axis), rtol=1e-5)

@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 
 from aot.driver import compile_model
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
 from aot.ir.op import Op
 from aot.ir.types import Array
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.detection.proposal import Proposal_1
 from aot.opset.reduction.bucketing import Bucketize, SearchSorted
 from aot.opset.reduction.reduction import ReduceL2
+from aot.opset.reduction.segments import GroupedMatMul
 from aot.options import CompileOptions
+from codegen.ir.loops import Var
+from runtime.abi import DType
+from runtime.errors import UsageError
 from tests.properties.compiled import network
 from tests.properties.drawing import Trial
 
@@ -31,6 +39,8 @@ CASES: list[tuple[Op, list[Array]]] = [
     *((SearchSorted(right_mode=r), [some(2, 7), some(2, 9)]) for r in (True, False)),
     *((SearchSorted(right_mode=r), [some(7), some(2, 9)]) for r in (True, False)),
     (SearchSorted(), [some(2, 0), some(2, 3)]),
+    (GroupedMatMul(), [np.array([[2**31 - 1, 3]], np.int32), np.full((2, 3, 2), 5, np.int32), np.array([0, 1])]),
+    (GroupedMatMul(), [np.full((2, 1, 2), 200, np.uint8), np.full((2, 3, 2), 3, np.uint8)]),
     (ReduceL2(), [np.array([1, -4, LEAST, 2]), np.array([0])]),
     (ReduceL2(), [np.array([-128, 127], np.int8), np.array([0])]),
     (ReduceL2(), [np.array([200, 255], np.uint8), np.array([0])]),
@@ -42,6 +52,25 @@ def test_references_agree_with_kernels(op: Op, arrays: list[Array]) -> None:
     graph, fed = network([Trial(op, arrays, fixed=frozenset((1,)) if isinstance(op, ReduceL2) else frozenset())])
     found = np.asarray(compile_model(graph, CompileOptions(level=None), threads=1)(fed)[0])
     np.testing.assert_array_equal(found, np.asarray(op.evaluate(*arrays)[0]).reshape(found.shape))
+
+
+def test_a_count_of_scales_that_varies_is_three_numbers() -> None:
+    """Proposal: four numbers of an image were read as three."""
+    op = Proposal_1(
+        base_size=16, pre_nms_topn=12, post_nms_topn=6, nms_thresh=0.7, feat_stride=16, min_size=6, ratio=(1.0, 2.0),
+        scale=(1.0, 2.0),
+    )  # fmt: skip
+    scores, deltas = (RNG.uniform(0.1, 1, (1, n, 3, 4)).astype(np.float32) for n in (8, 16))
+    graph = Graph()
+    build = Builder(graph)
+    given = [build(Parameter(DType.F32, s)) for s in (scores.shape, deltas.shape, (Var("n"),))]
+    build(Result(), build(op, *given))
+    model = compile_model(graph, CompileOptions(level=None), threads=1)
+    three = np.array([60, 70, 0.5], np.float32)
+    expected = np.asarray(op.evaluate(scores, deltas, three)[0])
+    np.testing.assert_allclose(np.asarray(model([scores, deltas, three])[0]), expected, rtol=1e-4, atol=1e-4)
+    with pytest.raises(UsageError, match="numbers of an image must be three"):
+        model([scores, deltas, np.array([60, 70, 0.5, 2], np.float32)])
 
 
 @pytest.mark.parametrize(("right", "side"), [(True, "left"), (False, "right")])

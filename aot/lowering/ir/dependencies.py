@@ -7,18 +7,20 @@ A symbol counts as a value: who uses it needs the step that sets it, and the che
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from math import inf
 
 from aot.lowering.ir.steps import Step, Steps
 from codegen.ir.expressions import variables
-from codegen.ir.index import Affine, atom_bounds, bounds, normal
-from codegen.ir.loops import Expr, Load, Var, as_expr
+from codegen.ir.index import Affine, atom_bounds, bounds, factors, normal
+from codegen.ir.loops import Const, Expr, Load, Prim, Var, as_expr
 from codegen.ir.traverse import members
 from runtime.abi import DType
 from runtime.errors import InternalError
 
+Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied
 
 class Makers:
     """Producers of values and symbols, as the steps are now."""
@@ -153,19 +155,82 @@ def _before(a: Expr, b: Expr, symbols: frozenset[Var]) -> bool:
 def _end(a: Affine, top: bool, symbols: frozenset[Var]) -> Affine | None:
     """The greatest or the least value over the axes, which the two sides do not share; None if it is not known."""
     total = Affine({}, a.const)
-    for atom, c in a.terms.items():
+    for atom, c in _with_remainders(a).items():
         highest = (c > 0) is top
         if all(v in symbols or v.extent is None for v in variables(atom)):
             end = Affine({atom: 1})
         elif isinstance(atom, Var):
             last = normal(as_expr(atom.extent or 0, DType.I64) - 1, {})
             end = _end(last, True, symbols) if highest else Affine({}, atom.low)
+        elif highest and (count := _count(atom)) is not None:
+            end = _end(normal(_multiplied(count) - 1, {}), True, symbols)
         else:
             number = atom_bounds(atom)[highest]
             end = Affine({}, int(number)) if abs(number) < inf else None
         if end is None:
             return None
         total = total.plus(end.times(c))
+    return total
+
+
+def _count(e: Expr) -> Product | None:
+    """Number of values 0, 1, 2, ... of an axis, or of a quotient or remainder of one; None for other expressions.
+
+    Groups flatten their rows: a row of 4 * h * w, divided by w and by h, has 4 values, whatever h and w are.
+    """
+    match e:
+        case Var(_, extent, 0) if extent is not None:
+            return _product(as_expr(extent, DType.I64))
+        case Prim("mod", (_, size)):
+            return _product(size)
+        case Prim("floordiv", (x, size)):
+            whole, part = _count(x), _product(size)
+            if whole is None or part is None or whole[0] % part[0]:
+                return None
+            left = list(whole[1])
+            for f in part[1]:
+                if f not in left:
+                    return None
+                left.remove(f)
+            return whole[0] // part[0], tuple(left)
+        case _:
+            return None
+
+
+def _with_remainders(a: Affine) -> dict[Expr, int]:
+    """The terms, with x - n * (x // n), which is x mod n, as an axis of n values."""
+    terms = dict(a.terms)
+    for atom, c in a.terms.items():
+        rest = list(factors(atom))
+        quotient = next((f for f in rest if isinstance(f, Prim) and f.fn == "floordiv"), None)
+        if quotient is None or c > 0:
+            continue
+        rest.remove(quotient)
+        x, size = quotient.args
+        product, whole = _product(size), normal(x, {})
+        if product is None or Counter(product[1]) != Counter(rest) or c % product[0] or whole.const:
+            continue
+        times = -c // product[0]
+        if all(terms.get(t) == n * times for t, n in whole.terms.items()):
+            for t in (atom, *whole.terms):
+                del terms[t]
+            terms[Var(f"remainder{len(terms)}", product[0] if not product[1] else size)] = times
+    return terms
+
+
+def _product(size: Expr) -> Product | None:
+    """A size as a number and symbols that are multiplied; None for sums."""
+    a = normal(size, {})
+    if a.is_const:
+        return (a.const, ()) if a.const > 0 else None
+    ((atom, c), *more) = a.terms.items()
+    return (c, factors(atom)) if not more and not a.const and c > 0 else None
+
+
+def _multiplied(product: Product) -> Expr:
+    total: Expr = Const(product[0])
+    for f in product[1]:
+        total = total * f
     return total
 
 

@@ -146,6 +146,8 @@ class Proposals(LoopOp):
         anchors, (batch, channels, *sizes) = len(self.ratio) * len(self.scale), x.shape
         rule = f"scores and deltas of {anchors} anchors must fit each other"
         pairs = alike(rule, (channels, *deltas.shape), (2 * anchors, batch, 4 * anchors, *sizes))
+        if not isinstance(image.shape[-1], int):
+            return [*pairs, (image.shape[-1], 3, "numbers of an image must be three where their count varies")]
         return [*pairs, at_least("numbers of an image", image.shape[-1], 3)]
 
     def search(self, x: Operand | Input) -> _Search:

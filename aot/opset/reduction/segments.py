@@ -125,13 +125,15 @@ class GroupedMatMul(LoopOp):
         return Definition(group, (t,), Reduce("add", (g,), passed)), Definition(out, (t, n), Reduce("add", (k,), value))
 
     def reference(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
-        turned = wide(b).swapaxes(-1, -2)
+        dtype = a.dtype
+        a, b = (x if x.dtype.kind in "iu" else wide(x) for x in (a, b))  # integers wrap
+        turned = b.swapaxes(-1, -2)
         if offsets is None:
-            return (wide(a) @ turned).astype(a.dtype)
-        out = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+            return (a @ turned).astype(dtype)
+        out = np.zeros((a.shape[0], b.shape[1]), dtype)
         # as in `nest`, also for unsorted offsets: a row's group is the number of offsets that it is not before
         passed: Array = np.less_equal.outer(offsets, np.arange(len(a)))
         which: Array = passed.sum(0)
         for g in range(b.shape[0]):
-            out[which == g] = (wide(a[which == g]) @ turned[g]).astype(a.dtype)
+            out[which == g] = (a[which == g] @ turned[g]).astype(dtype)
         return out
