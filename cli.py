@@ -24,7 +24,9 @@ import typer
 import aot
 from aot import signature, trial
 from aot.command import guarded, is_supervised, supervised
-from aot.options import CompileOptions, Stage, bytes_of, dims_of, layouts_of, shapes_of, specialise_of, values_of
+from aot.options import (
+    CompileOptions, Stage, bytes_of, cut_of, dims_of, layouts_of, shapes_of, specialise_of, values_of,
+)  # fmt: skip
 from runtime import profile
 from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
 from runtime.errors import UnsupportedError
@@ -62,6 +64,7 @@ Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="S
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
+CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only what lies between tensors: a,b:c")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
@@ -93,6 +96,7 @@ def compile(
     value: Values = None,
     feed: Feeds = None,
     specialise: Specialise = None,
+    cut: CutAt = None,
     extensions: Extensions = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
     print_after: Passes = None,
@@ -127,7 +131,7 @@ def compile(
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
-            values=values_of(value), feeds=tuple(feed or ()), specialise=specialise_of(specialise),
+            values=values_of(value), cut=cut_of(cut), feeds=tuple(feed or ()), specialise=specialise_of(specialise),
             extensions=extensions, seed=seed, save_temps=save_temps, on_event=watch, tune=tune,
             print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
             stop_after_lowering=stop_after_lowering, verify=verify, plain_products=plain_products,
@@ -263,6 +267,7 @@ def dump(
     dim: Dims = None,
     value: Values = None,
     specialise: Specialise = None,
+    cut: CutAt = None,
     extensions: Extensions = None,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
@@ -274,8 +279,9 @@ def dump(
     """Print a model as it is after a stage of the compiler."""
     options = CompileOptions(
         target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
-        specialise=specialise_of(specialise), extensions=extensions, seed=seed, small_weights=small_weights,
-        plain_products=plain_products, stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering,
+        cut=cut_of(cut), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
+        small_weights=small_weights, plain_products=plain_products,
+        stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering,
     )
     typer.echo(aot.stages(model, options).text(stage.value, kernel, after))
 
@@ -288,6 +294,7 @@ def convert(
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
+    cut: CutAt = None,
     extensions: Extensions = None,
     seed: Seed = None,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
@@ -302,7 +309,7 @@ def convert(
     out = output if output is not None else Path(model.with_suffix(".xml").name)
     options = CompileOptions(
         layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
-        extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
+        cut=cut_of(cut), extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
         hard_limits=is_supervised(),
     )
     convert_model(model, out, options, compress_to_f16=compress_to_f16, ir_version=ir_version)
@@ -339,6 +346,7 @@ def check(
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
+    cut: CutAt = None,
     extensions: Extensions = None,
     seed: Seed = None,
     max_memory: Memory = None,
@@ -352,8 +360,9 @@ def check(
 
     with Watch(sys.stderr) as watch:
         found = check_model(model, CompileOptions(
-            shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), extensions=extensions, seed=seed,
-            max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(), on_event=watch,
+            shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), cut=cut_of(cut),
+            extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
+            hard_limits=is_supervised(), on_event=watch,
         ))  # fmt: skip
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})

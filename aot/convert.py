@@ -21,7 +21,8 @@ from runtime.files import check_output
 from runtime.regular import open_file
 from runtime.version import VERSION
 
-SAID = ("shapes", "dims", "values", "layouts", "seed", "extensions")  # options that the converted network depends on
+# options that the converted network depends on
+SAID = ("shapes", "dims", "values", "cut", "layouts", "seed", "extensions")
 
 
 def convert_model(

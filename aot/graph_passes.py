@@ -9,6 +9,7 @@ from aot.frontends import front_passes
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.options import CompileOptions
+from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
@@ -62,7 +63,9 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """All passes and anchors without the user's."""
     given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
-    front: tuple[Pass, ...] = (*given, *front_passes(options.seed))
+    convert = front_passes(options.seed)
+    cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of what is left
+    front: tuple[Pass, ...] = (*cut, *given, *convert)
     return pipeline((*front, *((InterfaceLayout(options.layouts),) if options.layouts else ())))
 
 

@@ -33,6 +33,7 @@ class CompileOptions:
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
+    `cut`: tensors or layers that become the inputs, and those that become the outputs, either of which may be empty;
     `feeds`: constants that become inputs, which may be left out;
     `specialise`: names of dims and sizes that there are versions for, besides the general one. `layouts`: pairs of an
     input's name and the layout its data comes in, `NHWC`; `seed`: of the numbers that ONNX's random operations draw,
@@ -58,6 +59,7 @@ class CompileOptions:
     dims: tuple[tuple[str, int, int | None], ...] = ()
     values: tuple[tuple[str, Nested], ...] = ()
     feeds: tuple[str, ...] = ()
+    cut: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     specialise: tuple[tuple[str, tuple[int, ...]], ...] = ()
     seed: int | None = None
     level: int | None = 1
@@ -106,6 +108,17 @@ def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, 
             raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
         found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
     return tuple(found)
+
+
+def cut_of(given: str | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """`a,b:c`, `a:` or `:c`: inputs and outputs. UsageError for other texts."""
+    if given is None:
+        return None
+    sides = [tuple(name.strip() for name in side.split(",") if name.strip()) for side in given.split(":")]
+    if len(sides) != 2 or not any(sides):
+        rule = "cut: INPUT,..:OUTPUT,.., for example conv1:relu7 or :pool3; CompileOptions(cut=...) for names with ':'"
+        raise UsageError(f"{rule}, got {given}")
+    return sides[0], sides[1]
 
 
 def dims_of(given: Iterable[str] | None) -> tuple[tuple[str, int, int | None], ...]:
