@@ -106,7 +106,10 @@ def dict_includes_compare_attrs(attr: Any, attr_probe: Any) -> bool:
     if callable(attr_probe) and not isinstance(attr_probe, type):
         test: Callable[[Any], Any] = attr_probe
         return test(attr)
-    equal: Any = attr == attr_probe
+    try:
+        equal: Any = attr == attr_probe
+    except ValueError:  # arrays of different shapes
+        return False
     if getattr(equal, "ndim", None) == 0:
         return equal.item()
     return equal if isinstance(equal, bool) else all(equal)

@@ -7,9 +7,9 @@ default is `source` where one is replaced.
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 from aot.mo.graph.tensor_names import INFO
 from aot.mo.utils.error import Error
@@ -18,7 +18,11 @@ Attrs = dict[str, Any]
 Graph = Any  # of modules above this one
 Node = Any
 Port = Any
-_Data = namedtuple("_Data", ["get_value", "get_shape"])
+
+
+class _Data(NamedTuple):
+    get_value: Callable[[], Any]
+    get_shape: Callable[[], Any]
 
 
 class Connection:

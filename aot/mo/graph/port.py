@@ -91,7 +91,7 @@ class Port(TensorNames):
         """Return the inputs that read this output."""
         assert self.type != "in", f"Can't get destinations for input port at {self.node.soft_get('name')} node"
         if self.node.graph.stage == "front":
-            readers = self.node.get_outputs({"out": self.idx}, self.control_flow)
+            readers: list[Any] = self.node.get_outputs({"out": self.idx}, self.control_flow)
         else:
             data = data_node(self)
             readers = [] if data is None else data.get_outputs(control_flow=self.control_flow)

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.op import Op
-from aot.mo.utils.arrays import int64_array, mo_array
+from aot.mo.utils.arrays import int64_array, is_a, mo_array
 from aot.mo.utils.types import (
     data_type_str_to_np,
     np_data_type_to_destination_type,
@@ -28,7 +28,7 @@ class Const(Op):
         }  # fmt: skip
         super().__init__(graph, defaults, attrs)
         held = self.attrs
-        if not isinstance(held["value"], np.ndarray):
+        if not is_a(held["value"], np.ndarray):
             held["value"] = mo_array(held["value"])
         forced = held.get("force_shape")
         held["shape"] = int64_array(held["value"].shape if forced is None else forced)
@@ -41,7 +41,7 @@ class Const(Op):
     @staticmethod
     def infer(node: Node) -> None:
         """Set the value; a plain number fills the shape."""
-        whole = isinstance(node.value, np.ndarray) or len(node.shape) == 0
+        whole = is_a(node.value, np.ndarray) or len(node.shape) == 0
         node.out_port(0).data.set_value(node.value if whole else np.full(node.shape, node.value))
 
     @staticmethod
@@ -56,5 +56,6 @@ def _shape(node: Node) -> str:
 
 
 def _element_type(node: Node) -> str:
-    forced = node.soft_get("force_type", None)
-    return np_data_type_to_destination_type(node.value.dtype) if forced is None else precision_to_destination_type(forced)
+    if node.has_valid("force_type"):
+        return precision_to_destination_type(node.force_type)
+    return np_data_type_to_destination_type(node.value.dtype)

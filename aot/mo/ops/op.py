@@ -11,7 +11,7 @@ from aot.mo.graph.data import add_data_node, make_data_node, with_properties
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.ops.registered import REGISTERED
-from aot.mo.utils.arrays import mo_array, strict_compare_tensors
+from aot.mo.utils.arrays import is_a, mo_array, strict_compare_tensors
 from aot.mo.utils.error import Error
 from aot.mo.utils.runtime_info import RTInfo
 
@@ -104,9 +104,9 @@ class Op:
                 made.add_input_port(i, skip_if_exist=True)
                 self.graph.add_edge(source.id, made.id, **{"in": i, **(given[i] if i < len(given) else {})})
         if data_nodes is None:
-            outputs = [Node(self.graph, add_data_node(self.graph, ""))]
+            outputs: list[Node] = [Node(self.graph, add_data_node(self.graph, ""))]
         else:
-            outputs: list[Node] = list(data_nodes) if isinstance(data_nodes, list | np.ndarray) else [data_nodes]
+            outputs = list(data_nodes) if is_a(data_nodes, (list, np.ndarray)) else [data_nodes]
         before = [(node.soft_get("value", None), node.soft_get("shape", None)) for node in outputs]
         for idx, node in enumerate(outputs):
             self.graph.add_edge(made.id, node.id, out=idx)
@@ -130,8 +130,8 @@ class Op:
         """Set attribute `IE`: the attributes of the layer in files, as `backend_attrs` gives them."""
         if self.ir_version not in IR_VERSIONS:
             raise Error("Unrecognized IR version was specified: {}", self.ir_version)
-        layer = [("id", lambda node: node.id), "name", "type", "version"]
-        data = ("data", self.backend_attrs() + self.default_backend_attrs, [])
+        layer: list[Any] = [("id", _id), "name", "type", "version"]
+        data: Any = ("data", self.backend_attrs() + self.default_backend_attrs, [])
         new_attrs["IE"] = [("layer", layer, [data, "@runtime_info", "@ports", "@consts"])]
 
     def _completed(self, attrs: Attrs) -> Attrs:
@@ -142,7 +142,7 @@ class Op:
     @staticmethod
     def extract_port(node_port: Any) -> tuple[Node, int]:
         """Return a node and the number of its output; Error for a node alone that has several."""
-        if isinstance(node_port, tuple):
+        if is_a(node_port, tuple):
             return node_port[0], node_port[1]
         edges = node_port.graph.out_edges(node_port.id, data=True)
         if len({edge["out"] for _, _, edge in edges if "out" in edge}) > 1:
@@ -196,6 +196,10 @@ class Op:
                 attrs = {"name": f"{node.name}/Fake_output_{idx}/", "keep_output_port": True}
                 made = Op.get_op_class_by_name("Result")(node.graph, attrs).create_node()
                 node.out_port(idx).connect(made.in_port(0))
+
+
+def _id(node: Node) -> str:
+    return node.id
 
 
 def _edge(source: Node, idx: int, target: int) -> Attrs:

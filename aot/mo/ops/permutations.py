@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import networkx as nx
 import numpy as np
 
-from aot.mo.utils.arrays import int64_array
+from aot.mo.utils.arrays import int64_array, is_a
 from aot.mo.utils.error import Error
 
 _BY_PLACE = "dim pad pads shape stride window dilation kernel_shape output_shape"
@@ -33,19 +32,30 @@ def _axis(node: Any, permutation: Any, attr: str) -> Any:
     return permutation.inv[node[attr]]
 
 
-def _is_tuple(given: Any) -> bool:
-    return isinstance(given, tuple) and len(given) in (2, 3)  # pyright: ignore
-
-
 def _order(node: Any, permutation: Any, attr: str) -> Any:
     return permutation.inv[node[attr][permutation.perm]]
+
+
+class Permutation(NamedTuple):
+    """An order of dimensions, and its inverse."""
+
+    perm: Any
+    inv: Any
+
+
+class Attr(NamedTuple):
+    """An attribute that follows a port, `input:N` or `output:N`, by a rule."""
+
+    name: str
+    port: str
+    func: Rule
 
 
 class PermuteAttrs:
     """The attributes of a node that a permutation of one of its tensors changes."""
 
-    Permutation = namedtuple("Permutation", ["perm", "inv"])
-    Attr = namedtuple("Attr", ["name", "port", "func"])
+    Permutation = Permutation
+    Attr = Attr
     common_permutation = staticmethod(_place)
     slice_permutation = staticmethod(_mask)
     common_permutation_inv = staticmethod(_axis)
@@ -62,7 +72,7 @@ class PermuteAttrs:
     def update_attrs(self, attrs: Iterable[Any]) -> PermuteAttrs:
         """Add (attribute, `input:N` or `output:N`) or (attribute, port, rule)."""
         for given in attrs:
-            if not _is_tuple(given):
+            if not is_a(given, tuple) or len(given) not in (2, 3):
                 raise Error("attr object must be a tuple: (attribute_name, port) or (attribute_name, port, func)")
             name, port, *rule = given
             if name not in self.common_attrs_permutation and not rule:
@@ -70,7 +80,7 @@ class PermuteAttrs:
             side, _, number = port.partition(":")
             if side not in ("input", "output") or not number.isdigit():
                 raise Error("Attribute port {} for {} wasn't set correctly!", port, name)
-            self.attrs[name] = self.Attr(name, port, rule[0] if rule else self.common_attrs_permutation[name])
+            self.attrs[name] = Attr(name, port, rule[0] if rule else self.common_attrs_permutation[name])
         return self
 
     def permute_attrs(self, node: Any) -> None:
@@ -80,7 +90,7 @@ class PermuteAttrs:
             data = node.in_node(int(number)) if side == "input" else node.out_node(int(number))
             if data.has_valid("permutation"):
                 found = data.permutation
-                lazy = callable(found) and not isinstance(found, tuple)
+                lazy = not is_a(found, tuple) and callable(found)
                 node[name] = rule(node, found(node) if lazy else found, name)
 
     @staticmethod
@@ -121,4 +131,4 @@ class PermuteAttrs:
     @staticmethod
     def _permutation(perm: list[int]) -> Any:
         inverse = PermuteAttrs.get_inverse_permutation(perm)
-        return PermuteAttrs.Permutation(int64_array(perm), int64_array(inverse))
+        return Permutation(int64_array(perm), int64_array(inverse))

@@ -18,7 +18,7 @@ from aot.mo.partial_infer.elementwise import (
     eltwise_infer,
     eltwise_reverse_infer,
 )
-from aot.mo.utils.arrays import reverse_bypass_infer
+from aot.mo.utils.arrays import is_a, reverse_bypass_infer
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,10 @@ class LibraryOp(Op):
         version = getattr(cls, "version", row.version)
         type_ = getattr(cls, "op_type", None) or (row.type if own else cls.op)
         defaults: dict[str, Any] = {"op": cls.op, "type": type_, "version": version}
-        for key, count in zip(("in_ports_count", "out_ports_count"), row.counts, strict=True):
-            if count is not None:
-                defaults[key] = count
-        for name in ("infer", "type_infer", "reverse_infer"):
-            found = getattr(self, name, None)
-            if found is not None:
-                defaults[name] = found
+        counts = zip(("in_ports_count", "out_ports_count"), row.counts, strict=True)
+        defaults |= {key: count for key, count in counts if count is not None}
+        methods = {name: getattr(self, name, None) for name in ("infer", "type_infer", "reverse_infer")}
+        defaults |= {name: method for name, method in methods.items() if method is not None}
         for base in reversed(cls.__mro__):
             held = vars(base).get("row")
             defaults |= {} if held is None else {k: _own(v) for k, v in held.defaults.items()}
@@ -80,7 +77,7 @@ class DefinedOp(LibraryOp):
 
 def _own(value: Any) -> Any:
     """Return a copy of a default that a node may change."""
-    return value.copy() if isinstance(value, list | dict) else value  # pyright: ignore
+    return value.copy() if is_a(value, (list, dict)) else value
 
 
 class Activation(DefinedOp):

@@ -13,7 +13,7 @@ import numpy as np
 from aot.ir.op import Op as Definition
 from aot.ir.op import attributes, find
 from aot.ir.types import dtype_of
-from aot.mo.utils.arrays import unmask_shape
+from aot.mo.utils.arrays import is_a, unmask_shape
 from runtime.abi import DType
 from runtime.errors import AotError
 
@@ -53,7 +53,7 @@ def _names(cls: type[Definition]) -> tuple[tuple[str, Any], ...]:
 def _getter(xml: str, hint: Any) -> Callable[[Any], str | None]:
     def text(node: Any) -> str | None:
         value = attribute(node, xml)
-        if hint is bool and isinstance(value, int | np.integer):
+        if hint is bool and is_a(value, (int, np.integer)):
             value = bool(value)
         return text_of(value)
 
@@ -77,23 +77,27 @@ def attribute(node: Any, xml: str) -> Any:
 
 def text_of(value: Any) -> str | None:
     """Return a value as files hold it; None for one that they cannot hold."""
-    if isinstance(value, np.ndarray):
+    if is_a(value, np.ndarray):
         value = unmask_shape(value)
-        value = value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind in "iub" else value
-        if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.tolist() if is_a(value, np.ndarray) and value.dtype.kind in "iub" else value
+        if is_a(value, np.ndarray) and value.ndim == 0:
             value = value[()]
-    if value is None or callable(value) and not isinstance(value, type):
+    if value is None or _is_function(value):
         return None
-    if isinstance(value, bool | np.bool_):
+    if is_a(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    if isinstance(value, list | tuple | np.ndarray):
+    if is_a(value, (list, tuple, np.ndarray)):
         parts: list[Any] = list(value)
         return ",".join(text_of(part) or "" for part in parts)
-    if isinstance(value, Enum):
+    if is_a(value, Enum):
         return str(value.value)
-    if isinstance(value, type | np.dtype):
+    if is_a(value, (type, np.dtype)):
         return element_type_text(value)
     return str(value)
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
 
 
 def element_type_text(dtype: Any) -> str:
@@ -116,9 +120,9 @@ def layer_texts(node: Any) -> dict[str, str]:
         listed = file_attributes(node.soft_get("type", None), node.soft_get("version", None))
     found: dict[str, str | None] = {}
     for record in listed:
-        if isinstance(record, str):
+        if is_a(record, str):
             found[record] = text_of(node.soft_get(record, None))
-        elif isinstance(record, tuple):
+        elif is_a(record, tuple):
             name, source = record
             found[name] = text_of(source(node) if callable(source) else node.soft_get(source, None))
     return {name: text for name, text in found.items() if text is not None}
@@ -128,6 +132,6 @@ def _listed(node: Any) -> list[Any] | None:
     """Return the records of `backend_attrs` that the node's class has left in attribute `IE`."""
     for _, _, children in node.soft_get("IE", []):
         for child in children:
-            if isinstance(child, tuple) and child[0] == "data":
+            if is_a(child, tuple) and child[0] == "data":
                 return list(child[1])
     return None

@@ -27,8 +27,8 @@ def operation_of(node: Any, symbols: Symbols | None = None) -> Definition:
     cls = definition(type_, version)
     name = node.soft_get("name", node.id)
     if cls is None:
-        rule = "{} ({}): no operation set has it; write its `infer`, or a transformation that replaces it, got version {}"
-        raise Error(rule, type_ or node.soft_get("op"), name, version)
+        rule = "{} ({}): no operation set has it; write its `infer`, or a transformation that replaces it"
+        raise Error(rule, type_ or node.soft_get("op"), name)
     made = Symbols() if symbols is None else symbols
     return build(cls, layer_texts(node), lambda text: partial_shape(text, name, made))
 
@@ -36,7 +36,8 @@ def operation_of(node: Any, symbols: Symbols | None = None) -> Definition:
 def infer_by_definition(node: Any) -> None:
     """Set shapes, values and element types of the outputs."""
     outputs = _outputs(node)
-    for idx, data in node.out_nodes().items():
+    nodes: dict[int, Any] = node.out_nodes()
+    for idx, data in nodes.items():
         found = outputs[idx]
         _set_type(node, idx, found)
         shape = _shape(found)
@@ -84,7 +85,7 @@ def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Op
 
 
 def _inputs(node: Any, op: Definition) -> list[Operand | None]:
-    """Return the operands; unknown sizes are symbols, an unknown element type is that of an input it must be equal to."""
+    """Return the operands: unknown sizes are symbols, an unknown element type is that of another input."""
     symbols = Symbols()
     nodes = node.in_nodes()
     count = max(nodes, default=-1) + 1

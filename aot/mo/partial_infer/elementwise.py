@@ -105,9 +105,13 @@ def single_output_infer(node: Any, shape_infer: Operation, value_infer: Operatio
         node.out_port(0).data.set_value(value_infer(node))
 
 
+def _input_shape(node: Any) -> Any:
+    return node.in_port(0).data.get_shape()
+
+
 def copy_shape_infer(node: Any, value_infer: Operation | None = None) -> None:
     """Set the shape of input 0, and the value by `value_infer` if input 0 has one."""
-    single_output_infer(node, lambda n: n.in_port(0).data.get_shape(), value_infer)
+    single_output_infer(node, _input_shape, value_infer)
 
 
 def copy_value(node: Any) -> Any:

@@ -18,12 +18,17 @@ dynamic_dimension: Any = masked_arrays.masked
 dynamic_dimension_value = -1000000007  # the number below the mask; no shape has it
 
 Shape = Any  # an integer array, masked where a dimension is not known
-_INTEGERS = (int, np.int64, np.int32)
+_INTEGERS: Any = (int, np.int64, np.int32)
+
+
+def is_a(value: Any, kinds: Any) -> bool:
+    """True if `value` is an instance of a class or of one of several; its type stays Any for type checkers."""
+    return isinstance(value, kinds)
 
 
 def shape_array(value: Any, dtype: Any = np.int64) -> Shape:
     """Return a masked array of `value`, whose masked elements stay masked."""
-    if isinstance(value, Iterable) and not (isinstance(value, np.ndarray) and value.ndim == 0):
+    if is_a(value, Iterable) and not (is_a(value, np.ndarray) and value.ndim == 0):
         value = [dynamic_dimension_value if item is dynamic_dimension else item for item in value]
     return masked_arrays.masked_equal(value, dynamic_dimension_value).astype(dtype)
 
@@ -50,7 +55,7 @@ def compatible_shapes(shape1: Shape, shape2: Shape) -> bool:
 
 
 def _masked(value: Any) -> Any:
-    return value if isinstance(value, masked_arrays.MaskedArray) else shape_array(value)
+    return value if is_a(value, masked_arrays.MaskedArray) else shape_array(value)
 
 
 def strict_compare_tensors(tensor1: Any, tensor2: Any) -> bool:
@@ -69,41 +74,41 @@ def strict_compare_tensors(tensor1: Any, tensor2: Any) -> bool:
 
 def shape_delete(shape: Shape, obj: Any) -> Shape:
     """Return `shape` without the elements at `obj`, an index or several; negative ones count from the end."""
-    if isinstance(obj, _INTEGERS):
+    if is_a(obj, _INTEGERS):
         obj = [obj]
-    elif isinstance(obj, np.ndarray):
+    elif is_a(obj, np.ndarray):
         obj = obj.tolist()
-    if not isinstance(obj, list | tuple):
+    if not is_a(obj, (list, tuple)):
         raise Error("shape_delete: an index, a list or an array, got {}", _type(obj))
     count = len(shape)
     places: list[int] = [int(i) if i >= 0 else count + int(i) for i in obj]
     for place in places:
         assert 0 <= place < count, f"shape_delete: an index into {shape}, got {place}"
     kept = [i for i in range(count) if i not in places]
-    return shape[kept] if isinstance(shape, np.ndarray) else shape_array([shape[i] for i in kept])
+    return shape[kept] if is_a(shape, np.ndarray) else shape_array([shape[i] for i in kept])
 
 
 def shape_insert(shape: Any, pos: int, obj: Any) -> Shape:
     """Return `shape` with `obj`, a dimension or several, put before position `pos`."""
-    if isinstance(obj, _INTEGERS) or obj is dynamic_dimension:
+    if is_a(obj, _INTEGERS) or obj is dynamic_dimension:
         obj = [obj]
-    if not isinstance(obj, np.ndarray | list):
+    if not is_a(obj, (np.ndarray, list)):
         raise Error("shape_insert: a dimension, a list or an array, got {}", _type(obj))
     return masked_arrays.concatenate((shape_array(shape[:pos]), shape_array(obj), shape_array(shape[pos:])))
 
 
 def unmask_shape(value: Any) -> Any:
     """Return the dimensions as a list with -1 for unknown ones; an array without a mask as it is."""
-    return value.tolist(-1) if isinstance(value, masked_arrays.MaskedArray) else value
+    return value.tolist(-1) if is_a(value, masked_arrays.MaskedArray) else value
 
 
 def is_fully_defined(value: Any) -> bool:
     """True if `value`, a dimension, list or array, is there and has no unknown element."""
     if value is None or value is dynamic_dimension:
         return False
-    if isinstance(value, masked_arrays.MaskedArray):
+    if is_a(value, masked_arrays.MaskedArray):
         return not masked_arrays.is_masked(value)
-    if isinstance(value, list | tuple):
+    if is_a(value, (list, tuple)):
         return not any(item is dynamic_dimension for item in value)
     return True
 
@@ -127,7 +132,7 @@ def float_array(value: Any) -> Array:
 def mo_array(value: Any, dtype: Any = None) -> Array:
     """Return an array; Python's floats become f32 unless `dtype` says otherwise."""
     made = np.array(value, dtype=dtype)
-    narrow = made.dtype == np.float64 and not isinstance(value, np.ndarray) and dtype != np.float64
+    narrow = made.dtype == np.float64 and not is_a(value, np.ndarray) and dtype != np.float64
     return made.astype(np.float32) if narrow else made
 
 
@@ -137,8 +142,7 @@ def copy_or_none(x: Any) -> Any:
 
 def is_dynamic_slice(s: Any) -> bool:
     """True for a slice with an unknown bound or step."""
-    is_slice: bool = isinstance(s, slice)
-    return is_slice and any(part is dynamic_dimension for part in (s.start, s.stop, s.step))
+    return is_a(s, slice) and any(part is dynamic_dimension for part in (s.start, s.stop, s.step))
 
 
 def get_shape_from_slice(input_shape: Shape, slices: list[Any]) -> Shape:
@@ -162,12 +166,12 @@ def get_shape_from_slice(input_shape: Shape, slices: list[Any]) -> Shape:
 
 def _sliced(size: Any, s: Any) -> Any:
     """Size of a dimension after a slice or an index; None if the dimension is gone."""
-    if s is dynamic_dimension or (not isinstance(s, slice) and s == dynamic_dimension_value):
+    if s is dynamic_dimension or (not is_a(s, slice) and s == dynamic_dimension_value):
         return dynamic_dimension
-    if isinstance(s, slice):
+    if is_a(s, slice):
         unknown = size is dynamic_dimension or is_dynamic_slice(s)
         return dynamic_dimension if unknown else len(range(*s.indices(int(size))))
-    if isinstance(s, _INTEGERS):
+    if is_a(s, _INTEGERS):
         return None
     raise Error("get_shape_from_slice: slices, integers, newaxis and Ellipsis, got {}", _type(s))
 
@@ -240,12 +244,13 @@ def tf_window_op_pad_infer(
     if input is None or window is None or stride is None or auto_pad is None:
         return None, None
     dilation = np.ones(len(input), np.int64) if dilation is None else dilation
-    step = 1 / stride if is_deconv else stride
+    step: Any = 1 / stride if is_deconv else stride
     if auto_pad in ("same_lower", "same_upper"):
-        rest = masked_arrays.getdata(input) % stride  # of an unknown size, too: the padding is an array of numbers
-        full = np.maximum(window - np.where(rest == 0, stride, rest), 0)
-        low = np.int64(full / 2)
+        rest: Any = masked_arrays.getdata(input) % stride  # of an unknown size, too: the padding is an array of numbers
+        full: Any = np.maximum(window - np.where(rest == 0, stride, rest), 0)
+        low: Any = np.int64(full / 2)
         return shape_array([low, full - low]).transpose(), masked_arrays.ceil(input / step)
     if auto_pad == "valid":
-        return np.zeros((len(input), 2), np.int64), np.int64(np.ceil((input - (window - 1) * dilation) / step))
+        whole: Any = (input - (window - 1) * dilation) / step
+        return np.zeros((len(input), 2), np.int64), np.int64(np.ceil(whole))
     raise Error("auto_pad: same_lower, same_upper or valid, got {}", auto_pad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from aot.ir.types import Array
 from aot.mo.utils.error import Error
 
 
-packed_U1, packed_U4, packed_I4 = (type(f"packed_{name}", (np.generic,), {}) for name in ("U1", "U4", "I4"))
+PACKED = {text: type(f"packed_{text.upper()}", (np.generic,), {}) for text in ("u1", "u4", "i4")}  # several in a byte
+globals().update({cls.__name__: cls for cls in PACKED.values()})  # the names that extensions import
 
 _ROWS: tuple[tuple[Any, str, str, tuple[str, ...]], ...] = (  # NumPy, precision, IR, other names
     (np.float32, "FP32", "f32", ("float",)),
@@ -23,9 +25,9 @@ _ROWS: tuple[tuple[Any, str, str, tuple[str, ...]], ...] = (  # NumPy, precision
     (np.uint8, "U8", "u8", ("uint8",)),
     (np.uint32, "U32", "u32", ("uint32",)),
     (np.uint64, "U64", "u64", ("uint64",)),
-    (packed_U1, "U1", "u1", ()),
-    (packed_I4, "I4", "i4", ("int4",)),
-    (packed_U4, "U4", "u4", ("uint4",)),
+    (PACKED["u1"], "U1", "u1", ()),
+    (PACKED["i4"], "I4", "i4", ("int4",)),
+    (PACKED["u4"], "U4", "u4", ("uint4",)),
 )
 _WITHOUT_PRECISION = ("I8", "BOOL", "U8", "U32", "U64")  # known by their other names only
 SUPPORTED_DATA_TYPES: dict[str, tuple[Any, str, str]] = {
@@ -50,12 +52,12 @@ def data_type_str_to_destination_type(data_type_str: str) -> str | None:
 
 def np_data_type_to_precision(np_data_type: Any) -> str:
     """Return the precision of a NumPy type; Error for one that has none."""
-    return _find(lambda row: bool(row[0] == np_data_type), "Data type", np_data_type)[1]
+    return _find(lambda row: same_type(row[0], np_data_type), "Data type", np_data_type)[1]
 
 
 def np_data_type_to_destination_type(np_data_type: Any) -> str:
     """Return the name in IR of a NumPy type; Error for one that has none."""
-    return _find(lambda row: bool(row[0] == np_data_type), "Data type", np_data_type)[2]
+    return _find(lambda row: same_type(row[0], np_data_type), "Data type", np_data_type)[2]
 
 
 def destination_type_to_np_data_type(dst_type: str) -> Any:
@@ -68,7 +70,11 @@ def precision_to_destination_type(data_type_str: str) -> str:
     return _find(lambda row: row[1] == data_type_str, "Data type", data_type_str)[2]
 
 
-def _find(fits: Any, what: str, shown: Any) -> tuple[Any, str, str]:
+def same_type(one: Any, other: Any) -> bool:
+    return bool(one == other)
+
+
+def _find(fits: Callable[[Any], bool], what: str, shown: Any) -> tuple[Any, str, str]:
     for row in _ROWS:
         if fits(row):
             return row[:3]
