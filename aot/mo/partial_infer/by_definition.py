@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.openvino.attributes import Symbols, build, partial_shape
+from aot.frontends.openvino.attributes import Symbols
 from aot.ir.inference import infer_outputs
 from aot.ir.op import Op as Definition
 from aot.ir.op import Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of, numpy_dtype
-from aot.mo.ops.texts import definition, element_type, layer_texts
+from aot.mo.bridge.operation import operation_of
+from aot.mo.ops.texts import element_type
 from aot.mo.utils.arrays import dynamic_dimension, masked_arrays, shape_array
 from aot.mo.utils.error import Error
 from codegen.loops import Expr
@@ -19,18 +20,6 @@ from runtime.abi import DType
 from runtime.errors import AotError
 
 FOLDED = 1 << 24  # elements of a value that inference computes; patterns look at values of weights, too
-
-
-def operation_of(node: Any, symbols: Symbols | None = None) -> Definition:
-    """Return the operation of a node, with its attributes; Error if no operation set and no extension has it."""
-    type_, version = node.soft_get("type", None), node.soft_get("version", None)
-    cls = definition(type_, version)
-    name = node.soft_get("name", node.id)
-    if cls is None:
-        rule = "{} ({}): no operation set has it; write its `infer`, or a transformation that replaces it"
-        raise Error(rule, type_ or node.soft_get("op"), name)
-    made = Symbols() if symbols is None else symbols
-    return build(cls, layer_texts(node), lambda text: partial_shape(text, name, made))
 
 
 def infer_by_definition(node: Any) -> None:
@@ -44,7 +33,7 @@ def infer_by_definition(node: Any) -> None:
         if found.value is None:
             node.out_port(idx).data.set_shape(shape)
         else:
-            node.out_port(idx).data.set_value(_value(found.value, found.dtype))
+            node.out_port(idx).data.set_value(masked(found.value, found.dtype))
             data["shape"] = data.soft_get("force_shape", shape)
 
 
@@ -141,7 +130,7 @@ def _shape(found: Operand) -> Any:
     return None if dims is None else shape_array([dynamic_dimension if isinstance(d, Expr) else d for d in dims])
 
 
-def _value(value: Array, dtype: DType) -> Any:
+def masked(value: Array, dtype: DType) -> Any:
     """Return a value whose symbols are masked."""
     if value.dtype != object or dtype is DType.STRING:
         return value
