@@ -37,8 +37,8 @@ from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content
-    "print_after", "save_temps", "on_event", "on_dump", "extensions", "max_memory", "max_seconds", "hard_limits",
-    "verify",
+    "print_after", "save_temps", "on_event", "on_dump", "extensions", "transformations_config", "max_memory",
+    "max_seconds", "hard_limits", "verify",
 )  # fmt: skip
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
@@ -71,7 +71,8 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
     if options.extensions is not None:
-        digest.update((extensions or load_extensions(options.extensions)).digest.encode())
+        loaded = extensions or load_extensions(options.extensions, options.transformations_config)
+        digest.update(loaded.digest.encode())
     for path in files_of(model):
         with open_file(path, "model") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())

@@ -106,7 +106,12 @@ class Compilation:
     @cached_property
     def extensions(self) -> Extensions | None:
         """The user's operations, conversions and passes."""
-        return load_extensions(self.options.extensions) if self.options.extensions is not None else None
+        if self.options.extensions is not None:
+            return load_extensions(self.options.extensions, self.options.transformations_config)
+        if self.options.transformations_config:
+            rule = "a configuration file is read by transformations in --extensions"
+            raise UsageError(f"--transformations-config: {rule}, got none for {self.options.transformations_config[0]}")
+        return None
 
     @property
     def _scope(self) -> Scope | None:

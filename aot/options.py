@@ -49,7 +49,8 @@ class CompileOptions:
     `max_memory`: bytes that compiling may add to the process; `max_seconds` that it may take; None: as suits a model
     of that size (`aot.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets limits of the system
     while it compiles; `extensions`: a folder of operations and passes of the user's, whose code runs (see
-    `aot.extensions`).
+    `aot.extensions`), or several with commas between them; `transformations_config`: files with the attributes of
+    Model Optimizer's transformations in it.
     """
 
     target: str = "native"
@@ -70,6 +71,7 @@ class CompileOptions:
     tune: float | None = None
     tune_file: Path | None = None
     extensions: Path | None = None
+    transformations_config: tuple[Path, ...] = ()
     print_after: tuple[str, ...] = ()
     stop_after_rewrite: int | None = None
     stop_after_lowering: int | None = None

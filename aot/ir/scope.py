@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+EXTENSION_MODULES = "aot_extensions_"  # begins the names of modules of extension folders
 _PROJECT = "aot."  # modules of this project, which may be imported while a compilation runs
 
 
@@ -37,6 +38,19 @@ def scope_for(module: str) -> Scope | None:
     """The scope that takes a definition of `module`; None: the built-in tables do."""
     scope = _CURRENT.get()
     return None if scope is _NONE or module.startswith(_PROJECT) else scope
+
+
+def raised_in(error: BaseException) -> str | None:
+    """The line of an extension's file that raised an error, or that called what did: `FILE:LINE`; None: no such line."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__", "")).startswith(EXTENSION_MODULES):
+            found = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        found = f"{error.filename}:{error.lineno}"
+    return found
 
 
 @contextmanager

@@ -39,9 +39,6 @@ REPLACERS: tuple[Class, ...] = (
     MiddleReplacementPattern, BackReplacementPattern,
 )  # fmt: skip
 BASES: tuple[Class, ...] = (FrontExtractorOp, CaffePythonFrontExtractorOp, Op, *REPLACERS)
-METHODS = (
-    "pattern", "replace_pattern", "replace_sub_graph", "replace_op", "generate_sub_graph", "transform_graph", "extract",
-)  # fmt: skip
 _FORCED = {True: "MO_ENABLED_TRANSFORMS", False: "MO_DISABLED_TRANSFORMS"}
 VARIABLES = tuple(_FORCED.values())
 
@@ -62,11 +59,6 @@ def classes_in(module: ModuleType) -> list[Class]:
     """Return the classes for Model Optimizer's phases that a module declares itself."""
     own = (v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__)
     return [cls for cls in own if issubclass(cls, (*BASES, ReplacementPattern)) and not is_placeholder(cls)]
-
-
-def lost_methods(cls: Class) -> list[str]:
-    """Return the methods of transformations and extractors that a class has without a base class that runs them."""
-    return [] if issubclass(cls, (*BASES, ReplacementPattern)) else [m for m in METHODS if callable(getattr(cls, m, None))]
 
 
 def declare(folders: Iterable[Iterable[Class]]) -> Declared:

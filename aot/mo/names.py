@@ -48,10 +48,6 @@ HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
 }
 
 
-class Missing(ImportError):
-    """A name that Model Optimizer has, or had, and this package does not."""
-
-
 class MoModule(ModuleType):
     """A module of Model Optimizer, whose contents are found when they are asked for."""
 
@@ -90,24 +86,26 @@ def rest_of(name: str) -> tuple[str, str] | None:
 def imported(name: str, names: Sequence[str]) -> Any:
     """Return what `import name` or `from name import names` gives, or None for a name that is not Model Optimizer's.
 
-    Missing for a module, and for one of `names`, that is not there: the message has the nearest name that is.
+    ImportError for a module, and for one of `names`, that is not there: the message has the nearest name that is.
     """
+    if name == "openvino.tools":
+        return _top(ROOTS[0], module(ROOTS[0], "")).tools
     parts = rest_of(name)
     if parts is None or (parts[0] == "extensions" and not _exists(parts[1])):
         return None
     root, path = parts
     if not _exists(path):
         near = get_close_matches(path, _paths(), 1, 0.6)
-        raise Missing(f"no module {name} of Model Optimizer's{f'; did you mean {root}.{near[0]}' if near else ''}")
+        raise ImportError(f"no module {name} of Model Optimizer's{f'; did you mean {root}.{near[0]}' if near else ''}")
     if not names:
         return _top(root, module(root, path))
     for wanted in names:
         if wanted != "*" and not hasattr(module(root, path), wanted):
-            raise Missing(f"cannot import {wanted} from {name}{_hint(path, wanted)}")
+            raise ImportError(f"cannot import {wanted} from {name}{_hint(path, wanted)}")
     return module(root, path)
 
 
-def _top(root: str, found: MoModule) -> ModuleType:
+def _top(root: str, found: MoModule) -> Any:
     """Return the first package of `import a.b.c`, through which the rest is reached."""
     if "." not in root:
         return module(root, "")

@@ -3,9 +3,10 @@
 A class here changes nothing: what the transformation did is done by the conversions and passes of this compiler, or
 not needed. `transforms.txt` says where each is, of which kind it is, and which it ran before (<) and after (>):
 
-    module class kind [<later,...] [>earlier,...] [off]
+    module class kind [<later,...] [>earlier,...] [off] [old]
 
-`<` and `>` that are left out are those of the kind. Source: Model Optimizer 2024.6, asked by making each class.
+`<` and `>` that are left out are those of the kind; `old`: earlier releases had it, so that it may be imported, but
+takes no part in the order. Source: Model Optimizer 2024.6, asked by making each class.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Row:
     before: tuple[str, ...] | None
     after: tuple[str, ...] | None
     enabled: bool
+    old: bool  # earlier releases had it
 
 
 @cache
@@ -52,7 +54,7 @@ def rows() -> dict[str, Row]:
     for line in _TABLE.read_text("ascii").splitlines():
         module, name, kind, *rest = line.split()
         given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
-        found[f"{module}.{name}"] = Row(module, name, kind, given.get("<"), given.get(">"), "off" not in rest)
+        found[f"{module}.{name}"] = Row(module, name, kind, given.get("<"), given.get(">"), "off" not in rest, "old" in rest)
     return found
 
 
@@ -112,5 +114,5 @@ def _listed(names: tuple[str, ...]) -> Any:
 def placeholders(framework: str) -> tuple[type[Any], ...]:
     """Return the classes of all transformations that take part for a framework, `onnx` or `tf`."""
     others = {"tf", "onnx", "kaldi", "caffe"} - {framework}
-    chosen = [row for row in rows().values() if not others & set(row.module.split("."))]
+    chosen = [row for row in rows().values() if not row.old and not others & set(row.module.split("."))]
     return tuple(placeholder(row.name, row.module) for row in chosen)

@@ -20,6 +20,7 @@ from typing import Any
 
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
+from aot.ir.scope import raised_in
 from aot.ir.verify import verify
 from aot.passes.order import PassItem, sort_passes
 from aot.passes.rewrite import RewriteLog, RuleSet
@@ -136,7 +137,9 @@ class _Run:
                 what = "more memory" if isinstance(error, MemoryError) else "a deeper stack"
                 raise BudgetError(f"{item.name}: the pass needs {what} than there is, got {error!r}") from error
             if item.extension:
-                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}") from error
+                where = raised_in(error)
+                place = f" ({where})" if where else ""
+                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}{place}") from error
             ran = ", ".join(p.name for p in self.report.passes) or "none"
             last = self.log.last or "none"
             raise PassError(f"{item.name}: {error}; last rewrite: {last}; passes before it: {ran}") from error

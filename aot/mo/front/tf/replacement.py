@@ -10,6 +10,7 @@ from aot.mo.front.common.replacement import Edges, FrontReplacementPattern, Fron
 from aot.mo.front.subgraph_matcher import SubgraphMatch, SubgraphMatcher
 from aot.mo.front.tf.custom_subgraph_call import merge_nodes
 from aot.mo.graph.graph import Graph
+from aot.mo.middle.pattern_match import for_each_sub_graph_recursively
 from aot.mo.ops.op import Op
 from aot.mo.replacement_pattern import base
 from aot.mo.utils.error import Error
@@ -54,9 +55,18 @@ class FrontReplacementFromConfigFileSubGraph(FrontReplacementSubgraph):
                 self.replace_sub_graph(graph, match)
 
 
+def mark_bodies(graph: Graph) -> None:
+    """Mark the bodies in a network: they need not have a sub-graph that a configuration file describes."""
+
+    def mark(body: Graph) -> None:
+        body.graph["is_body"] = True
+
+    for_each_sub_graph_recursively(graph, mark)
+
+
 def _no_match(graph: Graph, entry: Any) -> None:
-    """Bodies need not have a sub-graph; of the network itself, an entry that fits nothing is a mistake."""
-    if graph.graph.get("parent_node") is None and not graph.graph.get("is_body"):
+    """Error for an entry that fits nothing in the network itself."""
+    if not graph.graph.get("is_body"):
         rule = f"a {entry.match_kind} fits nodes of the network by their names"
         raise Error("replacement {}: {}, got {}", entry.id, rule, entry.instances)
 

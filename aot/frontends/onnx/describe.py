@@ -1,0 +1,47 @@
+"""Nodes of the graph as the messages of ONNX that they were read from, for extensions that look at those."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, helper, numpy_helper
+
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Foreign
+
+_OWN = ("domain", "opset", "captures", "inputs", "unsupported")  # of the reader, no attributes of the file
+
+
+def node_proto(node: Node) -> NodeProto:
+    """Return the message of a foreign node, without its graphs, or that of a constant: ONNX's Constant."""
+    op = node.op
+    outputs = [_name(port) for port in node.out_ports().values()]
+    if not isinstance(op, Foreign):
+        value = numpy_helper.from_array(np.ascontiguousarray(node.data))
+        return helper.make_node("Constant", [], outputs, name=node.name, value=value)
+    attrs = dict(op.attrs)
+    count = attrs.get("inputs", len(node.in_ports()))
+    inputs = ["" if s is None else _name(s) for s in node.sources()[:count]]
+    domain = attrs.get("domain") or None
+    made = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
+    made.attribute.extend(_attribute(k, v) for k, v in attrs.items() if k not in _OWN and v is not None)
+    return made
+
+
+def _name(port: OutPort) -> str:
+    if port.names:
+        return port.names[0]
+    return port.node.name if not port.idx else f"{port.node.name}:{port.idx}"
+
+
+def _attribute(name: str, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return helper.make_attribute(name, numpy_helper.from_array(np.ascontiguousarray(value)))
+    if isinstance(value, tuple) and not value:
+        return helper.make_attribute(name, [], attr_type=7)  # INTS: a list that is empty has lost its type
+    if isinstance(value, str):
+        return helper.make_attribute(name, value.encode("utf-8", "surrogateescape"))
+    if isinstance(value, tuple) and isinstance(value[0], str):
+        return helper.make_attribute(name, [v.encode("utf-8", "surrogateescape") for v in value])
+    return helper.make_attribute(name, list(value) if isinstance(value, tuple) else value)
