@@ -25,16 +25,13 @@ FOLDED = 1 << 24  # elements of a value that inference computes; patterns look a
 def infer_by_definition(node: Any) -> None:
     """Set shapes, values and element types of the outputs."""
     outputs = _outputs(node)
-    nodes: dict[int, Any] = node.out_nodes()
-    for idx, data in nodes.items():
+    for idx in list(node.out_nodes()):
         found = outputs[idx]
         _set_type(node, idx, found)
-        shape = _shape(found)
         if found.value is None:
-            node.out_port(idx).data.set_shape(shape)
+            node.out_port(idx).data.set_shape(_shape(found))
         else:
             node.out_port(idx).data.set_value(masked(found.value, found.dtype))
-            data["shape"] = data.soft_get("force_shape", shape)
 
 
 def infer_types_by_definition(node: Any) -> None:
