@@ -87,9 +87,11 @@ def _made(module: str, name: str) -> Any:
         return None
     base = _base(row)
     own = SHARED.get((module, name))
-    bases = (base,) if own is None else (own,) if issubclass(own, base) else (own, base)
+    bases = [base] if own is None else [own] if issubclass(own, base) else [own, base]
+    if definition(row.type, row.version) is not None and not any(issubclass(b, DefinedOp) for b in bases):
+        bases.append(DefinedOp)  # the base has no type
     namespace = {"op": row.op, "enabled": False, "row": row, "__module__": f"aot.mo.ops.{module}"}
-    return type(name, bases, {**namespace, "__doc__": f"{row.type or name}, {row.version or 'internal'}."})
+    return type(name, tuple(bases), {**namespace, "__doc__": f"{row.type or name}, {row.version or 'internal'}."})
 
 
 def _base(row: Row) -> Any:
