@@ -24,7 +24,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 import codegen
-from aot.extensions import Extensions, load_extensions
+from aot.extensions import Extensions, load_for
 from aot.options import CompileOptions
 from codegen.llvm.levels import names_of
 from codegen.target import Target
@@ -71,8 +71,8 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
     if options.extensions is not None:
-        loaded = extensions or load_extensions(options.extensions, options.transformations_config)
-        digest.update(loaded.digest.encode())
+        loaded = extensions or load_for(options)
+        digest.update(loaded.digest.encode() if loaded is not None else b"")
     for path in files_of(model):
         with open_file(path, "model") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())

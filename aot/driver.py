@@ -19,7 +19,7 @@ from types import UnionType
 
 from aot.budget import Budget, budgeted, file_bytes, nodes_of
 from aot.cache import check_files, key_of, load_or_make
-from aot.extensions import Extensions, load_extensions
+from aot.extensions import Extensions, load_for
 from aot.frontends import front_passes, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
@@ -106,12 +106,7 @@ class Compilation:
     @cached_property
     def extensions(self) -> Extensions | None:
         """The user's operations, conversions and passes."""
-        if self.options.extensions is not None:
-            return load_extensions(self.options.extensions, self.options.transformations_config)
-        if self.options.transformations_config:
-            rule = "a configuration file is read by transformations in --extensions"
-            raise UsageError(f"--transformations-config: {rule}, got none for {self.options.transformations_config[0]}")
-        return None
+        return load_for(self.options)
 
     @property
     def _scope(self) -> Scope | None:

@@ -27,11 +27,13 @@ from typing import Any
 from aot.declarations import check_used, lost_methods, passes_in
 from aot.ir.scope import Scope, raised_in, within
 from aot.modules import Modules
-from aot.passes.order import PHASES
+from aot.options import CompileOptions
+from aot.passes.order import PHASES, name_of
 from runtime.errors import UnsupportedError, UsageError
 
 OPERATIONS = "ops"
 FRAMEWORKS = ("onnx", "tf", "caffe", "kaldi", "mxnet")  # folders of front/; files of the first are read
+_READ = "a configuration file is read by transformations in --extensions"
 _LOG = logging.getLogger(__name__)
 
 
@@ -69,10 +71,13 @@ _LOADED: dict[tuple[Path, ...], _Loaded] = {}  # by folders: loaded anew once a 
 _LOADING = RLock()
 
 
-def load_extensions(folders: Path, config: Sequence[Path] = ()) -> Extensions:
+def load_extensions(
+    folders: Path, config: Sequence[Path] = (), enable: Sequence[str] = (), disable: Sequence[str] = ()
+) -> Extensions:
     """Load the extensions in a folder, or in several with commas between them; UsageError for what cannot be run.
 
-    `config`: configuration files of transformations (`--transformations-config`).
+    `config`: configuration files of transformations (`--transformations-config`); `enable`, `disable`: classes that are
+    switched on or off, by `id`, name, or module and name.
     """
     places = folders_of(folders)
     files = [_files(place) for place in places]
@@ -84,7 +89,17 @@ def load_extensions(folders: Path, config: Sequence[Path] = ()) -> Extensions:
         known = _LOADED.get(places)
         if known is None or known.files != files or any(modules.changed() for modules in known.modules):
             known = _LOADED[places] = _load(places, files)
-    return _extensions(known, config)
+    return _extensions(known, config, enable, disable)
+
+
+def load_for(options: CompileOptions) -> Extensions | None:
+    """Load the extensions that options name; None without any."""
+    config = options.transformations_config
+    if options.extensions is not None:
+        return load_extensions(options.extensions, config, options.enable_transforms, options.disable_transforms)
+    if config:
+        raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
+    return None
 
 
 def folders_of(given: Path) -> tuple[Path, ...]:
@@ -93,16 +108,19 @@ def folders_of(given: Path) -> tuple[Path, ...]:
     return tuple(Path(os.path.realpath(part)) for part in parts if part)  # a link in a circle is a path that is absent
 
 
-def _extensions(loaded: _Loaded, config: Sequence[Path]) -> Extensions:
+def _extensions(
+    loaded: _Loaded, config: Sequence[Path], enable: Sequence[str], disable: Sequence[str]
+) -> Extensions:
+    own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(disable))
     classes = [cls for found in loaded.for_mo for cls in found]
     if not classes and config:
-        rule = "a configuration file is read by transformations in --extensions"
-        raise UsageError(f"--transformations-config: {rule}, got none for {config[0]}")
+        raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
     if not classes:
-        return Extensions(loaded.passes, loaded.scope, loaded.modules)
+        return Extensions(own, loaded.scope, loaded.modules)
     phases: Any = import_module("aot.mo.phases")
-    passes, inputs = phases.phase_passes(loaded.for_mo, config)
-    return Extensions((*passes, *loaded.passes), loaded.scope, loaded.modules, inputs)
+    loader: Any = import_module("aot.mo.loader")
+    passes, inputs = phases.phase_passes(loaded.for_mo, config, loader.switches(enable, disable))
+    return Extensions((*passes, *own), loaded.scope, loaded.modules, inputs)
 
 
 def _files(folder: Path) -> list[Path]:

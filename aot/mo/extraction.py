@@ -11,7 +11,7 @@ from aot.ir.op import Foreign
 from aot.ir.scope import raised_in
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.graph.graph import Graph, Node
-from aot.mo.loader import Declared, forced
+from aot.mo.loader import Declared, Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
 from aot.mo.utils.error import Error
 from runtime.errors import AotError
@@ -24,12 +24,12 @@ def describe(node: IrNode) -> Any:
     return import_module("aot.frontends.onnx.describe").node_proto(node)
 
 
-def extract(graph: Graph, declared: Declared) -> None:
+def extract(graph: Graph, declared: Declared, switches: Switches) -> None:
     """Let the extractor of each node's kind set its attributes; without one, the operation class of that name.
 
     A node that no extractor takes stays as the file has it, and is converted later.
     """
-    extractors = {op.lower(): cls for op, cls in declared.extractors.items()}
+    extractors = {op.lower(): cls for op, cls in declared.extractors.items() if switches.of(cls) is not False}
     operations = {op.lower(): cls for op, cls in declared.operations.items()}
 
     def visit(body: Graph) -> None:
@@ -73,8 +73,6 @@ def _is_unknown(node: IrNode) -> bool:
 
 
 def _extracted(node: Node, cls: type[Any], kind: str) -> bool:
-    if forced(cls) is False:
-        return False
     try:
         return bool(cls().extract(node))
     except Exception as error:

@@ -39,8 +39,7 @@ REPLACERS: tuple[Class, ...] = (
     MiddleReplacementPattern, BackReplacementPattern,
 )  # fmt: skip
 BASES: tuple[Class, ...] = (FrontExtractorOp, CaffePythonFrontExtractorOp, Op, *REPLACERS)
-_FORCED = {True: "MO_ENABLED_TRANSFORMS", False: "MO_DISABLED_TRANSFORMS"}
-VARIABLES = tuple(_FORCED.values())
+VARIABLES = ("MO_ENABLED_TRANSFORMS", "MO_DISABLED_TRANSFORMS")  # names with commas between them
 
 
 @dataclass(slots=True)
@@ -99,23 +98,31 @@ def _base(cls: Class) -> Class | None:
     return base
 
 
-def forced(cls: Class, environment: Mapping[str, str] = os.environ) -> bool | None:
-    """Return True or False for a class that the environment switches on or off, by `id` or module and name."""
-    names = {getattr(cls, "id", None), f"{_module(cls)}.{cls.__name__}", cls.__name__} - {None}
-    for value in (False, True):
-        if names & set(filter(None, environment.get(_FORCED[value], "").split(","))):
-            return value
-    return None
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Names of classes that the user switches on or off: `id`, name, or module and name. Off wins."""
+
+    on: frozenset[str] = frozenset()
+    off: frozenset[str] = frozenset()
+
+    def of(self, cls: Class) -> bool | None:
+        """Return True or False for a class that is switched; None for another one."""
+        names = {getattr(cls, "id", None), f"{_module(cls)}.{cls.__name__}", cls.__name__}
+        return False if names & self.off else True if names & self.on else None
+
+    def __str__(self) -> str:
+        return f"on {sorted(self.on)} off {sorted(self.off)}"
+
+
+def switches(enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Switches:
+    """Return the switches that the user and the variables of the environment set."""
+    on, off = (list(filter(None, os.environ.get(name, "").split(","))) for name in VARIABLES)
+    return Switches(frozenset({*on, *enable}), frozenset({*off, *disable}))
 
 
 def _module(cls: Class) -> str:
     """Return the module as its file calls it: FOLDER.front.flip, or front.flip."""
     return cls.__module__.partition(".")[2]
-
-
-def environment() -> tuple[tuple[str, str], ...]:
-    """Return the variables that switch transformations on and off, as far as they are set."""
-    return tuple((name, os.environ[name]) for name in VARIABLES if os.environ.get(name))
 
 
 def check_entries(declared: Declared, entries: Mapping[str, Any]) -> None:

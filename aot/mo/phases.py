@@ -24,7 +24,7 @@ from aot.mo.config.registry import entries, entries_of
 from aot.mo.extraction import describe, extract
 from aot.mo.front.tf.replacement import mark_bodies
 from aot.mo.graph.graph import Graph
-from aot.mo.loader import Class, Declared, check_entries, declare, environment
+from aot.mo.loader import Class, Declared, Switches, check_entries, declare
 from aot.mo.ops.registered import classes
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.run import run_transform, run_transforms
@@ -35,23 +35,24 @@ FRAMEWORK = "onnx"
 
 
 def phase_passes(
-    folders: Sequence[Sequence[Class]], config: Sequence[Path]
+    folders: Sequence[Sequence[Class]], config: Sequence[Path], switches: Switches
 ) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
     """Return the passes that run what the classes of each folder declare, and what else the result depends on.
 
-    `config`: configuration files. Error for classes that cannot run or be sorted, and for an entry that none reads.
+    `config`: configuration files; `switches`: what the user has switched on or off. Error for classes that cannot run or be sorted, and for an entry that none reads.
     """
     declared = declare(folders)
     found = entries_of(config)
     check_entries(declared, found)
     own = {cls.__name__ for cls in declared.transforms}
-    order = sort_transforms([*(p for p in placeholders(FRAMEWORK) if p.__name__ not in own), *declared.transforms])
+    places = [p for p in placeholders(FRAMEWORK) if p.__name__ not in own]
+    order = sort_transforms([*places, *declared.transforms])
     front, later = split(order)
-    passes: list[object] = [MoFront(declared, tuple(front), found)]
+    passes: list[object] = [MoFront(declared, tuple(front), found, switches)]
     if later:
         back = set(order[order.index(placeholder("BackStart")) :])
-        passes.append(MoMiddle(declared, tuple(later), frozenset(back), found))
-    return tuple(passes), _inputs(config)
+        passes.append(MoMiddle(declared, tuple(later), frozenset(back), found, switches))
+    return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
 
 
 def _inputs(config: Sequence[Path]) -> tuple[tuple[str, bytes], ...]:
@@ -59,7 +60,7 @@ def _inputs(config: Sequence[Path]) -> tuple[tuple[str, bytes], ...]:
     for path in config:
         with open_file(path, "transformations-config") as stream:
             files.append((path.name, stream.read()))
-    return (*files, *((name, value.encode()) for name, value in environment()))
+    return tuple(files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class MoFront:
     declared: Declared
     transforms: tuple[Class, ...]
     entries: Any
+    switches: Switches = Switches()
     name: str = "mo_front"
     phase: str = "front"
     run_after: tuple[str, ...] = ("FrontStart",)
@@ -82,8 +84,8 @@ class MoFront:
             made = exported(graph, "front", framework=FRAMEWORK, pb=describe, cli=_options())
             made.graph["fw_opset_version"] = _opset(graph)
             mark_bodies(made)
-            extract(made, self.declared)
-            run_transforms(made, self.transforms)
+            extract(made, self.declared, self.switches)
+            run_transforms(made, self.transforms, self.switches)
             imported(made, graph)
         return True
 
@@ -96,6 +98,7 @@ class MoMiddle:
     transforms: tuple[Class, ...]
     back: frozenset[Class]
     entries: Any
+    switches: Switches = Switches()
     name: str = "mo_middle"
     phase: str = "middle"
     run_after: tuple[str, ...] = ("MiddleStart",)
@@ -111,7 +114,7 @@ class MoMiddle:
             for cls in self.transforms:
                 if cls in self.back:
                     _set_stage(made, "back")
-                run_transform(made, cls)
+                run_transform(made, cls, self.switches)
             imported(made, graph)
         return True
 

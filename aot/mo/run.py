@@ -9,7 +9,7 @@ from typing import Any
 from aot.ir.scope import raised_in
 from aot.mo.graph.cleaning import shape_inference
 from aot.mo.graph.graph import Graph
-from aot.mo.loader import forced
+from aot.mo.loader import Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
 from aot.mo.utils.error import Error
 from runtime.errors import AotError, BudgetError, InternalError
@@ -17,19 +17,19 @@ from runtime.errors import AotError, BudgetError, InternalError
 _LOG = logging.getLogger(__name__)
 
 
-def run_transforms(graph: Graph, classes: Iterable[type[Any]]) -> None:
+def run_transforms(graph: Graph, classes: Iterable[type[Any]], switches: Switches) -> None:
     """Run transformations in this order; what a class says of itself is read when it is due."""
     for cls in classes:
-        run_transform(graph, cls)
+        run_transform(graph, cls, switches)
 
 
-def run_transform(graph: Graph, cls: type[Any]) -> None:
+def run_transform(graph: Graph, cls: type[Any], switches: Switches) -> None:
     """Run one transformation, unless it is switched off or does not suit the graph.
 
     An error of its code becomes one that names the class, the file and the line.
     """
     try:
-        _run(graph, cls)
+        _run(graph, cls, switches.of(cls))
     except (BudgetError, InternalError):
         raise
     except MemoryError as error:
@@ -44,9 +44,8 @@ def run_transform(graph: Graph, cls: type[Any]) -> None:
         raise Error(f"extension {cls.__name__}: {kind}{text}{f' ({where})' if where else ''}") from error
 
 
-def _run(graph: Graph, cls: type[Any]) -> None:
+def _run(graph: Graph, cls: type[Any], switched: bool | None) -> None:
     transform: Any = cls()
-    switched = forced(cls)
     if not (switched if switched is not None else getattr(transform, "enabled", True)):
         _LOG.info("%s: switched off", cls.__name__)
         return

@@ -54,7 +54,8 @@ def rows() -> dict[str, Row]:
     for line in _TABLE.read_text("ascii").splitlines():
         module, name, kind, *rest = line.split()
         given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
-        found[f"{module}.{name}"] = Row(module, name, kind, given.get("<"), given.get(">"), "off" not in rest, "old" in rest)
+        flags = "off" not in rest, "old" in rest
+        found[f"{module}.{name}"] = Row(module, name, kind, given.get("<"), given.get(">"), *flags)
     return found
 
 

@@ -113,6 +113,9 @@ class CustomReplacementDescriptorPoints(CustomReplacementDescriptor):
         return [self.instances]
 
     def update_custom_replacement_attributes(self, graph: Graph) -> None:
+        for name in (*self.instances["start_points"], *self.instances["end_points"]):
+            if name not in graph:
+                raise Error("replacement {}: points are nodes of the network, got {}", self.id, name)
         starts, ends = self.get_internal_input_nodes(graph), self.get_internal_output_nodes(graph)
         names = sub_graph_between_nodes(graph, starts, ends, include_control_flow=False)
         self._set_ends(graph, names, lambda id: f"^{re.escape(id)}$")
