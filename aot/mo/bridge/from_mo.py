@@ -217,7 +217,8 @@ class _Import:
 
     def _rename(self) -> None:
         """Give the nodes the names of their counterparts, where no other node has it."""
-        wanted = [(node, str(self.made.nodes[id].get("name", id))) for id, node in self.owners.items() if id in self.made]
+        held = {id: attrs.get("name", id) for id, attrs in self.made.nodes(data=True)}
+        wanted = [(node, str(held[id])) for id, node in self.owners.items() if id in held]
         moving = [(node, name) for node, name in wanted if node.name != name]
         fixed = {node.name for node in self.graph.nodes.values()} - {node.name for node, _ in moving}
         for node, name in moving:
@@ -228,9 +229,9 @@ class _Import:
         """Give the tensors the names that edges or data nodes have; a tensor that nothing reads keeps its own."""
         found: dict[OutPort, list[str]] = {}
         for (id, idx), port in self.ports.items():
-            held = [edge for _, edge in Node(self.made, id).get_outputs() if edge.get("out") == idx]
-            if self.made.stage != "front":
-                held = [Node(self.made, n).attrs() for n, edge in Node(self.made, id).get_outputs() if edge.get("out") == idx]
+            readers = Node(self.made, id).get_outputs({"out": idx})
+            in_front = self.made.stage == "front"
+            held = [edge if in_front else self.made.nodes[n] for n, edge in readers]
             if held:
                 found[port] = list(dict.fromkeys(name for attrs in held for name in _names(attrs.get(INFO) or [])))
         for port, names in found.items():

@@ -8,19 +8,20 @@ from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
 from aot.mo.ops.library import rows
 
-ONNX = dict(  # where the name differs; source: the extractors of Model Optimizer 2024.6
-    And="LogicalAnd", AveragePool="Pooling", BatchNormalization="batchNormInference", Ceil="Ceiling", Clip="Clamp",
-    Conv="Convolution", ConvTranspose="Convolution", Constant="Const", CTCGreedyDecoder="CTCGreedyDecoderSeqLen",
-    Dropout="Identity", Expand="Broadcast", Flatten="FlattenONNX", Gather="AttributedGather",
-    GlobalAveragePool="Pooling", GlobalMaxPool="Pooling", GreaterOrEqual="GreaterEqual", LRN="AttributedLRN",
-    LeakyRelu="LeakyReLU", LessOrEqual="LessEqual", LogSoftmax="LogSoftmaxONNX", LpNormalization="NormalizeL2",
-    Max="EltwiseN", MaxPool="Pooling", MeanVarianceNormalization="MVNOnnx", Min="EltwiseN", Neg="AttributedPower",
-    Not="LogicalNot", Or="LogicalOr", PRelu="PReLU", RandomUniform="AttributedRandomUniform", Relu="ReLU",
-    Resize="ONNXResize11", RoiAlign="ROIAlign", Scatter="ScatterElementsUpdate",
-    ScatterElements="ScatterElementsUpdate", ScatterND="ScatterNDUpdate", Shape="ShapeOf", Softmax="SoftMaxONNX",
-    Softplus="SoftPlus", Softsign="SoftSign", Sqrt="AttributedPower", Sum="EltwiseN", Unsqueeze="ExpandDims",
-    Where="Select", Xor="LogicalXor",
-)  # fmt: skip
+ONNX = {  # where the name differs; source: the extractors of Model Optimizer 2024.6
+    "And": "LogicalAnd", "AveragePool": "Pooling", "BatchNormalization": "batchNormInference", "Ceil": "Ceiling",
+    "Clip": "Clamp", "Conv": "Convolution", "ConvTranspose": "Convolution", "Constant": "Const",
+    "CTCGreedyDecoder": "CTCGreedyDecoderSeqLen", "Dropout": "Identity", "Expand": "Broadcast",
+    "Flatten": "FlattenONNX", "Gather": "AttributedGather", "GlobalAveragePool": "Pooling",
+    "GlobalMaxPool": "Pooling", "GreaterOrEqual": "GreaterEqual", "LRN": "AttributedLRN", "LeakyRelu": "LeakyReLU",
+    "LessOrEqual": "LessEqual", "LogSoftmax": "LogSoftmaxONNX", "LpNormalization": "NormalizeL2", "Max": "EltwiseN",
+    "MaxPool": "Pooling", "MeanVarianceNormalization": "MVNOnnx", "Min": "EltwiseN", "Neg": "AttributedPower",
+    "Not": "LogicalNot", "Or": "LogicalOr", "PRelu": "PReLU", "RandomUniform": "AttributedRandomUniform",
+    "Relu": "ReLU", "Resize": "ONNXResize11", "RoiAlign": "ROIAlign", "Scatter": "ScatterElementsUpdate",
+    "ScatterElements": "ScatterElementsUpdate", "ScatterND": "ScatterNDUpdate", "Shape": "ShapeOf",
+    "Softmax": "SoftMaxONNX", "Softplus": "SoftPlus", "Softsign": "SoftSign", "Sqrt": "AttributedPower",
+    "Sum": "EltwiseN", "Unsqueeze": "ExpandDims", "Where": "Select", "Xor": "LogicalXor",
+}  # fmt: skip
 
 
 def op_name(op: Definition) -> str:

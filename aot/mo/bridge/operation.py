@@ -14,9 +14,7 @@ from aot.mo.utils.error import Error
 from aot.opset.infrastructure import Constant, Parameter, Result
 
 IDENTITY = ("op", "type", "version")  # attributes that say which operation a node is
-WAYS = (
-    "give it a form under @op, an `infer` that computes its value, or a transformation that replaces it"
-)
+WAYS = "give it a form under @op, an `infer` that computes its value, or a transformation that replaces it"
 
 
 def operation_of(node: Any) -> Definition:
@@ -48,7 +46,8 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
         return Foreign(op.dialect, op.kind, attrs, op.types) if new else op
     if isinstance(op, Parameter) and changed:
         dtype = dtype_from(node.soft_get("data_type", None)) if "data_type" in changed else op.element_type
-        return Parameter(dtype, dims_of(node.soft_get("shape", None), name, op.shape) if "shape" in changed else op.shape)
+        shape = dims_of(node.soft_get("shape", None), name, op.shape) if "shape" in changed else op.shape
+        return Parameter(dtype, shape)
     if isinstance(op, Constant):
         return op if "value" not in changed else Constant(dtype_from(node.value.dtype))
     return with_attributes(op, changed, name) if changed else op

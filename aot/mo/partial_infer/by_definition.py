@@ -25,7 +25,8 @@ FOLDED = 1 << 24  # elements of a value that inference computes; patterns look a
 def infer_by_definition(node: Any) -> None:
     """Set shapes, values and element types of the outputs."""
     outputs = _outputs(node)
-    for idx in list(node.out_nodes()):
+    connected: list[int] = list(node.out_nodes())
+    for idx in connected:
         found = outputs[idx]
         _set_type(node, idx, found)
         if found.value is None:

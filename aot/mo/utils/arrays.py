@@ -247,10 +247,12 @@ def tf_window_op_pad_infer(
     step: Any = 1 / stride if is_deconv else stride
     if auto_pad in ("same_lower", "same_upper"):
         rest: Any = masked_arrays.getdata(input) % stride  # of an unknown size, too: the padding is an array of numbers
-        full: Any = np.maximum(window - np.where(rest == 0, stride, rest), 0)
+        cut: Any = np.where(rest == 0, stride, rest)
+        full: Any = np.maximum(window - cut, 0)
         low: Any = np.int64(full / 2)
         return shape_array([low, full - low]).transpose(), masked_arrays.ceil(input / step)
     if auto_pad == "valid":
-        whole: Any = (input - (window - 1) * dilation) / step
+        last: Any = input - (window - 1) * dilation
+        whole: Any = last / step
         return np.zeros((len(input), 2), np.int64), np.int64(np.ceil(whole))
     raise Error("auto_pad: same_lower, same_upper or valid, got {}", auto_pad)
