@@ -86,7 +86,7 @@ def _add_input(node: Node, idx: int, operand: Operand) -> None:
     if operand.value is not None:
         attrs["value"] = masked(operand.value, operand.dtype)
     data = add_data_node(node.graph, f"{node.id}/input_{idx}", attrs)
-    node.add_input_port(idx)
+    node.add_input_port(idx, skip_if_exist=True)
     node.graph.add_edge(data, node.id, **{"in": idx})
 
 

@@ -55,6 +55,7 @@ class _Import:
         self.ports: dict[tuple[str, int], OutPort] = {}
         self.owners: dict[str, IrNode] = {}  # nodes by the ids of their counterparts
         self.before = {node.id: node.sources() for node in graph.nodes.values()}
+        self.unneeded = _unneeded(graph)  # which stay, as no extension has cut them off
 
     def run(self) -> None:
         order = self._order()
@@ -106,8 +107,8 @@ class _Import:
         return kept.node
 
     def _is_whole(self, wiring: _Wiring, old: IrNode | None) -> bool:
-        """True if a node that nothing needs is as it was."""
-        if old is None or len(wiring.sources) != len(self.before[old.id]):
+        """True if a node that nothing needs is as it was, and nothing needed it before."""
+        if old is None or old not in self.unneeded or len(wiring.sources) != len(self.before[old.id]):
             return False
         pairs = zip(wiring.sources, self.before[old.id], strict=True)
         return all(self._find(s) is before for s, before in pairs)
@@ -238,9 +239,21 @@ class _Import:
             if tuple(names) != port.names:
                 port.names = tuple(names)
         for node in self.graph.results:
-            if not node.out_port(0).names and node.in_port(0).source is not None:
+            if node.id not in self.before and not node.out_port(0).names:
                 source = node.source(0)
                 node.out_port(0).names = source.names or (source.node.name,)
+
+
+def _unneeded(graph: IrGraph) -> set[IrNode]:
+    """Return the nodes that no Result, Assign or Parameter needs or is."""
+    found = {*graph.results, *graph.sinks}
+    waiting = list(found)
+    while waiting:
+        for port in waiting.pop().sources():
+            if port is not None and port.node not in found:
+                found.add(port.node)
+                waiting.append(port.node)
+    return set(graph.nodes.values()) - found - set(graph.parameters)
 
 
 def _names(info: Iterable[Any]) -> list[str]:
