@@ -60,7 +60,8 @@ def check_used(file: str, module: ModuleType, modules: Iterable[ModuleType]) -> 
     others = [m for m in modules if m is not module]
     for other in others:
         for value in vars(other).values():
-            if value is module or getattr(value, "__module__", None) == module.__name__:
+            is_package = hasattr(other, "__path__")  # which has every module of it
+            if (value is module and not is_package) or getattr(value, "__module__", None) == module.__name__:
                 return
     own = [k for k, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
     shown = ", ".join(own) or "nothing"

@@ -33,6 +33,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "front.onnx.extractors.utils": ("front.onnx.attributes",),
     "front.tf.common": ("front.tf.attributes",),
     "front.tf.extractors.utils": ("front.tf.attributes",),
+    "front.extractor": ("front.extractor", "partial_infer.data_nodes"),
     "graph.perm_inputs": ("ops.permutations",),
     "middle.InsertLayoutPropagationTransposes": ("middle.layouts",),
     "middle.passes.convert_data_type": ("utils.types",),
@@ -176,9 +177,10 @@ def contents(path: str) -> set[str]:
     if path.startswith("ops."):
         found |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):
-        made = import_module(home)
-        own = getattr(made, "__all__", None) or [n for n in vars(made) if not n.startswith("_")]
-        found |= set(own)
+        held = vars(import_module(home))
+        own = [n for n, v in held.items() if n[0] != "_" and n != "annotations" and v is not None
+               and not isinstance(v, ModuleType)]  # fmt: skip
+        found |= set(held.get("__all__", own))
     return found
 
 
@@ -187,8 +189,11 @@ def _everything() -> dict[str, tuple[str, ...]]:
     """Return the modules that have a name, by name."""
     found: dict[str, list[str]] = {}
     for path in _paths():
+        homes = _homes(path)
         for name in contents(path):
-            found.setdefault(name, []).append(path)
+            known = found.setdefault(name, [])
+            defined = getattr(_member(path, name), "__module__", None) in homes
+            known.insert(0 if defined else len(known), path)
     return {name: tuple(paths) for name, paths in found.items()}
 
 
