@@ -247,8 +247,8 @@ def tf_window_op_pad_infer(
     step: Any = 1 / stride if is_deconv else stride
     if auto_pad in ("same_lower", "same_upper"):
         rest: Any = masked_arrays.getdata(input) % stride  # of an unknown size, too: the padding is an array of numbers
-        whole_steps: Any = rest == 0
-        full: Any = np.maximum(window - np.where(whole_steps, stride, rest), 0)
+        cut: Any = rest + stride * (rest == 0)
+        full: Any = np.maximum(window - cut, 0)
         low: Any = np.int64(full / 2)
         return shape_array([low, full - low]).transpose(), masked_arrays.ceil(input / step)
     if auto_pad == "valid":
