@@ -217,7 +217,7 @@ def _source_digest() -> str:
     """Digest of the compiler itself: a version may change while it is worked on."""
     digest = hashlib.sha256()
     for root in (Path(__file__).parent, Path(str(codegen.__file__)).parent):
-        for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll")):
+        for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll", ".txt")):
             digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

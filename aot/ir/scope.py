@@ -41,7 +41,7 @@ def scope_for(module: str) -> Scope | None:
 
 
 def raised_in(error: BaseException) -> str | None:
-    """The line of an extension's file that raised an error, or that called what did: `FILE:LINE`; None: no such line."""
+    """Return the line of an extension's file that raised an error, or called what did: `FILE:LINE`; else None."""
     found = None
     trace = error.__traceback__
     while trace is not None:

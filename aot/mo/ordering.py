@@ -6,7 +6,7 @@ by `run_before` and `run_after` and take no part are ignored. Source of the rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from aot.mo.transforms import is_placeholder
@@ -62,7 +62,7 @@ def _follows(classes: list[Class]) -> Follows:
 
 def _asked(cls: Class, method: str) -> list[Any]:
     found: Any = getattr(cls(), method)()
-    if not isinstance(found, list | tuple | set):
+    if type(found) not in (list, tuple, set):
         raise Error("extension {}: {} returns a list of classes, got {!r}", cls.__name__, method, found)
     listed: list[Any] = list(found)
     for other in listed:
@@ -103,5 +103,5 @@ def split(order: list[Class]) -> tuple[list[Class], list[Class]]:
     """Return the transformations before data nodes are made, and those after; places in the order are left out."""
     names = [cls.__name__ if is_placeholder(cls) else "" for cls in order]
     cut = names.index("CreateTensorNodes") if "CreateTensorNodes" in names else len(order)
-    run: Callable[[list[Class]], list[Class]] = lambda part: [c for c in part if not is_placeholder(c)]
-    return run(order[:cut]), run(order[cut:])
+    own = [[c for c in part if not is_placeholder(c)] for part in (order[:cut], order[cut:])]
+    return own[0], own[1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ def phase_passes(
 ) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
     """Return the passes that run what the classes of each folder declare, and what else the result depends on.
 
-    `config`: configuration files; `switches`: what the user has switched on or off. Error for classes that cannot run or be sorted, and for an entry that none reads.
+    `config`: configuration files; `switches`: what the user has switched on or off. Error for classes that cannot run
+    or be sorted, and for an entry that none reads.
     """
     declared = declare(folders)
     found = entries_of(config)
@@ -70,7 +71,7 @@ class MoFront:
     declared: Declared
     transforms: tuple[Class, ...]
     entries: Any
-    switches: Switches = Switches()
+    switches: Switches = field(default_factory=Switches)
     name: str = "mo_front"
     phase: str = "front"
     run_after: tuple[str, ...] = ("FrontStart",)
@@ -98,7 +99,7 @@ class MoMiddle:
     transforms: tuple[Class, ...]
     back: frozenset[Class]
     entries: Any
-    switches: Switches = Switches()
+    switches: Switches = field(default_factory=Switches)
     name: str = "mo_middle"
     phase: str = "middle"
     run_after: tuple[str, ...] = ("MiddleStart",)

@@ -108,7 +108,10 @@ def _class(key: str) -> type[Any]:
 
 
 def _listed(names: tuple[str, ...]) -> Any:
-    return lambda self: [placeholder(name) for name in names if name in _modules()]
+    def listed(self: Any) -> list[Any]:
+        return [placeholder(name) for name in names if name in _modules()]
+
+    return listed
 
 
 @cache

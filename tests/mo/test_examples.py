@@ -80,7 +80,9 @@ NORM: list[tuple[Any, ...]] = [
     ("Sqrt", ["max"], "sqrt"), ("Div", ["x", "sqrt"], "y"),
 ]  # fmt: skip
 TWO, EPS = {"two": np.float32(2)[None]}, {"eps": np.float32(0.25)[None]}
-PACK: list[tuple[Any, ...]] = [("Abs", ["x"], "a"), ("Pack", ["x", "a"], "p", {"axis": 1, "domain": "me"}), ("Sin", ["p"], "y")]
+PACK: list[tuple[Any, ...]] = [
+    ("Abs", ["x"], "a"), ("Pack", ["x", "a"], "p", {"axis": 1, "domain": "me"}), ("Sin", ["p"], "y"),
+]  # fmt: skip
 
 
 def norm(x: Array) -> Array:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from onnx import NodeProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
@@ -18,7 +18,7 @@ def node_proto(node: Node) -> NodeProto:
     op = node.op
     outputs = [_name(port) for port in node.out_ports().values()]
     if not isinstance(op, Foreign):
-        value = numpy_helper.from_array(np.ascontiguousarray(node.data))
+        value = _tensor(node.data)
         return helper.make_node("Constant", [], outputs, name=node.name, value=value)
     attrs = dict(op.attrs)
     count = attrs.get("inputs", len(node.in_ports()))
@@ -37,11 +37,18 @@ def _name(port: OutPort) -> str:
 
 def _attribute(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return helper.make_attribute(name, numpy_helper.from_array(np.ascontiguousarray(value)))
-    if isinstance(value, tuple) and not value:
-        return helper.make_attribute(name, [], attr_type=7)  # INTS: a list that is empty has lost its type
-    if isinstance(value, str):
-        return helper.make_attribute(name, value.encode("utf-8", "surrogateescape"))
-    if isinstance(value, tuple) and isinstance(value[0], str):
-        return helper.make_attribute(name, [v.encode("utf-8", "surrogateescape") for v in value])
-    return helper.make_attribute(name, list(value) if isinstance(value, tuple) else value)
+        return helper.make_attribute(name, _tensor(value))
+    if isinstance(value, tuple):
+        parts = [_encoded(part) for part in cast("tuple[Any, ...]", value)]
+        if not parts:
+            return helper.make_attribute(name, parts, attr_type=AttributeProto.INTS)  # it has lost its type
+        return helper.make_attribute(name, parts)
+    return helper.make_attribute(name, _encoded(value))
+
+
+def _tensor(value: Any) -> TensorProto:
+    return numpy_helper.from_array(np.ascontiguousarray(value))
+
+
+def _encoded(value: Any) -> Any:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value

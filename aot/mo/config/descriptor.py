@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from aot.mo.graph.graph import Graph
@@ -70,7 +71,7 @@ class CustomReplacementDescriptor:
         """Return the entry as the file has it."""
         return dict(self._replacement_desc)
 
-    def _set_ends(self, graph: Graph, names: list[str], expression: Any) -> None:
+    def _set_ends(self, graph: Graph, names: list[str], expression: Callable[[str], str]) -> None:
         inputs, outputs = _ends(graph, names)
         if not self._replacement_desc.get("inputs"):
             readers = sorted(sorted((expression(id), port) for id, port in ends) for ends in inputs)
@@ -118,7 +119,7 @@ class CustomReplacementDescriptorPoints(CustomReplacementDescriptor):
                 raise Error("replacement {}: points are nodes of the network, got {}", self.id, name)
         starts, ends = self.get_internal_input_nodes(graph), self.get_internal_output_nodes(graph)
         names = sub_graph_between_nodes(graph, starts, ends, include_control_flow=False)
-        self._set_ends(graph, names, lambda id: f"^{re.escape(id)}$")
+        self._set_ends(graph, names, _whole)
 
 
 class CustomReplacementDescriptorScope(CustomReplacementDescriptor):
@@ -129,7 +130,7 @@ class CustomReplacementDescriptorScope(CustomReplacementDescriptor):
         names = nodes_matching_name_pattern(graph, scope)
         if not names:
             raise Error("replacement {}: a scope fits nodes of the network by their names, got {}", self.id, scope)
-        self._set_ends(graph, names, lambda id: generate_pattern_for_node(graph, scope, id))
+        self._set_ends(graph, names, partial(generate_pattern_for_node, graph, scope))
 
 
 class CustomReplacementDescriptorGeneral(CustomReplacementDescriptor):
@@ -141,6 +142,10 @@ _KINDS = {
     "scope": CustomReplacementDescriptorScope,
     "general": CustomReplacementDescriptorGeneral,
 }
+
+
+def _whole(id: str) -> str:
+    return f"^{re.escape(id)}$"
 
 
 def _ends(graph: Graph, names: list[str]) -> tuple[list[list[tuple[str, int]]], set[tuple[str, int]]]:

@@ -90,10 +90,13 @@ def _texts(value: object) -> bool:
 
 
 def _expression(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
     try:
-        return isinstance(value, str) and re.compile(value) is not None
+        re.compile(value)
     except re.error:
         return False
+    return True
 
 
 def _scopes(value: object) -> bool:
@@ -120,7 +123,7 @@ def _list_of(holds: Callable[[object], bool]) -> Callable[[object], bool]:
 
 
 _END = '{"node": expression for names, "port": number}'
-_FLAG = ("true or false", lambda v: isinstance(v, bool))
+_FLAG: tuple[str, Callable[[object], bool]] = ("true or false", lambda v: isinstance(v, bool))
 _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "id": ("a text", lambda v: isinstance(v, str) and bool(v)),
     "match_kind": (f"one of {', '.join(KINDS)}", lambda v: v in KINDS),

@@ -73,7 +73,11 @@ def bool_to_str(node: Node, attr: str) -> Any:
 
 def spatial_getter(name: str, field: str, dim: int, post: Any = lambda x: x) -> Any:
     """Return the pair of a name in files and the function that gives one spatial element of an attribute."""
-    return name, lambda node: post(node[field][node.spatial_dims[dim]]) if node.has_valid(field) else None
+
+    def element(node: Node) -> Any:
+        return post(node[field][node.spatial_dims[dim]]) if node.has_valid(field) else None
+
+    return name, element
 
 
 def add_attrs_props(attrs: dict[str, Any]) -> dict[str, Any]:

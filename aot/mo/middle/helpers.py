@@ -57,7 +57,8 @@ def common_bfs(
             return []
         seen.add(node.id)
         around: Any = node.in_nodes() if is_backward else node.out_nodes()
-        for near in around.values() if isinstance(around, dict) else around:
+        nearest: list[Node] = list(around.values() if hasattr(around, "values") else around)
+        for near in nearest:
             if near.has_valid(attr_to_check):
                 if near[attr_to_check] in wanted:
                     found.setdefault(near.id, near)

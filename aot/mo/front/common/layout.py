@@ -71,11 +71,11 @@ def shape_for_layout(layout: str, **kwargs: Any) -> Any:
 
 def get_dim_from_layout(node: Node, dim: str) -> tuple[int | None, bool]:
     """Return the position of a dimension in the layout that the user gave for a node, and True if there is one."""
-    values = getattr(node.graph.graph.get("cmd_params"), "layout_values", None) or {}
+    values: Any = getattr(node.graph.graph.get("cmd_params"), "layout_values", None) or {}
     inputs = node.graph.get_op_nodes(op="Parameter")
-    alone = values.get("") if len(inputs) == 1 else None
-    given = values.get(node.soft_get("name", node.id)) or alone or {}
-    layout = given.get("source_layout")
+    alone: Any = values.get("") if len(inputs) == 1 else None
+    given: Any = values.get(node.soft_get("name", node.id)) or alone or {}
+    layout: str | None = given.get("source_layout")
     if not layout:
         return None, False
     letters = layout.strip("[]").replace(",", "").upper()

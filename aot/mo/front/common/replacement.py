@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from aot.mo.graph.graph import Graph, Node, merge_edge_props
 from aot.mo.middle.pattern_match import apply_pattern
@@ -46,17 +46,17 @@ class FrontReplacementSubgraph(FrontReplacementPattern):
 
     @staticmethod
     def extract_port(node_port: Any) -> Port:
-        return node_port if isinstance(node_port, tuple) else (node_port, 0)
+        return cast("Port", node_port) if isinstance(node_port, tuple) else (node_port, 0)
 
     @staticmethod
     def replace_input_edges(graph: Graph, input_edges_match: Edges) -> None:
         """Let inputs of new nodes read what inputs of old ones do."""
         for old, new in input_edges_match.items():
             (old_id, old_in), (new_id, new_in) = map(FrontReplacementSubgraph.extract_port, (old, new))
-            inputs = Node(graph, old_id).get_sorted_inputs()
+            inputs: list[tuple[str, dict[str, Any]]] = Node(graph, old_id).get_sorted_inputs()
             if old_in >= len(inputs):
                 raise Error("input_edges_match: {} has {} inputs, got input {}", old_id, len(inputs), old_in)
-            source, edge = inputs[old_in]
+            source, edge = inputs[int(old_in)]
             Node(graph, new_id).add_input_port(new_in, skip_if_exist=True)
             graph.add_edge(source, new_id, **{**edge, "in": new_in})
 

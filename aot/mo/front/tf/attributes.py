@@ -63,8 +63,8 @@ def tf_tensor_content(tf_dtype: int, shape: Any, pb_tensor: Any) -> Any:
     if tf_dtype not in _TYPES:
         raise Error("TensorFlow element type: one of {}, got {}", ", ".join(map(str, sorted(_TYPES))), tf_dtype)
     dtype, field = _TYPES[tf_dtype]
-    value = _elements(dtype, field, pb_tensor)
-    size = int(np.prod(shape)) if len(shape) else 1
+    value: Any = _elements(dtype, field, pb_tensor)
+    size = int(np.prod(np.asarray(shape, np.int64)))
     if len(shape) <= 1 and size == 0:
         return value
     if len(shape) == 0 and len(value) > 1:

@@ -68,6 +68,7 @@ def add_constant_to_negative_values(node: Node, port_idx: int, added_value: Any)
     """Let an input of a node read its value with `added_value` added where it is negative."""
     graph = node.graph
     source = node.in_port(port_idx).get_source()
+    assert source is not None, f"{node.id}: input {port_idx} is not connected"
     name = source.node.soft_get("name", source.node.id)
     zero = mo_array(0, dtype=added_value.dtype)
     less = create_op_with_const_inputs(graph, _op("elementwise", "Less"), {1: zero}, {"name": f"{name}/Less"})

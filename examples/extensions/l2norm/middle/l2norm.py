@@ -25,7 +25,8 @@ class FuseL2Norm(MiddleReplacementPattern):
             ],
             "edges": [
                 ("input", "square", {"in": 0}), ("input", "square", {"in": 1}),
-                ("square", "squared"), ("squared", "sum", {"in": 0}), ("axes", "sum", {"in": 1}), ("sum", "summed"), ("summed", "maximum"), ("eps", "maximum"), ("maximum", "limited"),
+                ("square", "squared"), ("squared", "sum", {"in": 0}), ("axes", "sum", {"in": 1}),
+                ("sum", "summed"), ("summed", "maximum"), ("eps", "maximum"), ("maximum", "limited"),
                 ("limited", "sqrt"), ("sqrt", "root"), ("input", "div", {"in": 0}), ("root", "div", {"in": 1}),
             ],
         }  # fmt: skip
