@@ -19,8 +19,9 @@ from aot.ir.graph import OutPort
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
 from aot.mo.bridge.extension import Extension
+from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
-from aot.mo.bridge.operation import operation_of, operation_or_none
+from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
 from aot.mo.bridge.values import dtype_from
 from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.graph.tensor_names import INFO
@@ -126,8 +127,15 @@ class _Import:
                 self.ports[node.id, idx] = port
             self.owners |= {f"{node.id}:{idx}": port.node for idx, port in constants.items()}
             return
-        op, data = self._operation(node, wiring)
         kept = kept_of(node)
+        steps = self._steps(node)
+        if steps:
+            self._chain(node, wiring, steps, _origin(sources, node, self.graph) if kept is None else kept.node.origin)
+            return
+        if is_new(node):
+            axes = appended(node, len(sources))
+            sources += [] if axes is None else [self._constant_port(axes, f"{node.soft_get('name', node.id)}/axes")]
+        op, data = self._operation(node, wiring)
         if old is None:
             origin = kept.node.origin if kept is not None else _origin(sources, node, self.graph)
             count = max(len(wiring.outputs), 1)
@@ -140,6 +148,33 @@ class _Import:
         for position, idx in enumerate(wiring.outputs or [0]):
             if position < len(old.out_ports()):
                 self.ports[node.id, idx] = old.out_port(position)
+
+    def _steps(self, node: Node) -> list[Step]:
+        """Return the operations that a node stands for, if no set has its operation."""
+        if self.made.stage != "front" or not is_new(node):
+            return []
+        internal = node.soft_get("op") in UNLIKE_TYPE or operation_or_none(node) is None
+        return steps_of(node) if internal else []
+
+    def _chain(self, node: Node, wiring: _Wiring, steps: list[Step], origin: Origin) -> None:
+        """Add the operations that a node stands for."""
+        inputs = [self._source(node, s) for s in wiring.sources]
+        name, count = str(node.soft_get("name", node.id)), max(len(wiring.outputs), 1)
+        for at, step in enumerate(steps):
+            is_last = step is steps[-1]
+            label = name if is_last else f"{name}/{step.op.kind}"
+            inputs += [self._constant_port(c, f"{label}/{i}") for i, c in enumerate(step.constants)]
+            made = self.graph.add(step.op, *inputs, name=label, origin=origin, outputs=count if is_last else 1)
+            self.owners[node.id if is_last else f"{node.id}/{at}"] = made
+            inputs = [made.out_port(0)]
+        for port, idx in zip(self.owners[node.id].out_ports().values(), wiring.outputs, strict=False):
+            self.ports[node.id, idx] = port
+
+    def _constant_port(self, value: Any, name: str) -> OutPort:
+        op, data = _as_constant(value)
+        made = self.graph.add(op, name=name, data=data)
+        self.owners[f"{name}:{made.id}"] = made
+        return made.out_port(0)
 
     def _source(self, node: Node, source: Port | None) -> OutPort | None:
         found = self._find(source)

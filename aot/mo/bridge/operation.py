@@ -27,14 +27,18 @@ def operation_of(node: Any) -> Definition:
     return found
 
 
+def is_new(node: Any) -> bool:
+    """True if an extension has made a node, or has made it one of another operation."""
+    kept = kept_of(node)
+    return kept is None or any(key in kept.changed(node.attrs()) for key in IDENTITY)
+
+
 def operation_or_none(node: Any) -> Definition | None:
     """Return the operation of a node; None if no operation set and no extension has it."""
     kept = kept_of(node)
-    if kept is not None:
-        changed = kept.changed(node.attrs())
-        if not any(key in changed for key in IDENTITY):
-            return _changed(kept.node.op, changed, node)
-    return _built(node)
+    if kept is None or is_new(node):
+        return _built(node)
+    return _changed(kept.node.op, kept.changed(node.attrs()), node)
 
 
 def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
