@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from aot.declarations import check_used, lost_methods, passes_in
 from aot.ir.scope import Scope, raised_in, within
@@ -32,6 +32,7 @@ from aot.passes.order import PHASES, name_of
 from runtime.errors import UnsupportedError, UsageError
 
 OPERATIONS = "ops"
+T = TypeVar("T")
 FRAMEWORKS = ("onnx", "tf", "caffe", "kaldi", "mxnet")  # folders of front/; files of the first are read
 _READ = "a configuration file is read by transformations in --extensions"
 _LOG = logging.getLogger(__name__)
@@ -157,6 +158,7 @@ def _folder(modules: Modules, files: list[Path], scope: Scope) -> tuple[list[obj
     passes: list[object] = []
     for_mo: list[Any] = []
     idle: list[tuple[Path, ModuleType]] = []
+    _guarded(modules.start, modules.folder / "__init__.py")
     for path in files:
         before = _registered(scope)
         module = _imported(modules, path)
@@ -190,8 +192,14 @@ def _for_mo(modules: Modules, module: ModuleType, path: Path) -> list[Any]:
 
 
 def _imported(modules: Modules, path: Path) -> ModuleType:
+    name = ".".join(path.relative_to(modules.folder).with_suffix("").parts)
+    return _guarded(lambda: modules.load(name), path)
+
+
+def _guarded(load: Callable[[], T], path: Path) -> T:
+    """Call what loads a file; its errors become UsageErrors with the file and the line."""
     try:
-        return modules.load(".".join(path.relative_to(modules.folder).with_suffix("").parts))
+        return load()
     except UnsupportedError:
         raise
     except Exception as error:

@@ -59,6 +59,14 @@ class Modules:
         data = self._sources[path.resolve()] = path.read_bytes()
         return data
 
+    def start(self) -> None:
+        """Run the folder's own `__init__.py`, if there is one; raises what it raises."""
+        path = self.folder / "__init__.py"
+        if path.is_file():
+            package = sys.modules[self.name]
+            vars(package).update(__builtins__=self.builtins, __file__=str(path), __package__=self.name)
+            exec(compile(self.read(path), str(path), "exec"), vars(package))
+
     def loaded(self) -> list[ModuleType]:
         """All modules of the folder, and those from beside it."""
         return [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == self.name]
