@@ -34,7 +34,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "front.tf.common": ("front.tf.attributes",),
     "front.tf.extractors.utils": ("front.tf.attributes",),
     "front.extractor": ("front.extractor", "partial_infer.data_nodes"),
-    "graph.perm_inputs": ("ops.permutations",),
+    "graph.perm_inputs": ("ops.permute_inputs",),
     "middle.InsertLayoutPropagationTransposes": ("middle.layouts",),
     "middle.passes.convert_data_type": ("utils.types",),
     "middle.passes.eliminate": ("graph.cleaning",),

@@ -13,11 +13,12 @@ from aot.mo.ops import library
 from aot.mo.ops.const import Const
 from aot.mo.ops.op import Op, PermuteAttrs
 from aot.mo.ops.parameter import Parameter
+from aot.mo.ops.permute_inputs import PermuteInputs
 from aot.mo.ops.registered import classes
 from aot.mo.ops.texts import definition, layer_texts
 from aot.mo.partial_infer.data_nodes import create_tensor_nodes
 from aot.mo.partial_infer.elementwise import eltwise_infer
-from aot.mo.partial_infer.infer import partial_infer, type_infer
+from aot.mo.partial_infer.infer import override_batch, partial_infer, type_infer
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, shape_array
 from aot.mo.utils.error import Error
 from tests.mo.graphs import build, data, edges, front, op
@@ -306,3 +307,37 @@ def test_permutations_follow_layouts() -> None:
     assert (node.axis, node.pads.tolist(), node.order.tolist()) == (1, [1, 4, 2, 3], [0, 3, 1, 2])
     with pytest.raises(Error, match="absent"):
         PermuteAttrs.create_permute_attrs(node, [("absent", "output:0")])
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "expected"),
+    [("axis", [3, 1], [1, 2]), ("shape", [1, 2, 3, 4], [1, 4, 2, 3]), ("order", [0, 3, 1, 2], [0, 3, 1, 2]),
+     ("slice", [9, 8, 7, 6], [9, 6, 8, 7])],
+)  # fmt: skip
+def test_inputs_follow_the_layout_of_another_tensor(rule: str, value: list[int], expected: list[int]) -> None:
+    graph = middle()
+    x = Parameter(graph, {"name": "x", "shape": int64_array([1, 2, 3, 4])}).create_node_with_data()
+    given = constant(graph, "c", int64_array(value))
+    graph.add_node("op", **op("Any"), name="op")
+    node = Node(graph, "op")
+    for at, source in enumerate((x, given)):
+        node.add_input_port(at)
+        graph.add_edge(source.id, "op", **{"in": at})
+    x["permutation"] = PermuteAttrs.get_nhwc_to_nchw_permutation(4)
+    PermuteInputs().set_input_permutation(given, node, "input:0", rule)
+    permute, port_info, check = node.in_edge(1)["input_permutation"]
+    assert check(node.in_port(0)) is True
+    permute(node, port_info, 1)
+    assert node.in_port(1).data.get_value().tolist() == expected and node.need_shape_inference
+
+
+def test_batches_replace_the_first_dimension() -> None:
+    graph, x = front()
+    x.shape = shape_array([A, 3])
+    override_batch(graph, 5)
+    assert x.shape.tolist() == [5, 3]
+    with pytest.raises(Error, match="first dimension"):
+        override_batch(graph, 6)
+    x["fixed_batch"] = True
+    override_batch(graph, 7)
+    assert x.shape.tolist() == [5, 3]

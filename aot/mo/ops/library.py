@@ -23,8 +23,25 @@ from aot.mo.ops.result import Result
 from aot.mo.ops.shared import SHARED, DefinedOp, LibraryOp, Row
 from aot.mo.ops.texts import definition
 
+
+def _norm1(values: Any, axis: Any, keepdims: bool) -> Any:
+    return np.sum(np.abs(values), axis=axis, keepdims=keepdims)
+
+
+def _norm2(values: Any, axis: Any, keepdims: bool) -> Any:
+    return np.sqrt(np.sum(np.square(values), axis=axis, keepdims=keepdims))
+
+
 _WRITTEN: dict[tuple[str, str], Any] = {
     ("op", "Op"): Op, ("const", "Const"): Const, ("parameter", "Parameter"): Parameter, ("result", "Result"): Result,
+}  # fmt: skip
+VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
+    ("activation_ops", "activation_ops"): "Sigmoid Tanh ReLU6 Exp Elu LogicalNot Floor Ceiling".split(),
+    ("ReduceOps", "reduce_map"): {
+        "ReduceSum": np.sum, "ReduceProd": np.prod, "ReduceL1": _norm1, "ReduceL2": _norm2, "ReduceMax": np.max,
+        "ReduceMin": np.min, "ReduceMean": np.mean, "ReduceAnd": np.all, "ReduceLogicalAnd": np.all,
+        "ReduceLogicalOr": np.any,
+    },
 }  # fmt: skip
 _TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
 _ROW = re.compile(r"(?P<name>\w+)(\((?P<base>\w+)\))?")
@@ -76,8 +93,8 @@ def classes_of(module: str) -> tuple[str, ...]:
 
 
 def library_class(module: str, name: str) -> Any:
-    """Return a class; None if the module has none of that name."""
-    return _WRITTEN.get((module, name)) or _made(module, name)
+    """Return a class, or what else a module holds; None if it has nothing of that name."""
+    return _WRITTEN.get((module, name)) or VALUES.get((module, name)) or _made(module, name)
 
 
 @cache

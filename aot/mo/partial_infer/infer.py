@@ -8,6 +8,7 @@ from typing import Any
 import networkx as nx
 
 from aot.mo.graph.graph import Graph, Node
+from aot.mo.utils.arrays import is_fully_defined
 from aot.mo.utils.error import Error
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,17 @@ def override_placeholder_shapes(graph: Graph, user_shapes: dict[str, Any] | None
             attrs["shape"] = given[0]["shape"]
         if batch is not None and attrs.get("shape") is not None and len(attrs["shape"]) > 0:
             attrs["shape"][0] = batch
+
+
+def override_batch(graph: Graph, batch: int | None) -> None:
+    """Set the first dimension of all inputs but those with attribute `fixed_batch`; Error for one that is above 1."""
+    for node in graph.get_op_nodes(op="Parameter") if batch is not None else []:
+        if node.soft_get("fixed_batch", False):
+            continue
+        shape, name = node.soft_get("shape", None), node.soft_get("name", node.id)
+        if shape is None or len(shape) == 0 or (is_fully_defined(shape[0]) and shape[0] not in (-1, 0, 1)):
+            raise Error("{}: the first dimension must be 1 or unknown for --batch, got {}", name, shape)
+        node.shape[0] = batch
 
 
 def exit_bound_edges(graph: Graph, sources: list[str], end_node_attrs: dict[str, Any]) -> list[tuple[Any, ...]]:
