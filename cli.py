@@ -250,6 +250,7 @@ def bench(
 @command
 def info(
     file: Annotated[Path, typer.Argument(exists=True, help="m.so or m.xml")],
+    extensions: Extensions = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -263,7 +264,7 @@ def info(
         return
     from aot import overview
 
-    graph, counts = overview.read(file)
+    graph, counts = overview.read(file, extensions)
     if as_json:
         echo_json(overview.facts(graph, counts))
         return

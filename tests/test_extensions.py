@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 import cli
 from aot.cache import key_of
 from aot.driver import compile_model, stages
+from aot.extensions import load_extensions
 from aot.frontends.onnx.registry import CONVERSIONS
 from aot.ir import op
+from aot.ir.scope import within
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx_models import model, save
@@ -126,7 +128,8 @@ def test_an_operation_of_onnx(tmp_path: Path) -> None:
     text = "import numpy as np\n" + OPERATION.format(name="SquareB")
     mine = folder(tmp_path, ops_square=text, front_square=CONVERSION.format(name="SquareB"))
     np.testing.assert_array_equal(compile_model(path, options(mine))(X)[0], np.square(np.maximum(X, 0)))
-    assert CliRunner().invoke(cli.app, ["check", str(path), "--extensions", str(mine)]).exit_code == 0
+    for command in ("check", "info"):
+        assert CliRunner().invoke(cli.app, [command, str(path), "--extensions", str(mine)]).exit_code == 0
 
 
 def absolute(place: Path) -> Path:
@@ -361,3 +364,34 @@ def test_the_folder_s_own_init_file_runs(tmp_path: Path) -> None:
     mine = folder(tmp_path, middle_x="from .. import FACTOR\n" + CHANGES.format(more="pass", body="assert FACTOR == 3"))
     (mine / "__init__.py").write_text("FACTOR = 3\n")
     assert stages(absolute(tmp_path), options(mine)).optimized.results
+
+
+@pytest.mark.parametrize(("declared", "asked", "found"), [
+    ("extension", "extension", True), ("extension", "", False), ("extension", "experimental", False),
+    ("extension", "opset8", False), ("mine1", "mine1", True), ("mine1", "MINE1", True), ("mine1", "mine2", False),
+])  # fmt: skip
+def test_an_operation_belongs_to_the_sets_that_it_names(tmp_path: Path, declared: str, asked: str, found: bool) -> None:
+    mine = folder(tmp_path, ops_square=OPERATION.format(name="SquareS").replace("extension", declared))
+    scope = load_extensions(mine).scope
+    with within(scope):
+        assert (op.find("SquareS", int(asked[5:]) if asked.startswith("opset") else asked) is not None) == found
+
+
+def test_two_sets_have_two_meanings_of_one_type(tmp_path: Path) -> None:
+    text = OPERATION.format(name="One").replace('@op("extension")', '@op("mine1", type="Square")')
+    other = text.replace("class One", "class Two").replace("mine1", "mine2")
+    with within(load_extensions(folder(tmp_path, ops_one=text, ops_two=other)).scope):
+        assert [op.find("Square", name).__name__ for name in ("mine1", "mine2")] == ["One", "Two"]
+
+
+def test_an_input_cannot_be_connected_to_an_input(tmp_path: Path) -> None:
+    body = "n = graph.get_op_nodes('Abs')[0]; n.in_port(0).connect(n.in_port(0))"
+    with pytest.raises(UsageError, match="connect: an input reads an output"):
+        _ = stages(two(tmp_path), options(folder(tmp_path, middle_x=CHANGES.format(more="pass", body=body)))).optimized
+
+
+def test_nodes_are_found_by_the_spelling_of_ir_files(tmp_path: Path) -> None:
+    steps = [helper.make_node("Relu", ["x"], ["y"])]
+    body = "assert len(graph.get_op_nodes('ReLU')) == len(graph.get_op_nodes('Relu')) == 1"
+    mine = folder(tmp_path, middle_x=CHANGES.format(more="pass", body=body))
+    assert stages(save(tmp_path, model(steps, {"x": X}, ["y"])), options(mine)).optimized.results
