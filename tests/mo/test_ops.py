@@ -341,3 +341,29 @@ def test_batches_replace_the_first_dimension() -> None:
     x["fixed_batch"] = True
     override_batch(graph, 7)
     assert x.shape.tolist() == [5, 3]
+
+
+def test_masks_of_slices_say_which_bounds_count() -> None:
+    graph = middle()
+    x = Parameter(graph, {"name": "x", "shape": int64_array([1, 3, 4, 4])}).create_node_with_data()
+    bounds = [constant(graph, name, int64_array(v)) for name, v in (("b", [0, 1]), ("e", [0, 3]), ("s", [1, 1]))]
+    attrs = {"begin_mask": np.array([0.0, 1.0]), "end_mask": int64_array([0, 1])}
+    attrs |= dict.fromkeys(("new_axis_mask", "shrink_axis_mask", "ellipsis_mask"), int64_array([0, 0]))
+    found = made("strided_slice", "StridedSlice")(graph, {"name": "s", **attrs}).create_node_with_data([x, *bounds])
+    assert found.shape.tolist() == [1, 2, 4, 4]
+    texts = layer_texts(found.in_node())
+    assert (texts["begin_mask"], texts["end_mask"], texts["new_axis_mask"]) == ("1,0", "1,0", "0,0")
+
+
+@pytest.mark.parametrize(("method", "type_", "outputs"), [("max", "MaxPool", 2), ("avg", "AvgPool", 1)])
+def test_pools_are_of_the_type_of_their_method(method: str, type_: str, outputs: int) -> None:
+    graph = middle()
+    x = Parameter(graph, {"name": "x", "shape": shape_array([1, 3, 9, A])}).create_node_with_data()
+    attrs = {
+        "pool_method": method, "window": int64_array([1, 1, 3, 3]), "stride": int64_array([1, 1, 2, 2]),
+        "pad": np.zeros((4, 2), np.int64), "spatial_dims": int64_array([2, 3]), "exclude_pad": True,
+        "rounding_type": "floor", "dilation": int64_array([1, 1, 1, 1]), "index_element_type": np.int64, "axis": 0,
+    }  # fmt: skip
+    found = made("pooling", "Pooling")(graph, {"name": "p", **attrs}).create_node_with_data([x])
+    assert found.shape.tolist() == [1, 3, 4, None]
+    assert (found.in_node().type, len(found.in_node().out_ports())) == (type_, outputs)

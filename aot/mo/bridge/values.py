@@ -12,7 +12,7 @@ import numpy as np
 from aot.frontends.openvino.attributes import Symbols, convert, partial_shape
 from aot.ir.op import Op as Definition
 from aot.ir.types import Dim, Shape, numpy_dtype
-from aot.mo.ops.texts import element_type, text_of
+from aot.mo.ops.texts import INVERTED, element_type, inverted, text_of
 from aot.mo.utils.arrays import dynamic_dimension, is_a, shape_array
 from aot.mo.utils.error import Error
 from codegen.loops import Expr
@@ -41,7 +41,9 @@ def value_of(value: Any) -> Any:
 
 def attributes_of(op: Definition) -> dict[str, Any]:
     """Return the attributes of an operation by their names in files, in Model Optimizer's form."""
-    return {_name(f): value_of(getattr(op, f.name)) for f in fields(op)}
+    masks = INVERTED.get(op.type, ())
+    found = {_name(f): value_of(getattr(op, f.name)) for f in fields(op)}
+    return {name: inverted(value) if name in masks else value for name, value in found.items()}
 
 
 def _name(field: Any) -> str:
@@ -68,7 +70,7 @@ def with_attributes(op: Definition, changed: dict[str, Any], layer: str) -> Defi
         if value is None and f.default is not MISSING:
             found[f.name] = f.default
             continue
-        text = text_of(value) or ""
+        text = text_of(inverted(value) if _name(f) in INVERTED.get(op.type, ()) else value) or ""
         try:
             found[f.name] = convert(hints[f.name], text, _shapes(layer))
         except (ValueError, KeyError):

@@ -143,6 +143,18 @@ class VariadicSplitBase(DefinedOp):
     needs = ("out_ports_count",)
 
 
+class Pooling(DefinedOp):
+    """Type and version follow `pool_method`, max or avg."""
+
+    def complete(self) -> None:
+        method = self.attrs.get("pool_method")
+        if method is not None and self.attrs.get("type") is None:
+            self.attrs["type"], self.attrs["version"], self.attrs["out_ports_count"] = POOLS[method]
+
+
+POOLS = {"max": ("MaxPool", "opset8", 2), "avg": ("AvgPool", "opset1", 1)}
+
+
 class OutputTyped(DefinedOp):
     """An operation whose `output_type` must be given."""
 
@@ -179,6 +191,7 @@ SHARED: dict[tuple[str, str], Any] = {
     ("fake_output", "FakeOutput"): Copy,
     ("split", "SplitBase"): SplitBase,
     ("split", "VariadicSplitBase"): VariadicSplitBase,
+    ("pooling", "Pooling"): Pooling,
     ("non_zero", "NonZero"): OutputTyped,
     ("size", "Size"): OutputTyped,
     ("eltwise_n", "EltwiseN"): EltwiseN,

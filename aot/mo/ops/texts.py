@@ -17,12 +17,14 @@ from aot.mo.utils.arrays import is_a, unmask_shape
 from runtime.abi import DType
 from runtime.errors import AotError
 
+_INTEGERS = re.compile(r"\bint\b")
 OTHER_NAMES = {  # attributes of nodes that are not called as in files
     "destination_type": "dst_type",
     "convert_type": "dst_type",
     "activations_alpha": "activation_alpha",
     "activations_beta": "activation_beta",
 }
+INVERTED = {"StridedSlice": ("begin_mask", "end_mask")}  # of a node 1 for a bound that counts, of a file 0
 WINDOWS = {"strides": "stride", "dilations": "dilation", "kernel": "window", "output_padding": "output_padding"}
 
 
@@ -41,7 +43,7 @@ def definition(type: str | None, version: str | None) -> type[Definition] | None
 def file_attributes(type: str | None, version: str | None) -> list[Any]:
     """Return pairs of a name in files and a function that gives the text for a node; none for an unknown type."""
     cls = definition(type, version)
-    return [] if cls is None else [(xml, _getter(xml, hint)) for xml, hint in _names(cls)]
+    return [] if cls is None else [(xml, _getter(cls.type, xml, hint)) for xml, hint in _names(cls)]
 
 
 @cache
@@ -50,14 +52,29 @@ def _names(cls: type[Definition]) -> tuple[tuple[str, Any], ...]:
     return tuple((str(f.metadata.get("xml", f.name)), hints[f.name]) for f in attributes(cls))
 
 
-def _getter(xml: str, hint: Any) -> Callable[[Any], str | None]:
+def _getter(kind: str, xml: str, hint: Any) -> Callable[[Any], str | None]:
     def text(node: Any) -> str | None:
         value = attribute(node, xml)
         if hint is bool and is_a(value, (int, np.integer)):
             value = bool(value)
-        return text_of(value)
+        if xml in INVERTED.get(kind, ()) and value is not None:
+            value = inverted(value)
+        return text_of(_whole(value) if _INTEGERS.search(str(hint)) else value)
 
     return text
+
+
+def inverted(mask: Any) -> Any:
+    """Return a mask with 0 for 1 and 1 for 0."""
+    return 1 - np.asarray(mask, np.int64).reshape(-1)
+
+
+def _whole(value: Any) -> Any:
+    """Return an array of numbers without fractions as one of integers."""
+    if not is_a(value, np.ndarray) or value.dtype.kind != "f":
+        return value
+    whole: Any = value.astype(np.int64)
+    return whole if np.array_equal(value, whole) else value
 
 
 def attribute(node: Any, xml: str) -> Any:
