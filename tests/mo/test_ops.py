@@ -171,11 +171,11 @@ def test_classes_are_found_by_op_in_their_compilation_only() -> None:
 
 
 def test_extensions_derive_from_library_classes() -> None:
-    class Twice(made("activation_ops", "Activation")):  # type: ignore[misc]
+    class Twice(made("activation_ops", "Activation")):
         op = "Twice"
         operation = staticmethod(lambda x: 2 * x)
 
-    class Axis2(made("softmax", "Softmax")):  # type: ignore[misc]
+    class Axis2(made("softmax", "Softmax")):
         def __init__(self, graph: Graph, attrs: dict[str, Any]) -> None:
             super().__init__(graph, {"axis": 2, **attrs})
 

@@ -30,8 +30,8 @@ def value_of(value: Any) -> Any:
         return numpy_dtype(value).type
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, tuple):
-        parts: tuple[Any, ...] = value  # pyright: ignore
+    if is_a(value, tuple):
+        parts: tuple[Any, ...] = value
         whole = all(is_a(p, (int, np.integer)) and not is_a(p, bool) for p in parts)
         if whole or any(isinstance(p, Expr) for p in parts):
             return shape_of(parts) if any(isinstance(p, Expr) for p in parts) else np.array(parts, np.int64)

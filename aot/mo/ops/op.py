@@ -11,6 +11,7 @@ from aot.mo.graph.data import add_data_node, make_data_node, with_properties
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.ops.registered import REGISTERED
+from aot.mo.replacement_pattern import ClassType
 from aot.mo.utils.arrays import is_a, mo_array, strict_compare_tensors
 from aot.mo.utils.error import Error
 from aot.mo.utils.runtime_info import RTInfo
@@ -39,6 +40,10 @@ class Op:
         self.ir_version = graph.graph.get("ir_version")
         self.attrs: Attrs = {"kind": "op", "rt_info": RTInfo(), **(attrs1 or {}), **(attrs2 or {})}
         self.default_backend_attrs: list[Any] = []
+
+    @classmethod
+    def class_type(cls) -> ClassType:
+        return ClassType.OP
 
     def supported_attrs(self) -> list[Any]:
         """Return the attributes that may be set, in the forms of `backend_attrs`."""
