@@ -1,4 +1,4 @@
-"""What a file of an extension folder declares: passes, rules, conversions, and classes for Model Optimizer's phases."""
+"""Declarations in a file of an extension folder: passes, rules, conversions, classes for Model Optimizer's phases."""
 
 from __future__ import annotations
 
