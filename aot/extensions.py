@@ -29,7 +29,7 @@ from aot.ir.scope import Scope, raised_in, within
 from aot.modules import Modules
 from aot.options import CompileOptions
 from aot.passes.order import PHASES, name_of
-from runtime.errors import UnsupportedError, UsageError
+from runtime.errors import MissingError, UnsupportedError, UsageError
 
 OPERATIONS = "ops"
 T = TypeVar("T")
@@ -200,7 +200,7 @@ def _guarded(load: Callable[[], T], path: Path) -> T:
     """Call what loads a file; its errors become UsageErrors with the file and the line."""
     try:
         return load()
-    except UnsupportedError:
+    except (UnsupportedError, MissingError):
         raise
     except Exception as error:
         where = raised_in(error) or str(path)
