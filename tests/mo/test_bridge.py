@@ -351,6 +351,15 @@ def test_broken_graphs_are_errors(change: Callable[[Graph], object], message: st
         changed(broken)
 
 
+def test_data_nodes_without_producers_become_constants() -> None:
+    def change(made: Graph) -> None:
+        Node(made, "add").in_port(1).disconnect()
+        held = Op.create_input_data_node(made, "held", np.full(4, 2, np.float32))
+        made.add_edge(held.id, "add", **{"in": 1})
+
+    assert "const<f32[4] [2.0, 2.0, 2.0, 2.0]>" in print_graph(changed(change, "middle"))
+
+
 def test_element_types_and_shapes_are_forced() -> None:
     def change(made: Graph) -> None:
         attrs = {"name": "k", "value": np.arange(4), "force_type": "FP32", "force_shape": int64_array([1, 4])}

@@ -23,6 +23,7 @@ from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
 from aot.mo.bridge.values import dtype_from
+from aot.mo.graph.cleaning import add_constant_operations
 from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.graph.tensor_names import INFO
 from aot.mo.utils.arrays import is_a
@@ -59,6 +60,8 @@ class _Import:
         self.unneeded = _unneeded(graph)  # which stay, as no extension has cut them off
 
     def run(self) -> None:
+        if self.made.stage != "front":
+            add_constant_operations(self.made)  # for data nodes with a value that nothing makes
         order = self._order()
         taken: set[int] = set()
         needed = self._needed()
