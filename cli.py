@@ -25,8 +25,17 @@ import aot
 from aot import signature, trial
 from aot.command import guarded, is_supervised, supervised
 from aot.options import (
-    CompileOptions, Stage, bytes_of, cut_of, dims_of, layouts_of, shapes_of, specialise_of, values_of,
-)  # fmt: skip
+    CompileOptions,
+    Stage,
+    bytes_of,
+    cut_of,
+    dims_of,
+    layouts_of,
+    names_of,
+    shapes_of,
+    specialise_of,
+    values_of,
+)
 from runtime import profile
 from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
 from runtime.errors import UnsupportedError
@@ -70,6 +79,11 @@ SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
+Config = Annotated[str | None, typer.Option(
+    "--transformations-config", "--transformations_config", metavar="F.json,...", help="Attributes for extensions"
+)]  # fmt: skip
+Enable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions on")]
+Disable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions off")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
@@ -98,6 +112,9 @@ def compile(
     specialise: Specialise = None,
     cut: CutAt = None,
     extensions: Extensions = None,
+    transformations_config: Config = None,
+    enable_transforms: Enable = None,
+    disable_transforms: Disable = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
     print_after: Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
@@ -132,6 +149,8 @@ def compile(
         options = CompileOptions(
             target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
             values=values_of(value), cut=cut_of(cut), feeds=tuple(feed or ()), specialise=specialise_of(specialise),
+            transformations_config=tuple(map(Path, names_of(transformations_config))),
+            enable_transforms=names_of(enable_transforms), disable_transforms=names_of(disable_transforms),
             extensions=extensions, seed=seed, save_temps=save_temps, on_event=watch, tune=tune,
             print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
             stop_after_lowering=stop_after_lowering, verify=verify, plain_products=plain_products,
@@ -235,6 +254,7 @@ def bench(
 @command
 def info(
     file: Annotated[Path, typer.Argument(exists=True, help="m.so or m.xml")],
+    extensions: Extensions = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -248,7 +268,7 @@ def info(
         return
     from aot import overview
 
-    graph, counts = overview.read(file)
+    graph, counts = overview.read(file, extensions)
     if as_json:
         echo_json(overview.facts(graph, counts))
         return
@@ -269,6 +289,9 @@ def dump(
     specialise: Specialise = None,
     cut: CutAt = None,
     extensions: Extensions = None,
+    transformations_config: Config = None,
+    enable_transforms: Enable = None,
+    disable_transforms: Disable = None,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
     seed: Seed = None,
@@ -280,6 +303,8 @@ def dump(
     options = CompileOptions(
         target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
         cut=cut_of(cut), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
+        transformations_config=tuple(map(Path, names_of(transformations_config))),
+        enable_transforms=names_of(enable_transforms), disable_transforms=names_of(disable_transforms),
         small_weights=small_weights, plain_products=plain_products,
         stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering,
     )
@@ -341,6 +366,24 @@ def cache(
 
 
 @command
+def config(
+    model: Model,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSON of transformations")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")] = None,
+    debug: Debug = False,
+) -> None:
+    """Add to a configuration file the inputs and outputs that its sub-graphs have in a model."""
+    from aot.mo.config.update import updated
+
+    text = updated(model, file)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        check_output(output, model, model.with_suffix(".bin"))
+        output.write_text(text, "utf-8")
+
+
+@command
 def check(
     model: Model,
     shape: Shapes = None,
@@ -348,6 +391,9 @@ def check(
     value: Values = None,
     cut: CutAt = None,
     extensions: Extensions = None,
+    transformations_config: Config = None,
+    enable_transforms: Enable = None,
+    disable_transforms: Disable = None,
     seed: Seed = None,
     max_memory: Memory = None,
     max_seconds: Seconds = None,
@@ -360,6 +406,8 @@ def check(
 
     with Watch(sys.stderr) as watch:
         found = check_model(model, CompileOptions(
+            transformations_config=tuple(map(Path, names_of(transformations_config))),
+            enable_transforms=names_of(enable_transforms), disable_transforms=names_of(disable_transforms),
             shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), cut=cut_of(cut),
             extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
             hard_limits=is_supervised(), on_event=watch,

@@ -24,7 +24,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 import codegen
-from aot.extensions import Extensions, load_extensions
+from aot.extensions import Extensions, load_for
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
@@ -37,8 +37,8 @@ from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content
-    "print_after", "save_temps", "on_event", "on_dump", "extensions", "max_memory", "max_seconds", "hard_limits",
-    "verify",
+    "print_after", "save_temps", "on_event", "on_dump", "extensions", "transformations_config", "max_memory",
+    "max_seconds", "hard_limits", "verify",
 )  # fmt: skip
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
@@ -71,7 +71,8 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
     if options.extensions is not None:
-        digest.update((extensions or load_extensions(options.extensions)).digest.encode())
+        loaded = extensions or load_for(options)
+        digest.update(loaded.digest.encode() if loaded is not None else b"")
     for path in files_of(model):
         with open_file(path, "model") as stream:
             digest.update(f"{path.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
@@ -216,7 +217,7 @@ def _source_digest() -> str:
     """Digest of the compiler itself: a version may change while it is worked on."""
     digest = hashlib.sha256()
     for root in (Path(__file__).parent, Path(str(codegen.__file__)).parent):
-        for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll")):
+        for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll", ".txt")):
             digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -1,103 +1,208 @@
-"""A user's extensions: Python files in a folder, which run as part of the compiler.
+"""A user's extensions: Python files in folders, which run as part of the compiler.
 
-    DIR/ops/*.py        operations, under @op
-    DIR/front/*.py      passes of a phase: classes with `find_and_replace_pattern` or `__call__`, and the rules of a
-    DIR/middle/*.py     file as one pass of its name; in front conversions, too, of operations of ONNX files
+    DIR/ops/*.py            operations, under @op
+    DIR/front/*.py          passes of a phase: classes with `find_and_replace_pattern` or `__call__`, and the rules of
+    DIR/middle/*.py         a file as one pass of its name; in front conversions, too, of operations of ONNX files
     DIR/back/*.py
+    DIR/front/onnx/*.py     the same for ONNX files alone; front/onnx/extractors, too
 
 Files see each other by relative imports: `from ..ops.mine import Mine`. Modules that they import from the folder, or
 from beside it, are part of them. What they register is there in the compilations that name the folder, and in no other.
+Classes that derive from Model Optimizer's base classes run in its phases (`aot.mo`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
+from typing import Any, TypeVar
 
-from aot.ir.scope import Scope, within
+from aot.declarations import check_used, lost_methods, passes_in
+from aot.ir.scope import Scope, raised_in, within
 from aot.modules import Modules
-from aot.passes.pass_order import PHASES
-from aot.passes.rewrite import Rule, RuleSet
-from runtime.errors import UsageError
+from aot.options import CompileOptions
+from aot.passes.pass_order import PHASES, name_of
+from runtime.errors import MissingError, UnsupportedError, UsageError
 
 OPERATIONS = "ops"
+T = TypeVar("T")
+FRAMEWORKS = ("onnx", "tf", "caffe", "kaldi", "mxnet")  # folders of front/; files of the first are read
+_READ = "a configuration file is read by transformations in --extensions"
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """The passes of a folder, what it registers, and the modules that it was loaded from."""
+    """The passes of folders, what they register, and the modules that they were loaded from."""
 
     passes: tuple[object, ...]
     scope: Scope
-    modules: Modules
+    modules: tuple[Modules, ...]
+    inputs: tuple[tuple[str, bytes], ...] = ()  # configuration files and variables, by name
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the source of all modules that have been loaded, hexadecimal."""
+        """SHA-256 of the source of all modules that have been loaded, and of `inputs`, hexadecimal."""
         digest = hashlib.sha256()
-        for label, data in sorted(self.modules.sources().items()):
+        found = [(label, data) for modules in self.modules for label, data in sorted(modules.sources().items())]
+        for label, data in (*found, *self.inputs):
             digest.update(f"{label} {len(data)}\n".encode() + data)
         return digest.hexdigest()
 
 
-_LOADED: dict[Path, tuple[list[Path], Extensions]] = {}  # by folder: loaded anew once a file has changed
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Folders in memory: their files, and what they declare."""
+
+    files: list[list[Path]]
+    passes: tuple[object, ...]
+    scope: Scope
+    modules: tuple[Modules, ...]
+    for_mo: list[list[Any]] = field(default_factory=list[list[Any]])  # classes for Model Optimizer's phases, by folder
+
+
+_LOADED: dict[tuple[Path, ...], _Loaded] = {}  # by folders: loaded anew once a file has changed
 _LOADING = RLock()
 
 
-def load_extensions(folder: Path) -> Extensions:
-    """Load the extensions in a folder; UsageError for what cannot be run."""
-    folder = Path(os.path.realpath(folder))  # which takes links in a circle for a path that is not there
-    files = _files(folder)
-    if not files:
-        kinds = ", ".join((OPERATIONS, *PHASES))
-        raise UsageError(f"--extensions: a folder that holds .py files in {kinds}, got {folder}")
+def load_extensions(
+    folders: Path, config: Sequence[Path] = (), enable: Sequence[str] = (), disable: Sequence[str] = ()
+) -> Extensions:
+    """Load the extensions in a folder, or in several with commas between them; UsageError for what cannot be run.
+
+    `config`: configuration files of transformations (`--transformations-config`); `enable`, `disable`: classes that are
+    switched on or off, by `id`, name, or module and name.
+    """
+    places = folders_of(folders)
+    files = [_files(place) for place in places]
+    for place, found in zip(places, files, strict=True):
+        if not found:
+            kinds = ", ".join((OPERATIONS, *PHASES))
+            raise UsageError(f"--extensions: a folder that holds .py files in {kinds}, got {place}")
     with _LOADING:
-        known = _LOADED.get(folder)
-        if known is None or known[0] != files or known[1].modules.changed():
-            known = _LOADED[folder] = files, _load(folder, files)
-        return known[1]
+        known = _LOADED.get(places)
+        if known is None or known.files != files or any(modules.changed() for modules in known.modules):
+            known = _LOADED[places] = _load(places, files)
+    return _extensions(known, config, enable, disable)
+
+
+def load_for(options: CompileOptions) -> Extensions | None:
+    """Load the extensions that options name; None without any."""
+    config = options.transformations_config
+    if options.extensions is not None:
+        return load_extensions(options.extensions, config, options.enable_transforms, options.disable_transforms)
+    if config:
+        raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
+    return None
+
+
+def folders_of(given: Path) -> tuple[Path, ...]:
+    """Return the folders that a path names: itself, or those between commas."""
+    parts = [str(given)] if given.exists() else str(given).split(",")
+    return tuple(Path(os.path.realpath(part)) for part in parts if part)  # a link in a circle is a path that is absent
+
+
+def _extensions(
+    loaded: _Loaded, config: Sequence[Path], enable: Sequence[str], disable: Sequence[str]
+) -> Extensions:
+    own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(disable))
+    classes = [cls for found in loaded.for_mo for cls in found]
+    if not classes and config:
+        raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
+    if not classes:
+        return Extensions(own, loaded.scope, loaded.modules)
+    phases: Any = import_module("aot.mo.phases")
+    loader: Any = import_module("aot.mo.loader")
+    passes, inputs = phases.phase_passes(loaded.for_mo, config, loader.switches(enable, disable))
+    return Extensions((*passes, *own), loaded.scope, loaded.modules, inputs)
 
 
 def _files(folder: Path) -> list[Path]:
     """The files of a folder: operations first, as passes use them."""
-    return [path for kind in (OPERATIONS, *PHASES) for path in sorted(folder.glob(f"{kind}/*.py"))]
+    kinds = (OPERATIONS, "front", "front/onnx", "front/onnx/extractors", "middle", "back")
+    found = [path for kind in kinds for path in sorted(folder.glob(f"{kind}/*.py")) if path.stem != "__init__"]
+    for path in sorted(folder.glob("front/*/*.py")):
+        name = path.parent.name
+        if path not in found and name not in FRAMEWORKS and not name.startswith("_"):
+            _LOG.warning("--extensions: %s is not read: front/ has folders for %s", path, ", ".join(FRAMEWORKS))
+    return found
 
 
-def _load(folder: Path, files: list[Path]) -> Extensions:
-    modules, scope = Modules(folder), Scope()
-    found: list[object] = []
+def _load(places: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:
+    scope = Scope()
+    modules = tuple(Modules(place) for place in places)
+    passes: list[object] = []
+    for_mo: list[list[Any]] = []
     try:
         with within(scope):
-            for path in files:
-                module = _imported(modules, path)
-                if path.parent.name != OPERATIONS:
-                    found += _passes(module, path.stem, path.parent.name)
+            for own, paths in zip(modules, files, strict=True):
+                found, classes = _folder(own, paths, scope)
+                passes += found
+                for_mo.append(classes)
     except BaseException:
-        modules.forget()
+        for own in modules:
+            own.forget()
         raise
-    return Extensions(tuple(found), scope, modules)
+    return _Loaded(files, tuple(passes), scope, modules, for_mo)
+
+
+def _folder(modules: Modules, files: list[Path], scope: Scope) -> tuple[list[object], list[Any]]:
+    """The passes of a folder, and its classes for Model Optimizer's phases."""
+    passes: list[object] = []
+    for_mo: list[Any] = []
+    idle: list[tuple[Path, ModuleType]] = []
+    _guarded(modules.start, modules.folder / "__init__.py")
+    for path in files:
+        before = _registered(scope)
+        module = _imported(modules, path)
+        classes = _for_mo(modules, module, path)
+        for_mo += classes
+        phase = path.relative_to(modules.folder).parts[0]
+        found = passes_in(module, path.stem, phase, classes) if phase != OPERATIONS else []
+        passes += found
+        if phase != OPERATIONS and not found and not classes and before == _registered(scope):
+            idle.append((path, module))
+    for path, module in idle:
+        check_used(str(path), module, modules.loaded())
+    return passes, for_mo
+
+
+def _registered(scope: Scope) -> list[object]:
+    return [*scope.conversions.values(), *scope.operations.values()]
+
+
+def _for_mo(modules: Modules, module: ModuleType, path: Path) -> list[Any]:
+    """Classes of a file for Model Optimizer's phases; UsageError for those that have its methods and no base class."""
+    for cls in (v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__):
+        lost = lost_methods(cls)
+        if lost:
+            rule = f"a class with {', '.join(lost)} runs if it derives from a base class of Model Optimizer's"
+            raise UsageError(f"--extensions: {path}: class {cls.__name__}: {rule}, got none")
+    if not modules.uses_mo:
+        return []
+    loader: Any = import_module("aot.mo.loader")
+    return loader.classes_in(module)
 
 
 def _imported(modules: Modules, path: Path) -> ModuleType:
+    name = ".".join(path.relative_to(modules.folder).with_suffix("").parts)
+    return _guarded(lambda: modules.load(name), path)
+
+
+def _guarded(load: Callable[[], T], path: Path) -> T:
+    """Call what loads a file; its errors become UsageErrors with the file and the line."""
     try:
-        return modules.load(f"{path.parent.name}.{path.stem}")
+        return load()
+    except (UnsupportedError, MissingError):
+        raise
     except Exception as error:
-        raise UsageError(f"--extensions: {path}: {type(error).__name__}: {error}") from error
-
-
-def _passes(module: ModuleType, name: str, phase: str) -> Iterator[object]:
-    """The passes that a file declares itself, in its order."""
-    for value in vars(module).values():
-        own = isinstance(value, type) and value.__module__ == module.__name__
-        if own and {"find_and_replace_pattern", "__call__"} & set(dir(value)):
-            if not hasattr(value, "phase"):
-                value.phase = phase
-            yield value
-    rules = tuple(v for v in vars(module).values() if isinstance(v, Rule) and v.body.__module__ == module.__name__)
-    if rules:
-        yield RuleSet(name, rules, phase=phase)
+        where = raised_in(error) or str(path)
+        rest = "" if where.startswith(str(path)) else f" (for {path})"
+        raise UsageError(f"--extensions: {where}{rest}: {type(error).__name__}: {error}") from error

@@ -4,6 +4,7 @@
     aot_extensions_3.inside.tools    DIR/tools.py and ...
     aot_extensions_3.beside.tools    ... DIR/../tools.py, where a file of the folder says `import tools`
 
+Names of Model Optimizer's modules (`openvino.tools.mo.ops.op`, `mo.ops.op`) lead to `aot.mo` (see `aot.mo.names`).
 So two folders may have modules of one name, a changed file is loaded anew, and no byte code that is kept elsewhere is
 taken for it. A module that the program itself has imported before stays shared with it.
 """
@@ -18,10 +19,16 @@ from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from itertools import count
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
-_PREFIX = "aot_extensions_"
+from aot.ir.scope import EXTENSION_MODULES
+from runtime.errors import MissingError
+
+_PREFIX = EXTENSION_MODULES
+_MO = ("openvino", "mo", "extensions")  # first parts of Model Optimizer's import names
 _NUMBERS = count()
 _INSTALLED = {Path(place).resolve() for place in sysconfig.get_paths().values()}
 
@@ -35,6 +42,7 @@ class Modules:
         self.name = f"{_PREFIX}{next(_NUMBERS)}"
         self._sources: dict[Path, bytes] = {}
         self._homes: dict[str, str | None] = {}
+        self.uses_mo = False  # a module of Model Optimizer's was imported
         self.builtins = {**vars(builtins), "__import__": self._import}
         for name, place in (("", folder), (".inside", folder), (".beside", folder.parent)):
             package = ModuleType(self.name + name)
@@ -50,6 +58,18 @@ class Modules:
         """The source in a file, which is remembered."""
         data = self._sources[path.resolve()] = path.read_bytes()
         return data
+
+    def start(self) -> None:
+        """Run the folder's own `__init__.py`, if there is one; raises what it raises."""
+        path = self.folder / "__init__.py"
+        if path.is_file():
+            package = sys.modules[self.name]
+            vars(package).update(__builtins__=self.builtins, __file__=str(path), __package__=self.name)
+            exec(compile(self.read(path), str(path), "exec"), vars(package))
+
+    def loaded(self) -> list[ModuleType]:
+        """All modules of the folder, and those from beside it."""
+        return [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == self.name]
 
     def sources(self) -> dict[str, bytes]:
         """The source of every module that was loaded, by its path from the folder on."""
@@ -71,6 +91,10 @@ class Modules:
     ) -> ModuleType:  # fmt: skip
         """`__import__` of the folder's modules: those from the folder and from beside it get private names."""
         top = name.partition(".")[0]
+        if top in _MO and not level and not self._has(name):
+            found = self._from_mo(name, fromlist or ())
+            if found is not None:
+                return found
         home = None if level else self._home(top)
         if home is None:
             return builtins.__import__(name, globals, locals, fromlist or (), level)
@@ -78,6 +102,23 @@ class Modules:
             return builtins.__import__(f"{self.name}.{home}.{name}", globals, locals, fromlist, 0)
         import_module(f"{self.name}.{home}.{name}")
         return sys.modules[f"{self.name}.{home}.{top}"]
+
+    def _has(self, name: str) -> bool:
+        """True if the folder, or the one that it lies in, has a file for a module."""
+        places = [root.joinpath(*name.split(".")) for root in (self.folder, self.folder.parent)]
+        return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in places)
+
+    def _from_mo(self, name: str, wanted: Sequence[str]) -> Any:
+        """Return what an import of Model Optimizer's modules gives; None for another name."""
+        part = name == "openvino.tools" and "mo" in wanted
+        if name.startswith("openvino") and not part and not f"{name}.".startswith("openvino.tools.mo."):
+            return None
+        if find_spec("networkx") is None:
+            raise MissingError(f"{name}: Model Optimizer's classes need the package networkx: pip install networkx")
+        names: Any = import_module("aot.mo.names")
+        found = names.imported(name, wanted)
+        self.uses_mo = self.uses_mo or found is not None
+        return found
 
     def _home(self, top: str) -> str | None:
         """Place of a top-level module: `inside` the folder or `beside` it; None: elsewhere, or it is shared."""

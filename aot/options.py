@@ -50,7 +50,8 @@ class CompileOptions:
     `max_memory`: bytes that compiling may add to the process; `max_seconds` that it may take; None: as suits a model
     of that size (`aot.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets limits of the system
     while it compiles; `extensions`: a folder of operations and passes of the user's, whose code runs (see
-    `aot.extensions`).
+    `aot.extensions`), or several with commas between them; `transformations_config`: files with the attributes of
+    Model Optimizer's transformations in it; `enable_transforms`, `disable_transforms`: classes of it by `id` or name.
     """
 
     target: str = "native"
@@ -72,6 +73,9 @@ class CompileOptions:
     tune: float | None = None
     tune_file: Path | None = None
     extensions: Path | None = None
+    transformations_config: tuple[Path, ...] = ()
+    enable_transforms: tuple[str, ...] = ()
+    disable_transforms: tuple[str, ...] = ()
     print_after: tuple[str, ...] = ()
     stop_after_rewrite: int | None = None
     stop_after_lowering: int | None = None
@@ -142,6 +146,11 @@ def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ..
             raise UsageError(f"specialise: NAME=SIZE,SIZE, for example batch=1,8, got {text}")
         found.append((match[1], tuple(map(int, match[2].split(",")))))
     return tuple(found)
+
+
+def names_of(given: str | None) -> tuple[str, ...]:
+    """`A,B`: names with commas between them."""
+    return tuple(filter(None, map(str.strip, (given or "").split(","))))
 
 
 def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:

@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from aot.extensions import load_extensions
 from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
+from aot.ir.scope import within
 from aot.lowering.program.build_program import result_name
 
 Facts = dict[str, object]
@@ -31,12 +33,16 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
     }
 
 
-def read(file: Path) -> tuple[Graph, Counter[str]]:
-    """A file's graph, and how many nodes there are of each type that the file has, bodies not counted."""
-    graph = read_model(file)
-    counts = Counter(node.type for node in graph.order())
-    for convert in front_passes():
-        convert(graph)
+def read(file: Path, extensions: Path | None = None) -> tuple[Graph, Counter[str]]:
+    """A file's graph, and how many nodes there are of each type that the file has, bodies not counted.
+
+    `extensions`: a folder with operations and conversions that the file needs; its passes do not run.
+    """
+    with within(None if extensions is None else load_extensions(extensions).scope):
+        graph = read_model(file)
+        counts = Counter(node.type for node in graph.order())
+        for convert in front_passes():
+            convert(graph)
     return graph, counts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.budget import Budget, budgeted
-from aot.extensions import Extensions, load_extensions
+from aot.extensions import Extensions, load_for
 from aot.ir.scope import Scope
 from aot.lowering.program.constant_places import Weights
 from aot.options import CompileOptions
@@ -19,12 +19,12 @@ class Shared:
         self.weights = Weights(several)
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
         self.key = ""
-        self._folder = options.extensions
+        self._options = options
 
     @budgeted
     def extensions(self) -> Extensions | None:
         """The user's operations, conversions and passes."""
-        return load_extensions(self._folder) if self._folder is not None else None
+        return load_for(self._options)
 
     @property
     def scope(self) -> Scope | None:

@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 import cli
 from aot.cache import key_of
 from aot.driver import compile_model, stages
+from aot.extensions import load_extensions
 from aot.frontends.onnx.registry import CONVERSIONS
 from aot.ir import op
+from aot.ir.scope import within
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx_models import model, save
@@ -126,7 +128,8 @@ def test_an_operation_of_onnx(tmp_path: Path) -> None:
     text = "import numpy as np\n" + OPERATION.format(name="SquareB")
     mine = folder(tmp_path, ops_square=text, front_square=CONVERSION.format(name="SquareB"))
     np.testing.assert_array_equal(compile_model(path, options(mine))(X)[0], np.square(np.maximum(X, 0)))
-    assert CliRunner().invoke(cli.app, ["check", str(path), "--extensions", str(mine)]).exit_code == 0
+    for command in ("check", "info"):
+        assert CliRunner().invoke(cli.app, [command, str(path), "--extensions", str(mine)]).exit_code == 0
 
 
 def absolute(place: Path) -> Path:
@@ -143,9 +146,9 @@ def test_rules_and_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("files", "text"), [
     ({}, "a folder that holds"),
-    ({"middle_x": "import absent_module"}, "x.py: ModuleNotFoundError: No module named 'absent_module'"),
+    ({"middle_x": "import absent_module"}, "x.py:1: ModuleNotFoundError: No module named 'absent_module'"),
     ({"middle_x": PASS + "\n    run_before = ('decompose',)\n"}, "cannot be sorted: cycle"),
-    ({"middle_x": LOST}, "extension Lose: KeyError: 'lost'"),
+    ({"middle_x": LOST}, r"extension Lose: KeyError: 'lost' \(.*x.py:\d+\)"),
 ])  # fmt: skip
 def test_what_is_wrong_is_the_users(tmp_path: Path, files: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError, match=text):
@@ -250,3 +253,145 @@ def test_a_model_is_not_kept_under_a_key_that_its_files_outlived(tmp_path: Path)
         (mine / "late.py").write_text(f"VALUE = {factor}\n")
         made = compile_model(path, options(mine), cache_dir=tmp_path / "cache")
         assert made(X)[0][0, 0] == factor
+
+
+CHANGES = """
+from aot.opset.elementwise.unary import Abs
+
+
+class Change:
+    {more}
+
+    def find_and_replace_pattern(self, graph):
+        {body}
+"""
+DROP = "for node in graph.results[-1:]: graph.remove(node)"
+
+
+def two(place: Path) -> Path:
+    nodes = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+    return save(place, model(nodes, {"x": X}, ["y", "z"]))
+
+
+@pytest.mark.parametrize(("more", "body", "text"), [
+    ("pass", DROP, r"Change: outputs stay as they are.*got \['y.*'\] for"),
+    ("changes_interface = True", "for node in list(graph.results): graph.remove(node)", "keeps one of its outputs"),
+])  # fmt: skip
+def test_inputs_and_outputs_stay(tmp_path: Path, more: str, body: str, text: str) -> None:
+    mine = folder(tmp_path, middle_x=CHANGES.format(more=more, body=body))
+    with pytest.raises(UsageError, match=text):
+        _ = stages(two(tmp_path), options(mine)).optimized
+
+
+def test_outputs_change_where_the_extension_says_so(tmp_path: Path) -> None:
+    mine = folder(tmp_path, middle_x=CHANGES.format(more="changes_interface = True", body=DROP))
+    assert len(stages(two(tmp_path), options(mine)).optimized.results) == 1
+
+
+BASES = """
+class Base:
+    def find_and_replace_pattern(self, graph):
+        raise NotImplementedError
+
+
+class Scale:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, value):
+        return value * self.factor
+
+
+class First(Base):
+    run_before = ("Second",)
+
+    def find_and_replace_pattern(self, graph):
+        Second.enabled = Scale(2)(1) == 0
+
+
+class Second(Base):
+    def find_and_replace_pattern(self, graph):
+        raise RuntimeError("it was switched off")
+"""
+
+
+def test_base_classes_do_not_run_and_a_pass_may_switch_off_a_later_one(tmp_path: Path) -> None:
+    made = stages(absolute(tmp_path), options(folder(tmp_path, middle_x=BASES)))
+    assert made.optimized.results
+    names = [done.name for done in made.report.passes]
+    assert "First" in names and not {"Base", "Scale", "Second"} & set(names)
+
+
+BETWEEN = """
+from aot.ir.op import operation
+
+
+class Between:
+    run_before = ("onnx_to_opset",)
+
+    def find_and_replace_pattern(self, graph):
+        for node in graph.get_op_nodes("Neg"):
+            made = graph.add(operation("Sin")(), node.source(0))
+            node.out_port(0).replace_by(made.out_port(0))
+            graph.remove(node)
+"""
+
+
+def test_an_operation_of_the_opset_may_stand_between_those_of_the_file(tmp_path: Path) -> None:
+    kinds = ("Abs", "Neg", "Exp")
+    steps = [helper.make_node(kind, [i], [o]) for kind, i, o in zip(kinds, "xab", "aby", strict=True)]
+    path = save(tmp_path, model(steps, {"x": X}, ["y"]))
+    mine = folder(tmp_path, front_x=BETWEEN)
+    np.testing.assert_allclose(compile_model(path, options(mine))(X)[0], np.exp(np.sin(np.abs(X))), rtol=1e-5)
+
+
+def test_the_same_inside_of_a_body(tmp_path: Path) -> None:
+    """A branch that stays an If at run time."""
+    flag = helper.make_tensor_value_info("c", 9, [])
+    steps = [helper.make_node(kind, [i], [o]) for kind, i, o in zip(("Abs", "Neg"), "xa", "ab", strict=True)]
+    then = helper.make_graph(steps, "then", [], [helper.make_tensor_value_info("b", 1, X.shape)])
+    other = helper.make_graph([helper.make_node("Exp", ["x"], ["e"])], "else", [], [
+        helper.make_tensor_value_info("e", 1, X.shape)
+    ])  # fmt: skip
+    made = model([helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)], {"x": X}, ["y"])
+    made.graph.input.append(flag)
+    run = compile_model(save(tmp_path, made), options(folder(tmp_path, front_x=BETWEEN)))
+    for value, expected in ((True, np.sin(np.abs(X))), (False, np.exp(X))):
+        np.testing.assert_allclose(run(X, np.array(value))[0], expected, rtol=1e-5)
+
+
+def test_the_folder_s_own_init_file_runs(tmp_path: Path) -> None:
+    mine = folder(tmp_path, middle_x="from .. import FACTOR\n" + CHANGES.format(more="pass", body="assert FACTOR == 3"))
+    (mine / "__init__.py").write_text("FACTOR = 3\n")
+    assert stages(absolute(tmp_path), options(mine)).optimized.results
+
+
+@pytest.mark.parametrize(("declared", "asked", "found"), [
+    ("extension", "extension", True), ("extension", "", False), ("extension", "experimental", False),
+    ("extension", "opset8", False), ("mine1", "mine1", True), ("mine1", "MINE1", True), ("mine1", "mine2", False),
+])  # fmt: skip
+def test_an_operation_belongs_to_the_sets_that_it_names(tmp_path: Path, declared: str, asked: str, found: bool) -> None:
+    mine = folder(tmp_path, ops_square=OPERATION.format(name="SquareS").replace("extension", declared))
+    scope = load_extensions(mine).scope
+    with within(scope):
+        assert (op.find("SquareS", int(asked[5:]) if asked.startswith("opset") else asked) is not None) == found
+
+
+def test_two_sets_have_two_meanings_of_one_type(tmp_path: Path) -> None:
+    text = OPERATION.format(name="One").replace('@op("extension")', '@op("mine1", type="Square")')
+    other = text.replace("class One", "class Two").replace("mine1", "mine2")
+    with within(load_extensions(folder(tmp_path, ops_one=text, ops_two=other)).scope):
+        assert [op.find("Square", name).__name__ for name in ("mine1", "mine2")] == ["One", "Two"]
+
+
+def test_an_input_cannot_be_connected_to_an_input(tmp_path: Path) -> None:
+    body = "n = graph.get_op_nodes('Abs')[0]; n.in_port(0).connect(n.in_port(0))"
+    with pytest.raises(UsageError, match="connect: an input reads an output"):
+        _ = stages(two(tmp_path), options(folder(tmp_path, middle_x=CHANGES.format(more="pass", body=body)))).optimized
+
+
+def test_nodes_are_found_by_the_spelling_of_ir_files(tmp_path: Path) -> None:
+    steps = [helper.make_node("Relu", ["x"], ["y"])]
+    body = "assert len(graph.get_op_nodes('ReLU')) == len(graph.get_op_nodes('Relu')) == 1"
+    mine = folder(tmp_path, middle_x=CHANGES.format(more="pass", body=body))
+    assert stages(save(tmp_path, model(steps, {"x": X}, ["y"])), options(mine)).optimized.results

@@ -17,7 +17,7 @@ from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType
-from runtime.errors import AotError, InternalError, ModelError, UnsupportedError
+from runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
 
 __all__ = ["FOLD_LIMIT", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
 
@@ -41,7 +41,10 @@ class InPort:
         return Connection(self.source, [self])
 
     def connect(self, source: OutPort) -> None:
-        """Read from `source`, whatever was read before."""
+        """Read from `source`, whatever was read before. UsageError if it is an input, too."""
+        other: object = source
+        if isinstance(other, InPort):
+            raise UsageError(f"connect: an input reads an output, got {other} for {self}")
         if source.node.graph is not self.node.graph:
             raise InternalError(f"{source} and {self} are in different graphs")
         self.disconnect()
@@ -386,7 +389,8 @@ class Graph:
         return producers_first([node], lambda n: (p for p in _producers(n) if not p.inferred), lambda n: n.name)
 
     def get_op_nodes(self, type: str | None = None) -> list[Node]:
-        return [n for n in self.order() if type is None or n.type == type]
+        """Return the operations, or those of a type, spelled as here or as in IR files: `Relu` or `ReLU`."""
+        return [n for n in self.order() if type is None or type in (n.type, n.op.xml_type)]
 
     def __str__(self) -> str:
         return f"graph {self.name}: {len(self.nodes)} nodes"

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
@@ -334,15 +335,16 @@ FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp
 EXTENSION = "extension"
 REGISTRY: dict[str, type[Op]] = {}
 _BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
+_SETS: dict[tuple[str, str], type[Op]] = {}  # by set and type, in small letters
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attr, field))
 def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[T]]:
     """Register an operation.
 
-    `opsets`: the sets in which a versioned definition with this meaning was first registered; `extension` is the set of
-    operations that OpenVINO does not have. `type`: the operation's
-    name where the class has another one (`Interpolate_4`); `xml`: its spelling in IR files where that differs (`ReLU`).
+    `opsets`: the sets in which a versioned definition with this meaning was first registered; `extension`, or a name of
+    the user's, is a set of operations that OpenVINO does not have. `type`: the operation's name where the class has
+    another one (`Interpolate_4`); `xml`: its spelling in IR files where that differs (`ReLU`).
     An operation without opsets is internal: lowering makes it, no file has it.
     """
 
@@ -355,19 +357,28 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
         names = REGISTRY if scope is None else scope.operations
         types: dict[str, dict[int, Any]] = _BY_TYPE if scope is None else scope.types
         known = REGISTRY.get(cls.__name__, names.get(cls.__name__))
-        if known is not None and not known.opset == made.opset == EXTENSION:  # those may be defined anew
+        own = not any(map(is_numbered, opsets)) and bool(opsets)
+        if known is not None and not (own and known.opset == made.opset):  # extensions may be defined anew
             raise InternalError(f"operation {cls.__name__} is registered twice")
         names[cls.__name__] = made
+        sets = _SETS if scope is None else scope.sets
         for name in opsets:
-            types.setdefault(made.type.lower(), {})[_number(name)] = made
+            if is_numbered(name):
+                types.setdefault(made.type.lower(), {})[_number(name)] = made
+            else:
+                sets[name.lower(), made.type.lower()] = made
         return made
 
     return register
 
 
+def is_numbered(opset: str) -> bool:
+    """True for the name of a set of OpenVINO's, `opset13`."""
+    return re.fullmatch(r"opset\d{1,3}", opset) is not None
+
+
 def _number(opset: str) -> int:
-    """Number of a set: 0 of extensions, so that every set has them."""
-    return 0 if opset == EXTENSION else int(opset.removeprefix("opset"))
+    return int(opset.removeprefix("opset"))
 
 
 def absent(type_name: str, *opsets: str) -> None:
@@ -376,8 +387,14 @@ def absent(type_name: str, *opsets: str) -> None:
         _BY_TYPE.setdefault(type_name.lower(), {}).setdefault(_number(name), None)
 
 
-def find(type_name: str, opset: int) -> type[Op] | None:
-    """The definition that operation set `opset` has for a type, whatever the case of its letters; or None."""
+def find(type_name: str, opset: int | str) -> type[Op] | None:
+    """The definition that operation set `opset` has for a type, whatever the case of its letters; or None.
+
+    `opset`: the number of a set of OpenVINO's, or the name of a set of the user's; 0: `extension`.
+    """
+    if isinstance(opset, str) or opset == 0:
+        key = opset.lower() if isinstance(opset, str) else EXTENSION, type_name.lower()
+        return current().sets.get(key) or _SETS.get(key)
     names = {"const": "constant"}
     versions = _versions(names.get(type_name.lower(), type_name.lower()))
     fitting = [n for n in versions if n <= opset]

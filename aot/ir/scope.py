@@ -12,15 +12,20 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+EXTENSION_MODULES = "aot_extensions_"  # begins the names of modules of extension folders
 _PROJECT = "aot."  # modules of this project, which may be imported while a compilation runs
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Operations by class name, and by type and version; conversions by domain and kind: as in the built-in tables."""
+    """Operations by class name, by type and version, and by set and type; conversions by domain and kind.
+
+    As in the built-in tables; sets are those of other names than `opset13`.
+    """
 
     operations: dict[str, type[Any]] = field(default_factory=dict[str, type[Any]])
     types: dict[str, dict[int, type[Any]]] = field(default_factory=dict[str, dict[int, type[Any]]])
+    sets: dict[tuple[str, str], type[Any]] = field(default_factory=dict[tuple[str, str], type[Any]])
     conversions: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
 
 
@@ -37,6 +42,19 @@ def scope_for(module: str) -> Scope | None:
     """The scope that takes a definition of `module`; None: the built-in tables do."""
     scope = _CURRENT.get()
     return None if scope is _NONE or module.startswith(_PROJECT) else scope
+
+
+def raised_in(error: BaseException) -> str | None:
+    """Return the line of an extension's file that raised an error, or called what did: `FILE:LINE`; else None."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__", "")).startswith(EXTENSION_MODULES):
+            found = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        found = f"{error.filename}:{error.lineno}"
+    return found
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,9 @@ PHASES = ("front", "middle", "back")
 ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStart", "BackFinish")
 
 
+OPTIONAL = ("interface_layout",)  # passes that only some options ask for
+
+
 @dataclass(frozen=True, slots=True)
 class PassItem:
     """A pass with the attributes that the runner needs."""
@@ -23,7 +27,6 @@ class PassItem:
     target: Any
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    enabled: bool = True
     recursive: bool = True
     required: bool = False
     conditions: tuple[Callable[[Graph], bool], ...] = ()
@@ -35,8 +38,9 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
     `passes` keep the order they are given in; strings among them are anchors. A pass that occurs again is named
     `fold_constants.2`. An extension runs as early as its constraints allow; extensions that could run at the same time
-    are sorted by name. Names of passes that do not exist are ignored. PassError for two extensions of one name and for
-    a cycle, which the error shows.
+    are sorted by name. Classes of passes that take no part are ignored; an extension of which all are ignored stays
+    within its phase. PassError for a name that no pass has, for two extensions of one name, and for a cycle, which the
+    error shows.
     """
     chain = _chain(list(passes))
     items = {item.name: item for item in chain}
@@ -50,14 +54,35 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
         follows[earlier.name].add(later.name)
     known = _names(items)
     for item in items.values():
-        for other in item.before:
-            if other in known:
-                follows[item.name].add(known[other])
-        for other in item.after:
-            if other in known:
-                follows[known[other]].add(item.name)
+        for other in _known(item, "run_before", item.before, known):
+            follows[item.name].add(known[other])
+        for other in _known(item, "run_after", item.after, known):
+            follows[known[other]].add(item.name)
     rank = {item.name: i for i, item in enumerate(chain)}
     return [items[name] for name in _topological(follows, lambda name: (rank.get(name, -1), name))]
+
+
+def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mapping[str, str]) -> list[str]:
+    """Return those of the passes that a constraint names which take part; the anchor of the phase if none does."""
+    found = [name for name in names if name in known]
+    if not item.extension:
+        return found
+    texts = [p for p in _given(item.target, attribute) or () if isinstance(p, str)]
+    for name in texts:
+        if name not in known and name not in OPTIONAL:
+            near = get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]}" if near else ""
+            raise PassError(f"pass {item.name}: {attribute} names passes, got {name}{hint}")
+    if names and not found:
+        start, finish = _anchors(item.target)
+        return [finish if attribute == "run_before" else start] if start in known else []
+    return found
+
+
+def _anchors(target: Any) -> tuple[str, str]:
+    """Return the first and the last anchor of a pass's phase."""
+    phase = getattr(target, "phase", "middle").capitalize()
+    return f"{phase}Start", f"{phase}Finish"
 
 
 def _chain(passes: list[Any]) -> list[PassItem]:
@@ -80,13 +105,12 @@ def describe(target: Any, extension: bool = False) -> PassItem:
     phase = getattr(target, "phase", "middle")
     if phase not in PHASES:
         raise PassError(f"{name_of(target)}: phase must be one of {', '.join(PHASES)}, got {phase!r}")
-    start, finish = (f"{phase.capitalize()}{end}" for end in ("Start", "Finish"))
+    start, finish = _anchors(target)
     return PassItem(
         name_of(target),
         target,
         _constraint(target, "run_before", (finish,) if extension else ()),
         _constraint(target, "run_after", (start,) if extension else ()),
-        bool(getattr(target, "enabled", True)),
         not getattr(target, "run_not_recursively", False),
         bool(getattr(target, "required", False)),
         tuple(getattr(target, "graph_condition", ())),
@@ -106,12 +130,18 @@ def name_of(target: Any) -> str:
 
 
 def _constraint(target: Any, attribute: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    given = _given(target, attribute)
+    return default if given is None else tuple(name_of(p) for p in given)
+
+
+def _given(target: Any, attribute: str) -> tuple[Any, ...] | None:
+    """Return the passes that a constraint names; None without one."""
     given = getattr(target, attribute, None)
     if given is None:
-        return default
+        return None
     if callable(given):
         given = getattr(target() if isinstance(target, type) else target, attribute)()
-    return tuple(name_of(p) for p in given or ())
+    return tuple(given or ())
 
 
 def _names(items: Mapping[str, PassItem]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
+from aot.ir.scope import raised_in
 from aot.ir.verify import verify
 from aot.passes.pass_order import PassItem, sort_passes
 from aot.passes.rewrite import RewriteLog, RuleSet
@@ -91,7 +92,7 @@ def run_passes(
         if item.name == FRONT_FINISH:
             run.check(graph)
             run.in_front = False
-        if item.target is not None and item.enabled:
+        if item.target is not None and getattr(item.target, "enabled", True):  # a pass may switch off a later one
             run.step(item)
         if item.name == until:
             break
@@ -127,7 +128,10 @@ class _Run:
         """Run a pass; errors about the model keep their class, all others become errors of the pass."""
         applied = False
         try:
+            ends = interface(self.graph)
             changed = _apply(item, self.graph, self.log)
+            if item.extension:
+                _check_interface(item, ends, self.graph)
             if changed:
                 applied = not self.in_front
                 self.check(self.graph)
@@ -140,11 +144,31 @@ class _Run:
                 what = "more memory" if isinstance(error, MemoryError) else "a deeper stack"
                 raise BudgetError(f"{item.name}: the pass needs {what} than there is, got {error!r}") from error
             if item.extension:
-                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}") from error
+                where = raised_in(error)
+                place = f" ({where})" if where else ""
+                raise UsageError(f"extension {item.name}: {type(error).__name__}: {error}{place}") from error
             ran = ", ".join(p.name for p in self.report.passes) or "none"
             last = self.log.last or "none"
             raise PassError(f"{item.name}: {error}; last rewrite: {last}; passes before it: {ran}") from error
         return changed
+
+
+def interface(graph: Graph) -> tuple[list[str], list[str]]:
+    """Return the names of a network's inputs and outputs, in their order."""
+    return [n.name for n in graph.parameters], [n.name for n in graph.results]
+
+
+def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph: Graph) -> None:
+    """UsageError for an extension that leaves no output, or changes inputs or outputs without saying so."""
+    after = interface(graph)
+    if before[1] and not after[1]:
+        raise UsageError(f"extension {item.name}: a network keeps one of its outputs, got none of {before[1]}")
+    if getattr(item.target, "changes_interface", False):
+        return
+    for what, old, new in zip(("inputs", "outputs"), before, after, strict=True):
+        if old != new:
+            rule = f"{what} stay as they are, in their order, unless it has changes_interface = True"
+            raise UsageError(f"extension {item.name}: {rule}; got {new} for {old}")
 
 
 def legal(graph: Graph) -> None:

@@ -87,11 +87,23 @@ def test_cycle_prints_itself() -> None:
         names(Wrong)
 
 
-def test_unknown_names_are_ignored() -> None:
+def test_a_name_that_no_pass_has_is_an_error() -> None:
     class Free(Extension):
-        run_after = ("no_such_pass", "a")
+        run_after = ("MiddelStart", "a")
 
-    assert names(Free) == ["MiddleStart", "a", "Free", "b", "MiddleFinish"]
+    with pytest.raises(PassError, match="Free: run_after names passes, got MiddelStart; did you mean MiddleStart"):
+        names(Free)
+
+
+def test_classes_that_take_no_part_are_ignored_and_the_pass_stays_in_its_phase() -> None:
+    class Absent(Extension):
+        pass
+
+    class Free(Extension):
+        run_after = (Absent,)
+        run_before = (Absent,)
+
+    assert names(Free) == ["MiddleStart", "Free", "a", "b", "MiddleFinish"]
 
 
 def test_names_and_ids_are_unique() -> None:

@@ -33,7 +33,8 @@ from aot.frontends.onnx.registry import Call, Conversion, Outputs, Value, conver
 from aot.frontends.onnx.ruled_out import settle
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
-from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.copies import copy_node
+from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Dim
 from aot.opset.control.control_flow import BRANCHES, If
@@ -127,10 +128,36 @@ class _Work:
         if _foreign(node) is not None:
             self._convert(node, env)
         elif source is self.graph:
-            env[node.out_port(0)] = node.out_port(0)
-        elif node.data is not None:
-            copy = self.graph.add(node.op, name=node.name, origin=node.origin, data=node.data)
-            env[node.out_port(0)] = copy.out_port(0)
+            self._keep(node, env)
+        elif node.type != "Parameter":  # `env` has those of regions
+            self._copy(node, env)
+
+    def _keep(self, node: Node, env: Environment) -> None:
+        """Let a node of the opset, which an extension has put between foreign ones, read what those became."""
+        for port, value in self._converted(node, env):
+            if port.source is not value:
+                port.connect(value)
+        env |= {port: port for port in node.out_ports().values()}
+
+    def _copy(self, node: Node, env: Environment) -> None:
+        """Copy a node of the opset from a region."""
+        held: dict[OutPort, OutPort] = {}
+        for port, value in self._converted(node, env):
+            assert port.source is not None
+            held[port.source] = value
+        copy_node(node, self.graph, held)
+        env |= {port: held[port] for port in node.out_ports().values()}
+
+    def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
+        """The connected inputs of a node of the opset, each with the tensor that it reads now."""
+        found: list[tuple[InPort, OutPort]] = []
+        for port in node.in_ports().values():
+            value = None if port.source is None else joined(env[port.source])
+            if isinstance(value, OutPort):
+                found.append((port, value))
+            elif port.source is not None and value is not FAILED:
+                self.problems.append(Problem(node.name, node.type, "", 0, f"input {port.idx} must be a tensor"))
+        return found
 
     def _convert(self, node: Node, env: Environment) -> None:
         inputs = [None if s is None else env[s] for s in node.sources()]

@@ -194,6 +194,8 @@ class _Reader:
 def _definition(layer: Layer) -> type[Op] | None:
     """The class of a layer's type in its operation set; None if there is none."""
     number = _opset(layer)
+    if number == 0:
+        return find(layer.type, layer.version.strip())
     return find(layer.type, number) if number <= LATEST_OPSET else None
 
 

@@ -55,4 +55,4 @@ def _widened(port: OutPort, build: Builder) -> OutPort:
             return build.Convert(port, destination_type=DType.F32)
 
 
-decompress_weights = RuleSet("decompress", (decompress_in_single,))
+decompress_weights = RuleSet("decompress_weights", (decompress_in_single,))

@@ -42,7 +42,7 @@ class Spelled(NamedTuple):
 class SpellStrings:
     """Pass that replaces strings by numbers; UnsupportedError for operations that do not only move strings."""
 
-    name = "spell_strings"
+    name = "lower_strings"
     required = True
     run_not_recursively = True  # strings inside of bodies are inputs or outputs of the node outside
 

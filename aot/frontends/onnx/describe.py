@@ -1,0 +1,54 @@
+"""Nodes of the graph as the messages of ONNX that they were read from, for extensions that look at those."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Foreign
+
+_OWN = ("domain", "opset", "captures", "inputs", "unsupported")  # of the reader, no attributes of the file
+
+
+def node_proto(node: Node) -> NodeProto:
+    """Return the message of a foreign node, without its graphs, or that of a constant: ONNX's Constant."""
+    op = node.op
+    outputs = [_name(port) for port in node.out_ports().values()]
+    if not isinstance(op, Foreign):
+        value = _tensor(node.data)
+        return helper.make_node("Constant", [], outputs, name=node.name, value=value)
+    attrs = dict(op.attrs)
+    count = attrs.get("inputs", len(node.in_ports()))
+    inputs = ["" if s is None else _name(s) for s in node.sources()[:count]]
+    domain = attrs.get("domain") or None
+    made = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
+    made.attribute.extend(_attribute(k, v) for k, v in attrs.items() if k not in _OWN and v is not None)
+    return made
+
+
+def _name(port: OutPort) -> str:
+    if port.names:
+        return port.names[0]
+    return port.node.name if not port.idx else f"{port.node.name}:{port.idx}"
+
+
+def _attribute(name: str, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return helper.make_attribute(name, _tensor(value))
+    if isinstance(value, tuple):
+        parts = [_encoded(part) for part in cast("tuple[Any, ...]", value)]
+        if not parts:
+            return helper.make_attribute(name, parts, attr_type=AttributeProto.INTS)  # it has lost its type
+        return helper.make_attribute(name, parts)
+    return helper.make_attribute(name, _encoded(value))
+
+
+def _tensor(value: Any) -> TensorProto:
+    return numpy_helper.from_array(np.ascontiguousarray(value))
+
+
+def _encoded(value: Any) -> Any:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value

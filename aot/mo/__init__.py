@@ -1,0 +1,1 @@
+"""Model Optimizer's extension API: its graph, operations and transformations, for extension files written for it."""

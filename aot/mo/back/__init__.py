@@ -1,0 +1,1 @@
+"""Transformations of the graph that is to be written or compiled."""

@@ -1,0 +1,51 @@
+"""Kept: what a node of Model Optimizer's graph was made from, so that one that is not changed comes back as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aot.ir.graph import Node
+from aot.mo.utils.arrays import is_a
+
+KEPT = "aot_node"  # the attribute that holds it
+
+
+@dataclass(eq=False)
+class Kept:
+    """A node of the compiler's graph, and the attributes that its counterpart got from its operation."""
+
+    node: Node
+    attrs: dict[str, Any]
+    is_copy: bool = False  # the counterpart of a copy is a new node with the same operation
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
+        return Kept(self.node, self.attrs, True)
+
+    def changed(self, held: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes that now have another value, with it; None for those that were removed."""
+        return {k: held.get(k) for k, v in self.attrs.items() if not equal(held.get(k), v)}
+
+
+def kept_of(node: Any) -> Kept | None:
+    """Return the record of a node; None for one that an extension has made."""
+    return node.soft_get(KEPT, None)
+
+
+def equal(one: Any, other: Any) -> bool:
+    """True if two values of attributes are the same; arrays by their elements and types."""
+    if one is other:
+        return True
+    if is_a(one, np.ndarray) or is_a(other, np.ndarray):
+        both = [np.ma.asarray(v) for v in (one, other) if is_a(v, np.ndarray)]
+        return len(both) == 2 and both[0].dtype == both[1].dtype and _same_elements(both[0], both[1])
+    return type(one) is type(other) and bool(one == other)
+
+
+def _same_elements(one: Any, other: Any) -> bool:
+    ma: Any = np.ma
+    if not np.array_equal(ma.getmaskarray(one), ma.getmaskarray(other)):
+        return False
+    return bool(np.array_equal(ma.filled(one, 0), ma.filled(other, 0)))

@@ -1,0 +1,73 @@
+"""The operation of a node of Model Optimizer's graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.frontends.openvino.attributes import Symbols, build, partial_shape
+from aot.ir.op import Foreign
+from aot.ir.op import Op as Definition
+from aot.mo.bridge.kept import kept_of
+from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
+from aot.mo.ops.texts import definition, layer_texts
+from aot.mo.utils.error import Error
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+
+IDENTITY = ("op", "type", "version")  # attributes that say which operation a node is
+WAYS = "give it a form under @op, an `infer` that computes its value, or a transformation that replaces it"
+
+
+def operation_of(node: Any) -> Definition:
+    """Return the operation of a node, with its attributes; Error if no operation set and no extension has it."""
+    found = operation_or_none(node)
+    if found is None:
+        shown = node.soft_get("type", node.soft_get("op")), node.soft_get("version", "no version")
+        name = node.soft_get("name", node.id)
+        raise Error("{} ({}): no operation set has it: {}; got version {}", shown[0], name, WAYS, shown[1])
+    return found
+
+
+def is_new(node: Any) -> bool:
+    """True if an extension has made a node, or has made it one of another operation."""
+    kept = kept_of(node)
+    return kept is None or any(key in kept.changed(node.attrs()) for key in IDENTITY)
+
+
+def operation_or_none(node: Any) -> Definition | None:
+    """Return the operation of a node; None if no operation set and no extension has it."""
+    kept = kept_of(node)
+    if kept is None or is_new(node):
+        return _built(node)
+    return _changed(kept.node.op, kept.changed(node.attrs()), node)
+
+
+def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
+    name = node.soft_get("name", node.id)
+    if isinstance(op, Foreign):
+        names = {name for name, _ in op.attrs}
+        new = {k: plain(v) for k, v in changed.items() if k in names}
+        attrs = tuple((k, new.get(k, v)) for k, v in op.attrs if k not in new or new[k] is not None)
+        return Foreign(op.dialect, op.kind, attrs, op.types) if new else op
+    if isinstance(op, Parameter) and changed:
+        dtype = dtype_from(node.soft_get("data_type", None)) if "data_type" in changed else op.element_type
+        shape = dims_of(node.soft_get("shape", None), name, op.shape) if "shape" in changed else op.shape
+        return Parameter(dtype, shape)
+    if isinstance(op, Constant):
+        return op if "value" not in changed else Constant(dtype_from(node.value.dtype))
+    return with_attributes(op, changed, name) if changed else op
+
+
+def _built(node: Any) -> Definition | None:
+    type_, version = node.soft_get("type", None), node.soft_get("version", None)
+    name = node.soft_get("name", node.id)
+    if type_ in ("Const", "Constant"):
+        return Constant(dtype_from(node.value.dtype))
+    if type_ == "Parameter":
+        return Parameter(dtype_from(node.soft_get("data_type", None)), dims_of(node.soft_get("shape", None), name))
+    if type_ == "Result" or node.soft_get("op") == "Result":
+        return Result()
+    cls = definition(type_, version)
+    if cls is None:
+        return None
+    symbols = Symbols()
+    return build(cls, layer_texts(node), lambda text: partial_shape(text, name, symbols))

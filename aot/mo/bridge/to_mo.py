@@ -1,0 +1,166 @@
+"""Makes Model Optimizer's graph of the compiler's.
+
+Each node keeps a record of the one that it was made from; constants are shared, bodies become graphs in attributes.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+from aot.ir.graph import Graph as IrGraph
+from aot.ir.graph import Node as IrNode
+from aot.ir.graph import OutPort
+from aot.ir.op import Foreign, RegionOp
+from aot.ir.types import numpy_dtype
+from aot.mo.bridge.kept import KEPT, Kept
+from aot.mo.bridge.names import op_name
+from aot.mo.bridge.values import attributes_of, shape_of, value_of
+from aot.mo.graph.data import add_data_node, with_properties
+from aot.mo.graph.graph import Graph, Node
+from aot.mo.graph.tensor_names import INFO
+from aot.mo.ops.const import Const
+from aot.mo.ops.parameter import Parameter
+from aot.mo.ops.registered import REGISTERED
+from aot.mo.partial_infer.by_definition import infer_by_definition, infer_types_by_definition, masked
+from aot.mo.utils.runtime_info import RTInfo
+from aot.opset.control.infrastructure import Constant
+from aot.opset.control.infrastructure import Parameter as ParameterOp
+from runtime.errors import AotError
+
+Describe = Callable[[IrNode], Any]
+BODIES = {"then": "then_graph", "else": "else_graph"}  # regions that are attributes of other names
+IR_VERSION = 11
+
+
+def exported(
+    graph: IrGraph, stage: str = "front", *, framework: str = "onnx", pb: Describe | None = None, cli: Any = None
+) -> Graph:
+    """Return Model Optimizer's graph of a graph.
+
+    `stage`: front, with edges between operations, or middle or back, with data nodes; `pb`: description of a foreign
+    node in its framework, which becomes attribute `pb`; `cli`: the options, `graph.graph["cmd_params"]`.
+    """
+    made = Graph()
+    options = Namespace(static_shape=False, data_type="float", framework=framework) if cli is None else cli
+    made.graph.update(
+        name=graph.name, layout="NCHW", fw=framework, ir_version=IR_VERSION, cmd_params=options,
+        feature_dim=1,
+    )  # fmt: skip
+    made.stage = stage
+    work = _Export(made, stage, framework, pb, options)
+    nodes = graph.order()
+    for node in nodes:
+        work.add(node)
+    for node in nodes:
+        work.connect(node)
+    return made
+
+
+class _Export:
+    def __init__(self, graph: Graph, stage: str, framework: str, pb: Describe | None, cli: Any) -> None:
+        self.graph, self.stage, self.framework, self.pb, self.cli = graph, stage, framework, pb, cli
+        self.ids: dict[int, str] = {}
+        self.data: dict[OutPort, str] = {}
+
+    def add(self, node: IrNode) -> None:
+        """Add the counterpart of a node, without edges."""
+        id = self.graph.unique_id(node.name)
+        self.ids[node.id] = id
+        attrs = _attributes(node)
+        for name, body in node.regions.items():
+            attrs[BODIES.get(name, name)] = exported(
+                body, self.stage, framework=self.framework, pb=self.pb, cli=self.cli
+            )
+        if node.regions:
+            attrs["sub_graphs"] = [BODIES.get(name, name) for name in node.regions]
+        if isinstance(node.op, Foreign) and self.pb is not None:
+            attrs["pb"] = self.pb(node)
+        kept = Kept(node, {k: v for k, v in attrs.items() if k != "pb"})
+        outputs = 0 if node.type == "Result" else len(node.out_ports())
+        held: dict[str, Any] = {
+            "kind": "op", "name": node.name, "rt_info": RTInfo(), KEPT: kept, **_functions(node), **attrs,
+            "_in_ports": {i: {} for i in node.in_ports()}, "_out_ports": {i: {} for i in range(outputs)},
+        }  # fmt: skip
+        self.graph.add_node(id, **with_properties(held))
+
+    def connect(self, node: IrNode) -> None:
+        """Add the edges into the counterpart of a node."""
+        target = Node(self.graph, self.ids[node.id])
+        for idx, port in node.in_ports().items():
+            source = port.source
+            if source is None:
+                continue
+            if self.stage == "front":
+                maker = Node(self.graph, self.ids[source.node.id])
+                info = _info(source)
+                self.graph.create_edge(maker, target, source.idx, idx, {INFO: info} if info else {})
+            else:
+                self.graph.add_edge(self._data(source), target.id, **{"in": idx})
+        for port in node.out_ports().values() if self.stage != "front" and node.type != "Result" else ():
+            self._data(port)
+
+    def _data(self, port: OutPort) -> str:
+        """Return the id of the data node of an output."""
+        if port not in self.data:
+            maker = Node(self.graph, self.ids[port.node.id])
+            attrs = _data_attributes(port)
+            self.data[port] = add_data_node(self.graph, f"{maker.name}/Output_{port.idx}/Data_", attrs)
+            self.graph.add_edge(maker.id, self.data[port], out=port.idx)
+            if "data_type" in attrs:
+                maker.out_port(port.idx).set_data_type(attrs["data_type"], override=True)
+        return self.data[port]
+
+
+def _info(port: OutPort) -> list[tuple[str, str]]:
+    return [(port.node.name, name) for name in port.names]
+
+
+def _data_attributes(port: OutPort) -> dict[str, Any]:
+    """Return shape, value, element type and names of an output, as far as they are known."""
+    attrs: dict[str, Any] = {INFO: _info(port)} if port.names else {}
+    try:
+        type_, value = port.type, port.node.data if port.node.data is not None else port.value
+    except AotError:  # a foreign operation has no types
+        return attrs
+    attrs |= {"shape": shape_of(type_.dims), "data_type": numpy_dtype(type_.dtype).type}
+    return attrs if value is None else attrs | {"value": masked(value, type_.dtype)}
+
+
+def _attributes(node: IrNode) -> dict[str, Any]:
+    """Return the attributes that say what a node's operation is."""
+    op = node.op
+    name = op_name(op)
+    if isinstance(op, Foreign):
+        library = REGISTERED.get(name)
+        row = None if library is None else getattr(library, "row", None)
+        known = {} if row is None else {"type": row.type, "version": row.version}
+        return {**{k: value_of(v) for k, v in op.attrs}, "op": name, **known}
+    found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **attributes_of(op)}
+    if isinstance(op, Constant):
+        assert node.data is not None, f"{node.name}: a constant has data"
+        return {**found, "value": node.data, "shape": shape_of(node.data.shape), "data_type": node.data.dtype}
+    if isinstance(op, ParameterOp):
+        kind = numpy_dtype(op.element_type).type
+        return {**found, "shape": shape_of(op.shape), "data_type": kind, "is_input": True}
+    return found
+
+
+def _spelled(type_: str) -> str:
+    return "Const" if type_ == "Constant" else type_
+
+
+def _functions(node: IrNode) -> dict[str, Any]:
+    """Return the functions of inference of a node's counterpart."""
+    if isinstance(node.op, Constant):
+        return {"infer": Const.infer, "type_infer": Const.type_infer}
+    if isinstance(node.op, ParameterOp):
+        return {"infer": Parameter.infer, "type_infer": Parameter.type_infer, "reverse_infer": Parameter.reverse_infer}
+    if node.type == "Result" or isinstance(node.op, Foreign | RegionOp):
+        return {"infer": _unchanged}
+    return {"infer": infer_by_definition, "type_infer": infer_types_by_definition}
+
+
+def _unchanged(node: Node) -> None:
+    """Leave shapes and values as they are: the operation's body, or its framework, says them."""

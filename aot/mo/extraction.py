@@ -1,0 +1,89 @@
+"""Extraction: an extension's extractors set the attributes of the nodes of the model's file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from aot.frontends.onnx.registry import conversion_of
+from aot.ir.graph import Node as IrNode
+from aot.ir.op import Foreign
+from aot.ir.scope import raised_in
+from aot.mo.bridge.kept import KEPT, Kept, kept_of
+from aot.mo.graph.graph import Graph, Node
+from aot.mo.loader import Declared, Switches
+from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
+from aot.mo.utils.error import Error
+from runtime.errors import AotError
+
+CONSTANT = "constant"
+
+
+def describe(node: IrNode) -> Any:
+    """Return the message of ONNX that a node was read from."""
+    return import_module("aot.frontends.onnx.describe").node_proto(node)
+
+
+def extract(graph: Graph, declared: Declared, switches: Switches) -> None:
+    """Let the extractor of each node's kind set its attributes; without one, the operation class of that name.
+
+    A node that no extractor takes stays as the file has it, and is converted later.
+    """
+    extractors = {op.lower(): cls for op, cls in declared.extractors.items() if switches.of(cls) is not False}
+    operations = {op.lower(): cls for op, cls in declared.operations.items()}
+
+    def visit(body: Graph) -> None:
+        for id in list(body.nodes()):
+            _node(Node(body, id), extractors, operations)
+
+    for_all(graph, visit)
+
+
+def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, type[Any]]) -> None:
+    kept = kept_of(node)
+    kind = None if kept is None else _kind(kept.node)
+    if kept is None or kind is None:
+        return
+    cls = extractors.get(kind.lower())
+    if cls is not None:
+        if kind == "Constant":
+            node["pb"] = describe(kept.node)
+        known = {name: node.attrs().pop(name) for name in ("type", "version") if node.has(name)}
+        if _extracted(node, cls, kind):
+            _settle(node, kept)
+        else:
+            node.attrs().update(known)
+    elif kind.lower() in operations and _is_unknown(kept.node):
+        for name in ("type", "version"):
+            node.attrs().pop(name, None)
+        operations[kind.lower()].update_node_stat(node)
+        _settle(node, kept)
+
+
+def _kind(node: IrNode) -> str | None:
+    """Return the kind of a node in the file; None for one that the file does not have."""
+    if isinstance(node.op, Foreign):
+        return node.op.kind
+    return "Constant" if node.data is not None else None
+
+
+def _is_unknown(node: IrNode) -> bool:
+    op = node.op
+    return isinstance(op, Foreign) and conversion_of(dict(op.attrs).get("domain", ""), op.kind) is None
+
+
+def _extracted(node: Node, cls: type[Any], kind: str) -> bool:
+    try:
+        return bool(cls().extract(node))
+    except Exception as error:
+        where = raised_in(error)
+        what = "" if isinstance(error, AotError) else f"{type(error).__name__}: "
+        place = f" ({where})" if where else ""
+        name = node.soft_get("name", node.id)
+        raise Error(f"extension {cls.__name__}: node {name} ({kind}): {what}{error}{place}") from error
+
+
+def _settle(node: Node, kept: Kept) -> None:
+    """Take the node's attributes for what its operation is, instead of what the file says."""
+    if isinstance(kept.node.op, Foreign):
+        node[KEPT] = Kept(kept.node, {**kept.attrs, "op": None}, kept.is_copy)

@@ -1,0 +1,1 @@
+"""Transformations of the front phase, before shapes are known."""

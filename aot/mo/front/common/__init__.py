@@ -1,0 +1,1 @@
+"""Base classes of transformations that every framework shares."""

@@ -1,0 +1,87 @@
+"""Extractors: they set the attributes of a node from its description in the model's file, `node.pb`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, ClassVar
+
+from aot.mo.graph.graph import Node
+from aot.mo.replacement_pattern import ClassType
+from aot.mo.utils.error import Error
+
+
+class FrontExtractorOp:
+    """Sets the attributes of the operations whose kind in the file is `op`, whatever the case of its letters."""
+
+    op: ClassVar[Any]
+    enabled: ClassVar[Any]
+    registered_ops: ClassVar[dict[str, Any]] = {}
+    registered_cls: ClassVar[list[Any]] = []
+
+    @classmethod
+    def extract(cls, node: Node) -> Any:
+        """Set attributes of `node`; return True if the operation is supported."""
+        raise Error("{}: an extractor has a class method extract, got none", cls.__name__)
+
+    @classmethod
+    def class_type(cls) -> ClassType:
+        return ClassType.EXTRACTOR
+
+
+class CaffePythonFrontExtractorOp:
+    """Extractor of Python layers of Caffe, which no reader of this compiler reads."""
+
+    registered_ops: ClassVar[dict[str, Any]] = {}
+    registered_cls: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def parse_param_str(param_str: str) -> Any:
+        """Return the parameters, written as a dictionary with or without its brackets."""
+        whole = param_str if param_str[:1] == "{" and param_str[-1:] == "}" else f"{{{param_str}}}"
+        return ast.literal_eval(whole)
+
+    @staticmethod
+    def get_attrs(pb: Any) -> Any:
+        return CaffePythonFrontExtractorOp.parse_param_str(pb.python_param.param_str)
+
+    @classmethod
+    def class_type(cls) -> ClassType:
+        return ClassType.EXTRACTOR
+
+
+def attr_getter(node: Node, name: str) -> Any:
+    """Return the text of an attribute: elements with commas between them; None for an absent one."""
+    if not node.has(name):
+        return None
+    value = node[name]
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return str(value) if isinstance(value, str) else value
+    return ",".join(map(str, value))
+
+
+def bool_to_str(node: Node, attr: str) -> Any:
+    """Return `true` or `false` for an attribute that is a truth value, 0 or 1; None for an absent one."""
+    if not node.has(attr):
+        return None
+    value = node.soft_get(attr, None)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(bool(value)).lower()
+    return value
+
+
+def spatial_getter(name: str, field: str, dim: int, post: Any = lambda x: x) -> Any:
+    """Return the pair of a name in files and the function that gives one spatial element of an attribute."""
+
+    def element(node: Node) -> Any:
+        return post(node[field][node.spatial_dims[dim]]) if node.has_valid(field) else None
+
+    return name, element
+
+
+def add_attrs_props(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Add the attributes that every node has."""
+    for key, value in (("kind", "op"), ("infer", None), ("precision", "FP32")):
+        attrs.setdefault(key, value)
+    return attrs

@@ -1,0 +1,1 @@
+"""Transformations with a configuration file, and helpers for TensorFlow."""

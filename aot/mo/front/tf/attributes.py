@@ -1,0 +1,98 @@
+"""Attributes of nodes of TensorFlow files, from the messages in `node.pb`.
+
+The messages are read by the names of their fields, so that any protobuf of TensorFlow will do. The numbers of element
+types are those of `types.proto`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from aot.mo.utils.arrays import int64_array, mo_array, shape_array
+from aot.mo.utils.arrays import dynamic_dimension_value as unknown
+from aot.mo.utils.error import Error
+
+_LOG = logging.getLogger(__name__)
+
+_TYPES: dict[int, tuple[Any, str]] = {  # NumPy's type, field of TensorProto with the elements
+    1: (np.float32, "float_val"), 2: (np.double, "double_val"), 3: (np.int32, "int_val"), 4: (np.uint8, "int_val"),
+    5: (np.int16, "int_val"), 6: (np.int8, "int_val"), 7: (str, "string_val"), 9: (np.int64, "int64_val"),
+    10: (bool, "bool_val"), 17: (np.uint16, "int_val"), 19: (np.float16, "half_val"),
+    22: (np.uint32, "uint32_val"), 23: (np.uint64, "uint64_val"),
+}  # fmt: skip
+
+
+def tf_tensor_shape(pb: Any) -> Any:
+    """Return a shape; dimensions that are not known are masked."""
+    return shape_array([dim.size if dim.size >= 0 else unknown for dim in pb.dim])
+
+
+def tf_int_list(pb: Any) -> Any:
+    return int64_array(pb.i)
+
+
+def tf_dtype_extractor(pb_dtype: int, default: Any = None) -> Any:
+    """Return NumPy's type for a number of TensorFlow's; `default` for another one."""
+    return _TYPES[pb_dtype][0] if pb_dtype in _TYPES else default
+
+
+def tf_data_format_spatial(pb: Any) -> list[int]:
+    """Return the positions of the spatial dimensions in a layout such as NHWC."""
+    return [pb.s.index(c) for c in (b"DHW" if b"DHW" in pb.s else b"HW")]
+
+
+def tf_data_format_channel(pb: Any) -> list[int]:
+    return [pb.s.index(b"C")]
+
+
+def tf_data_format_batch(pb: Any) -> list[int]:
+    return [pb.s.index(b"N")]
+
+
+def get_tf_node_port(tensor: str) -> tuple[str, int]:
+    """Return the node and the output of a tensor's name, `node:1` or `node`."""
+    name, colon, port = tensor.rpartition(":")
+    return (name, int(port)) if colon else (tensor, 0)
+
+
+def tf_tensor_content(tf_dtype: int, shape: Any, pb_tensor: Any) -> Any:
+    """Return the value of a TensorProto as an array of `shape`; the last element given fills what is left out."""
+    if tf_dtype not in _TYPES:
+        raise Error("TensorFlow element type: one of {}, got {}", ", ".join(map(str, sorted(_TYPES))), tf_dtype)
+    dtype, field = _TYPES[tf_dtype]
+    value: Any = _elements(dtype, field, pb_tensor)
+    size = int(np.prod(np.asarray(shape, np.int64)))
+    if len(shape) <= 1 and size == 0:
+        return value
+    if len(shape) == 0 and len(value) > 1:
+        return value
+    if len(value) == size:
+        return value[0] if len(shape) == 0 else value.reshape(shape)
+    if len(value) > size:
+        raise Error("TensorFlow constant: at most {} elements for shape {}, got {}", size, list(shape), len(value))
+    if len(value) > 1:
+        _LOG.warning("TensorFlow constant: %d elements for %d; the last one is repeated", len(value), size)
+    last = value[-1] if len(value) else ("" if dtype is str else 0)
+    filled = np.concatenate([value, np.full(size - len(value), last, dtype=value.dtype)])
+    return mo_array(filled[0]) if len(shape) == 0 else filled.reshape(shape)
+
+
+def _elements(dtype: Any, field: str, pb_tensor: Any) -> Any:
+    if pb_tensor.tensor_content:
+        return mo_array(np.frombuffer(pb_tensor.tensor_content, dtype))
+    given = list(getattr(pb_tensor, field))
+    if dtype is np.float16:
+        return np.array(given, np.uint16).view(np.float16)
+    if dtype is str:
+        return np.array([_text(item) for item in given], dtype=str)
+    return np.array(given, dtype=dtype)
+
+
+def _text(item: Any) -> str:
+    try:
+        return item.decode() if isinstance(item, bytes) else str(item)
+    except UnicodeDecodeError as error:
+        raise Error("TensorFlow constant: texts are UTF-8, got {!r}", item[:40]) from error

@@ -1,0 +1,134 @@
+"""The classes that an extension folder declares for Model Optimizer's phases, and which of them take part.
+
+A class counts by the base class that it derives from directly, as in Model Optimizer. Of the classes with an `op`, one
+takes part for each `op`, the first of a folder, and that of a later folder instead of an earlier one's.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from aot.mo.back.replacement import BackReplacementPattern
+from aot.mo.front.common.replacement import FrontReplacementOp, FrontReplacementPattern, FrontReplacementSubgraph
+from aot.mo.front.extractor import CaffePythonFrontExtractorOp, FrontExtractorOp
+from aot.mo.front.tf.replacement import (
+    FrontReplacementFromConfigFileGeneral,
+    FrontReplacementFromConfigFileOp,
+    FrontReplacementFromConfigFileSubGraph,
+)
+from aot.mo.middle.replacement import MiddleReplacementPattern
+from aot.mo.ops.op import Op
+from aot.mo.replacement_pattern import ReplacementPattern
+from aot.mo.transforms import is_placeholder
+from aot.mo.utils.error import Error
+from runtime.errors import UnsupportedError
+
+_LOG = logging.getLogger(__name__)
+
+Class = type[Any]
+FROM_CONFIG = (
+    FrontReplacementFromConfigFileGeneral, FrontReplacementFromConfigFileSubGraph, FrontReplacementFromConfigFileOp,
+)  # fmt: skip
+REPLACERS: tuple[Class, ...] = (
+    FrontReplacementPattern, FrontReplacementSubgraph, FrontReplacementOp, *FROM_CONFIG,
+    MiddleReplacementPattern, BackReplacementPattern,
+)  # fmt: skip
+BASES: tuple[Class, ...] = (FrontExtractorOp, CaffePythonFrontExtractorOp, Op, *REPLACERS)
+VARIABLES = ("MO_ENABLED_TRANSFORMS", "MO_DISABLED_TRANSFORMS")  # names with commas between them
+
+
+@dataclass(slots=True)
+class Declared:
+    """Extractors and operations by their `op`; transformations in the order of their declaration."""
+
+    extractors: dict[str, Class] = field(default_factory=dict[str, Class])
+    operations: dict[str, Class] = field(default_factory=dict[str, Class])
+    transforms: list[Class] = field(default_factory=list[Class])
+
+    def __bool__(self) -> bool:
+        return bool(self.extractors or self.operations or self.transforms)
+
+
+def classes_in(module: ModuleType) -> list[Class]:
+    """Return the classes for Model Optimizer's phases that a module declares itself."""
+    own = (v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__)
+    return [cls for cls in own if issubclass(cls, (*BASES, ReplacementPattern)) and not is_placeholder(cls)]
+
+
+def declare(folders: Iterable[Iterable[Class]]) -> Declared:
+    """Return what the classes of each folder declare. Error for those that cannot run."""
+    found = Declared()
+    by_op: dict[tuple[Class, str], Class] = {}
+    for classes in folders:
+        first: dict[tuple[Class, str], Class] = {}
+        for cls in classes:
+            base, op = _base(cls), getattr(cls, "op", None)
+            if base is None:
+                _LOG.warning("extension %s: a class runs if it derives from a base class directly", cls.__name__)
+            elif op is not None:
+                first.setdefault((base, str(op).lower()), cls)
+            elif base in REPLACERS:
+                found.transforms.append(cls)
+            else:
+                raise Error("extension {}: op names the operation that the class is for, got none", cls.__name__)
+        by_op |= first
+    for (base, _), cls in by_op.items():
+        if base is FrontExtractorOp:
+            found.extractors[cls.op] = cls
+        elif base is Op:
+            found.operations[cls.op] = cls
+        else:
+            found.transforms.append(cls)
+    return found
+
+
+def _base(cls: Class) -> Class | None:
+    """Return the base class that decides what a class is for. UnsupportedError for layers of Caffe."""
+    base = next((base for base in cls.__bases__ if base in BASES), None)
+    if base is CaffePythonFrontExtractorOp:
+        rule = "Python layers of Caffe are not read: give the model as ONNX"
+        raise UnsupportedError(f"extension {cls.__name__}: {rule}, got an extractor of them")
+    if base is FrontReplacementOp and cls.op == FrontReplacementOp.op:
+        raise Error("extension {}: op names the operation that is replaced, got none", cls.__name__)
+    return base
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Names of classes that the user switches on or off: `id`, name, or module and name. Off wins."""
+
+    on: frozenset[str] = frozenset()
+    off: frozenset[str] = frozenset()
+
+    def of(self, cls: Class) -> bool | None:
+        """Return True or False for a class that is switched; None for another one."""
+        names = {getattr(cls, "id", None), f"{_module(cls)}.{cls.__name__}", cls.__name__}
+        return False if names & self.off else True if names & self.on else None
+
+    def __str__(self) -> str:
+        return f"on {sorted(self.on)} off {sorted(self.off)}"
+
+
+def switches(enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Switches:
+    """Return the switches that the user and the variables of the environment set."""
+    on, off = (list(filter(None, os.environ.get(name, "").split(","))) for name in VARIABLES)
+    return Switches(frozenset({*on, *enable}), frozenset({*off, *disable}))
+
+
+def _module(cls: Class) -> str:
+    """Return the module as its file calls it: FOLDER.front.flip, or front.flip."""
+    return cls.__module__.partition(".")[2]
+
+
+def check_entries(declared: Declared, entries: Mapping[str, Any]) -> None:
+    """Error for an entry of a configuration file that no transformation reads."""
+    known = {cls.replacement_id for cls in declared.transforms if issubclass(cls, FROM_CONFIG)}
+    for id in entries:
+        if id not in known:
+            rule = "an id is the replacement_id of a transformation"
+            raise Error("transformations-config: {}, one of {}, got {}", rule, ", ".join(sorted(known)) or "none", id)

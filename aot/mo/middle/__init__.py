@@ -1,0 +1,1 @@
+"""Transformations after shapes are inferred, on a graph with data nodes."""

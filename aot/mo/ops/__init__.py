@@ -1,0 +1,1 @@
+"""Model Optimizer's operations: nodes of its graph are made by their classes."""

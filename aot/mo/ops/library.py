@@ -1,0 +1,133 @@
+"""Model Optimizer's operation classes by module and name, made from two tables and from the operations' definitions.
+
+    from openvino.tools.mo.ops.activation_ops import Sigmoid      library_class("activation_ops", "Sigmoid")
+
+A class is made when it is asked for. The attributes that files hold, and inference, are those of the definition.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from aot.mo.ops import internal_table, opset_table
+from aot.mo.ops.const import Const
+from aot.mo.ops.op import Op
+from aot.mo.ops.parameter import Parameter
+from aot.mo.ops.registered import REGISTERED
+from aot.mo.ops.result import Result
+from aot.mo.ops.shared import SHARED, DefinedOp, LibraryOp, Row
+from aot.mo.ops.texts import definition
+
+
+def _norm1(values: Any, axis: Any, keepdims: bool) -> Any:
+    return np.sum(np.abs(values), axis=axis, keepdims=keepdims)
+
+
+def _norm2(values: Any, axis: Any, keepdims: bool) -> Any:
+    return np.sqrt(np.sum(np.square(values), axis=axis, keepdims=keepdims))
+
+
+_WRITTEN: dict[tuple[str, str], Any] = {
+    ("op", "Op"): Op, ("const", "Const"): Const, ("parameter", "Parameter"): Parameter, ("result", "Result"): Result,
+}  # fmt: skip
+VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
+    ("activation_ops", "activation_ops"): "Sigmoid Tanh ReLU6 Exp Elu LogicalNot Floor Ceiling".split(),
+    ("ReduceOps", "reduce_map"): {
+        "ReduceSum": np.sum, "ReduceProd": np.prod, "ReduceL1": _norm1, "ReduceL2": _norm2, "ReduceMax": np.max,
+        "ReduceMin": np.min, "ReduceMean": np.mean, "ReduceAnd": np.all, "ReduceLogicalAnd": np.all,
+        "ReduceLogicalOr": np.any,
+    },
+}  # fmt: skip
+_TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
+_ROW = re.compile(r"(?P<name>\w+)(\((?P<base>\w+)\))?")
+
+
+@cache
+def rows() -> dict[tuple[str, str], Row]:
+    """Return the rows by module and class."""
+    found: dict[tuple[str, str], Row] = {}
+    for table in (opset_table.TABLE, internal_table.TABLE):
+        module = ""
+        for line in re.sub(r"\n {8}", " ", table).strip("\n").split("\n"):
+            if line.startswith(" "):
+                row = _row(module, line.split())
+                found[module, row.name] = row
+            else:
+                module = line
+    return found
+
+
+def _row(module: str, words: list[str]) -> Row:
+    head, op, type_, version, inputs, outputs, *rest = words
+    matched = _ROW.fullmatch(head)
+    assert matched is not None, f"{module}: {head}"
+    name = matched["name"]
+    pairs = dict(word.split("=", 1) for word in rest)
+    files = pairs.pop("back", "")
+    return Row(
+        module, name, matched["base"] or "", _named(op, name), _named(type_, name),
+        f"opset{version}" if version.isdigit() else _named(version, name),
+        (None if inputs == "-" else int(inputs), None if outputs == "-" else int(outputs)),
+        {k: _TYPES[v] if v in _TYPES else ast.literal_eval(v) for k, v in pairs.items()},
+        files.split(",") if files else [],
+    )  # fmt: skip
+
+
+def _named(word: str, name: str) -> str | None:
+    return {"-": None, ".": name}.get(word, word)
+
+
+def modules() -> tuple[str, ...]:
+    """Return the names of the library's modules."""
+    return tuple(dict.fromkeys(module for module, _ in [*_WRITTEN, *rows()]))
+
+
+def classes_of(module: str) -> tuple[str, ...]:
+    """Return the names of a module's classes."""
+    return tuple(name for owner, name in [*_WRITTEN, *rows()] if owner == module)
+
+
+def library_class(module: str, name: str) -> Any:
+    """Return a class, or what else a module holds; None if it has nothing of that name."""
+    return _WRITTEN.get((module, name)) or VALUES.get((module, name)) or _made(module, name)
+
+
+@cache
+def _made(module: str, name: str) -> Any:
+    row = rows().get((module, name))
+    if row is None:
+        return None
+    base = _base(row)
+    own = SHARED.get((module, name))
+    bases = [base] if own is None else [own] if issubclass(own, base) else [own, base]
+    if definition(row.type, row.version) is not None and not any(issubclass(b, DefinedOp) for b in bases):
+        bases.append(DefinedOp)  # the base has no type
+    namespace = {"op": row.op, "enabled": False, "row": row, "__module__": f"aot.mo.ops.{module}"}
+    return type(name, tuple(bases), {**namespace, "__doc__": f"{row.type or name}, {row.version or 'internal'}."})
+
+
+def _base(row: Row) -> Any:
+    if row.base:
+        home = next(m for m, n in rows() if n == row.base and (m == row.module or (row.module, row.base) not in rows()))
+        return _made(home, row.base)
+    return DefinedOp if definition(row.type, row.version) is not None else LibraryOp
+
+
+@cache
+def _by_op() -> dict[str, tuple[str, str]]:
+    """Return module and class of each attribute `op`; of an opset's operation rather than an internal one."""
+    written = {cls.op: key for key, cls in _WRITTEN.items() if cls.op}
+    return {**{row.op: key for key, row in reversed(rows().items()) if row.op}, **written}
+
+
+def _find(op: str) -> Any:
+    key = _by_op().get(op)
+    return None if key is None else library_class(*key)
+
+
+REGISTERED.give_library(_find, lambda: list(_by_op()))

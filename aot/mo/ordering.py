@@ -1,0 +1,107 @@
+"""The order of transformations: a topological sort that depends on the names of classes alone.
+
+Depth first from the classes that nothing precedes, by name; what follows a class, by name, too. Classes that are named
+by `run_before` and `run_after` and take no part are ignored. Source of the rule: Model Optimizer 2024.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aot.mo.transforms import is_placeholder
+from aot.mo.utils.error import Error
+
+Class = type[Any]
+Follows = dict[Class, dict[Class, None]]
+
+
+def sort_transforms(classes: Iterable[Class]) -> list[Class]:
+    """Return the classes in the order they run; Error for a cycle, which it shows, and for two of one name."""
+    chosen = list(dict.fromkeys(classes))
+    _check_names(chosen)
+    follows = _follows(chosen)
+    _check_cycle(follows)
+    preceded = {later for found in follows.values() for later in found}
+    order: list[Class] = []
+    seen: set[Class] = set()
+    for cls in sorted((c for c in chosen if c not in preceded), key=_name):
+        _visit(cls, follows, seen, order)
+    return order[::-1]
+
+
+def _name(cls: Class) -> str:
+    return cls.__name__
+
+
+def _check_names(classes: list[Class]) -> None:
+    known: dict[str, Class] = {}
+    for cls in classes:
+        other = known.setdefault(cls.__name__, cls)
+        if other is not cls:
+            rule = "names of transformations are unique"
+            raise Error("extension {}: {}, got {} and {}", cls.__name__, rule, other.__module__, cls.__module__)
+    ids: dict[Any, Class] = {}
+    for cls in classes:
+        id = getattr(cls, "id", None)
+        if isinstance(id, str) and ids.setdefault(id, cls) is not cls:
+            raise Error("extension {}: ids are unique, got {} of {}, too", cls.__name__, id, ids[id].__name__)
+
+
+def _follows(classes: list[Class]) -> Follows:
+    follows: Follows = {cls: {} for cls in classes}
+    for cls in classes:
+        for later in _asked(cls, "run_before"):
+            if later in follows:
+                follows[cls][later] = None
+        for earlier in _asked(cls, "run_after"):
+            if earlier in follows:
+                follows[earlier][cls] = None
+    return follows
+
+
+def _asked(cls: Class, method: str) -> list[Any]:
+    found: Any = getattr(cls(), method)()
+    if type(found) not in (list, tuple, set):
+        raise Error("extension {}: {} returns a list of classes, got {!r}", cls.__name__, method, found)
+    listed: list[Any] = list(found)
+    for other in listed:
+        if not isinstance(other, type):
+            raise Error("extension {}: {} names classes, got {!r}", cls.__name__, method, other)
+    return listed
+
+
+def _visit(root: Class, follows: Follows, seen: set[Class], order: list[Class]) -> None:
+    """Append the classes below `root`, the last ones first."""
+    seen.add(root)
+    stack = [(root, iter(sorted(follows[root], key=_name)))]
+    while stack:
+        cls, rest = stack[-1]
+        below = next((c for c in rest if c not in seen), None)
+        if below is None:
+            order.append(cls)
+            stack.pop()
+        else:
+            seen.add(below)
+            stack.append((below, iter(sorted(follows[below], key=_name))))
+
+
+def _check_cycle(follows: Follows) -> None:
+    left = dict(follows)
+    while leaves := [cls for cls, later in left.items() if not any(c in left for c in later)]:
+        for cls in leaves:
+            del left[cls]
+    if left:
+        path = [min(left, key=_name)]
+        while (after := min((c for c in follows[path[-1]] if c in left), key=_name)) not in path:
+            path.append(after)
+        shown = " -> ".join(map(_name, [*path[path.index(after) :], after]))
+        raise Error("extensions: transformations cannot be sorted, they form a cycle: {}", shown)
+
+
+def split(order: list[Class]) -> tuple[list[Class], list[Class]]:
+    """Return the transformations before data nodes are made, and those after; places in the order are left out."""
+    names = [cls.__name__ if is_placeholder(cls) else "" for cls in order]
+    cut = names.index("CreateTensorNodes") if "CreateTensorNodes" in names else len(order)
+    own = [[c for c in part if not is_placeholder(c)] for part in (order[:cut], order[cut:])]
+    return own[0], own[1]

@@ -1,0 +1,1 @@
+"""Inference of shapes and values over Model Optimizer's graph."""

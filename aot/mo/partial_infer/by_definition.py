@@ -1,0 +1,136 @@
+"""Inference of a node by the definition of its operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aot.frontends.openvino.attributes import Symbols
+from aot.ir.inference import infer_outputs
+from aot.ir.op import Op as Definition
+from aot.ir.op import Operand, RegionOp
+from aot.ir.types import Array, TensorType, dtype_of, numpy_dtype
+from aot.mo.bridge.operation import operation_of
+from aot.mo.ops.texts import element_type
+from aot.mo.utils.arrays import dynamic_dimension, masked_arrays, shape_array
+from aot.mo.utils.error import Error
+from codegen.ir.loops import Expr
+from runtime.abi import DType
+from runtime.errors import AotError
+
+FOLDED = 1 << 24  # elements of a value that inference computes; patterns look at values of weights, too
+
+
+def infer_by_definition(node: Any) -> None:
+    """Set shapes, values and element types of the outputs."""
+    outputs = _outputs(node)
+    connected: list[int] = list(node.out_nodes())
+    for idx in connected:
+        found = outputs[idx]
+        _set_type(node, idx, found)
+        if found.value is None:
+            node.out_port(idx).data.set_shape(_shape(found))
+        else:
+            node.out_port(idx).data.set_value(masked(found.value, found.dtype))
+
+
+def infer_types_by_definition(node: Any) -> None:
+    """Set the element types of the outputs."""
+    for idx, found in enumerate(_outputs(node)):
+        if idx in node.out_ports():
+            _set_type(node, idx, found)
+
+
+def _set_type(node: Any, idx: int, found: Operand) -> None:
+    node.out_port(idx).set_data_type(numpy_dtype(found.dtype).type, override=True)
+
+
+def _outputs(node: Any) -> tuple[Operand, ...]:
+    op = operation_of(node)
+    name = node.soft_get("name", node.id)
+    if isinstance(op, RegionOp):
+        raise Error("{} ({}): inference of operations with bodies needs their own `infer`", op.type, name)
+    inputs = _inputs(node, op)
+    try:
+        return _with_values(op, inputs, infer_outputs(op, inputs, len(op.outputs(*inputs)), None, {}))
+    except AotError as error:
+        error.add_note(f"in layer {name!r}")
+        raise
+
+
+def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """Return the outputs with values that inference leaves to a later pass, because they are large."""
+    known = [i is not None and i.value is not None and i.value.dtype != object for i in inputs]
+    small = all(o.type.is_static and np.prod(o.type.static_shape, dtype=np.int64) <= FOLDED for o in outputs)
+    if not inputs or not all(known) or not small or all(o.value is not None for o in outputs):
+        return outputs
+    values = op.fold(*inputs)
+    if values is None:
+        return outputs
+    return tuple(Operand(o.type, v) for o, v in zip(outputs, values, strict=True))
+
+
+def _inputs(node: Any, op: Definition) -> list[Operand | None]:
+    """Return the operands: unknown sizes are symbols, an unknown element type is that of another input."""
+    symbols = Symbols()
+    nodes = node.in_nodes()
+    count = max(nodes, default=-1) + 1
+    types = {idx: _type(node, idx) for idx in nodes}
+    alike = next((types[i] for i in op.uniform or range(count) if types.get(i) is not None), None)
+    found: list[Operand | None] = []
+    for idx in range(count):
+        data = nodes.get(idx)
+        if data is None:
+            found.append(None)
+            continue
+        own = types[idx]
+        dtype = own if own is not None else (alike if idx in op.uniform and alike is not None else DType.F32)
+        found.append(_operand(data, dtype, symbols))
+    while found and found[-1] is None:
+        found.pop()
+    return found
+
+
+def _type(node: Any, idx: int) -> DType | None:
+    port = node.in_port(idx)
+    known = port.get_data_type() if port.is_data_type_defined() else None
+    return None if known is None else element_type(known)
+
+
+def _operand(data: Any, dtype: DType, symbols: Symbols) -> Operand:
+    value = data.soft_get("value", None)
+    shape = np.shape(value) if value is not None else data.soft_get("shape", None)
+    if shape is None:
+        return Operand(TensorType(dtype, None))
+    dims = tuple(
+        symbols.make(data.id, i, 0, None) if d is dynamic_dimension else int(d) for i, d in enumerate(shape)
+    )
+    if value is None:
+        return Operand(TensorType(dtype, dims))
+    array = _symbolic(value, data.id, symbols)
+    return Operand(TensorType(dtype if array.dtype == object else dtype_of(array), dims), array)
+
+
+def _symbolic(value: Any, label: str, symbols: Symbols) -> Array:
+    """Return a value whose masked elements are symbols."""
+    if not masked_arrays.is_masked(value):
+        return np.asarray(value)
+    found = np.array(value.data, object)
+    for i, hidden in enumerate(masked_arrays.getmaskarray(value).reshape(-1)):
+        if hidden:
+            found.reshape(-1)[i] = symbols.make(f"{label}.value", i, 0, None)
+    return found
+
+
+def _shape(found: Operand) -> Any:
+    dims = found.type.dims
+    return None if dims is None else shape_array([dynamic_dimension if isinstance(d, Expr) else d for d in dims])
+
+
+def masked(value: Array, dtype: DType) -> Any:
+    """Return a value whose symbols are masked."""
+    if value.dtype != object or dtype is DType.STRING:
+        return value
+    flat = [dynamic_dimension if isinstance(v, Expr) else v for v in value.reshape(-1)]
+    return shape_array(flat, numpy_dtype(dtype)).reshape(value.shape)

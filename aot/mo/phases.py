@@ -1,0 +1,157 @@
+"""The phases of Model Optimizer as passes of this compiler, for extensions that have classes for them.
+
+    front          our graph -> Model Optimizer's -> extractors -> transformations -> our graph; conversions follow
+    middle, back   our graph, with shapes -> Model Optimizer's with data nodes -> transformations -> our graph
+
+The second pass runs before all passes of this compiler but those of the front phase: its transformations see the
+operations of the network, not what this compiler makes of them.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aot.ir.graph import Graph as IrGraph
+from aot.ir.graph import Node as IrNode
+from aot.ir.op import Foreign
+from aot.mo.bridge.from_mo import imported
+from aot.mo.bridge.to_mo import exported
+from aot.mo.config.registry import entries, entries_of
+from aot.mo.extraction import describe, extract
+from aot.mo.front.tf.replacement import mark_bodies
+from aot.mo.graph.graph import Graph
+from aot.mo.loader import Class, Declared, Switches, check_entries, declare
+from aot.mo.ops.registered import classes
+from aot.mo.ordering import sort_transforms, split
+from aot.mo.run import run_transform, run_transforms
+from aot.mo.transforms import placeholder, placeholders
+from runtime.regular import open_file
+
+FRAMEWORK = "onnx"
+
+
+def phase_passes(
+    folders: Sequence[Sequence[Class]], config: Sequence[Path], switches: Switches
+) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
+    """Return the passes that run what the classes of each folder declare, and what else the result depends on.
+
+    `config`: configuration files; `switches`: what the user has switched on or off. Error for classes that cannot run
+    or be sorted, and for an entry that none reads.
+    """
+    declared = declare(folders)
+    found = entries_of(config)
+    check_entries(declared, found)
+    own = {cls.__name__ for cls in declared.transforms}
+    places = [p for p in placeholders(FRAMEWORK) if p.__name__ not in own]
+    order = sort_transforms([*places, *declared.transforms])
+    front, later = split(order)
+    passes: list[object] = [MoFront(declared, tuple(front), found, switches)]
+    if later:
+        back = set(order[order.index(placeholder("BackStart")) :])
+        passes.append(MoMiddle(declared, tuple(later), frozenset(back), found, switches))
+    return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
+
+
+def _inputs(config: Sequence[Path]) -> tuple[tuple[str, bytes], ...]:
+    files: list[tuple[str, bytes]] = []
+    for path in config:
+        with open_file(path, "transformations-config") as stream:
+            files.append((path.name, stream.read()))
+    return tuple(files)
+
+
+@dataclass(frozen=True, slots=True)
+class MoFront:
+    """Extractors, and the transformations of the front phase."""
+
+    declared: Declared
+    transforms: tuple[Class, ...]
+    entries: Any
+    switches: Switches = field(default_factory=Switches)
+    name: str = "mo_front"
+    phase: str = "front"
+    run_after: tuple[str, ...] = ("FrontStart",)
+    run_before: tuple[str, ...] = ("FrontFinish",)
+    run_not_recursively: bool = True
+    changes_interface: bool = True
+
+    def __call__(self, graph: IrGraph) -> bool:
+        """Change the graph; errors name the class, the file and the line of the extension."""
+        with classes(dict(self.declared.operations)), entries(self.entries):
+            made = exported(graph, "front", framework=FRAMEWORK, pb=describe, cli=_options())
+            made.graph["fw_opset_version"] = _opset(graph)
+            mark_bodies(made)
+            extract(made, self.declared, self.switches)
+            run_transforms(made, self.transforms, self.switches)
+            imported(made, graph)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class MoMiddle:
+    """The transformations of the middle and the back phase."""
+
+    declared: Declared
+    transforms: tuple[Class, ...]
+    back: frozenset[Class]
+    entries: Any
+    switches: Switches = field(default_factory=Switches)
+    name: str = "mo_middle"
+    phase: str = "middle"
+    run_after: tuple[str, ...] = ("MiddleStart",)
+    run_before: tuple[str, ...] = ("MiddleFinish",)
+    run_not_recursively: bool = True
+    changes_interface: bool = True
+
+    def __call__(self, graph: IrGraph) -> bool:
+        """Change the graph; errors name the class, the file and the line of the extension."""
+        _take_names(graph)
+        with classes(dict(self.declared.operations)), entries(self.entries):
+            made = exported(graph, "middle", framework=FRAMEWORK, cli=_options())
+            for cls in self.transforms:
+                if cls in self.back:
+                    _set_stage(made, "back")
+                run_transform(made, cls, self.switches)
+            imported(made, graph)
+        return True
+
+
+def _options() -> Namespace:
+    """Return the options that extensions ask for, as Model Optimizer had them by default."""
+    return Namespace(
+        framework=FRAMEWORK, static_shape=False, data_type="float", layout_values={}, transformations_config=None,
+        disable_nhwc_to_nchw=False, reverse_input_channels=False, mean_scale_values={}, input=None, output=None,
+        batch=None, silent=True, log_level="ERROR", generate_deprecated_IR_V7=False, compress_to_fp16=False,
+        enable_concat_optimization=False, disable_fusing=False, disable_resnet_optimization=False,
+        tensorflow_custom_operations_config_update=None, finegrain_fusing=None, freeze_placeholder_with_value=None,
+    )  # fmt: skip
+
+
+def _opset(graph: IrGraph) -> int:
+    """Return the version of ONNX's operation set that the file imports; 0 without one."""
+    known = (dict(n.op.attrs) for n in graph.nodes.values() if isinstance(n.op, Foreign))
+    return next((attrs["opset"] for attrs in known if not attrs.get("domain")), 0)
+
+
+def _set_stage(graph: Graph, stage: str) -> None:
+    for id in graph.nodes():
+        for name in graph.nodes[id].get("sub_graphs") or ():
+            _set_stage(graph.nodes[id][name], stage)
+    graph.stage = stage
+
+
+def _take_names(graph: IrGraph) -> None:
+    """Give the last node that was made of a node of the file the name of that one."""
+    last: dict[str, IrNode] = {}
+    names = {node.name for node in graph.nodes.values()}
+    for node in graph.order():
+        if len(node.origin.layers) == 1:
+            last[node.origin.layers[0]] = node
+    for name, node in last.items():
+        if name not in names and node.type not in ("Parameter", "Result"):
+            node.name = name
+            names.add(name)

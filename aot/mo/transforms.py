@@ -1,0 +1,122 @@
+"""Model Optimizer's own transformations, as places in the order that extensions refer to by class.
+
+A class here changes nothing: what the transformation did is done by the conversions and passes of this compiler, or
+not needed. `transforms.txt` says where each is, of which kind it is, and which it ran before (<) and after (>):
+
+    module class kind [<later,...] [>earlier,...] [off] [old]
+
+`<` and `>` that are left out are those of the kind; `old`: earlier releases had it, so that it may be imported, but
+takes no part in the order. Source: Model Optimizer 2024.6, asked by making each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from aot.mo.utils.error import Error
+
+_TABLE = Path(__file__).with_suffix(".txt")
+_TF = "aot.mo.front.tf.replacement"
+_FRONT = "aot.mo.front.common.replacement"
+_KINDS = {
+    "F": (_FRONT, "FrontReplacementPattern"),
+    "FS": (_FRONT, "FrontReplacementSubgraph"),
+    "FO": (_FRONT, "FrontReplacementOp"),
+    "FG": (_TF, "FrontReplacementFromConfigFileGeneral"),
+    "FC": (_TF, "FrontReplacementFromConfigFileSubGraph"),
+    "FCO": (_TF, "FrontReplacementFromConfigFileOp"),
+    "M": ("aot.mo.middle.replacement", "MiddleReplacementPattern"),
+    "B": ("aot.mo.back.replacement", "BackReplacementPattern"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A transformation; None for `before` and `after`: those of its kind."""
+
+    module: str
+    name: str
+    kind: str
+    before: tuple[str, ...] | None
+    after: tuple[str, ...] | None
+    enabled: bool
+    old: bool  # earlier releases had it
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """Return the transformations by `module.class`."""
+    found: dict[str, Row] = {}
+    for line in _TABLE.read_text("ascii").splitlines():
+        module, name, kind, *rest = line.split()
+        given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
+        flags = "off" not in rest, "old" in rest
+        found[f"{module}.{name}"] = Row(module, name, kind, given.get("<"), given.get(">"), *flags)
+    return found
+
+
+@cache
+def in_module(module: str) -> tuple[str, ...]:
+    """Return the names of a module's transformations, `front.pass_separator` for instance."""
+    return tuple(row.name for row in rows().values() if row.module == module)
+
+
+@cache
+def _modules() -> dict[str, list[str]]:
+    """Return the modules of a transformation's name; those that serve every framework first."""
+    found: dict[str, list[str]] = {}
+    for row in sorted(rows().values(), key=lambda r: (r.module.count("."), r.module)):
+        found.setdefault(row.name, []).append(row.module)
+    return found
+
+
+def placeholder(name: str, module: str | None = None) -> type[Any]:
+    """Return the class of a transformation; KeyError for one that Model Optimizer does not have."""
+    return _class(f"{_modules()[name][0] if module is None else module}.{name}")
+
+
+def is_placeholder(cls: type[Any]) -> bool:
+    """True for a class of this table, which changes nothing."""
+    return "place" in vars(cls)
+
+
+@cache
+def _class(key: str) -> type[Any]:
+    row = rows()[key]
+    home, base_name = _KINDS[row.kind]
+    base = getattr(import_module(home), base_name)
+
+    def refuse(self: Any, graph: Any) -> None:
+        raise Error("{}: this transformation of Model Optimizer is a place in the order only, and cannot run", key)
+
+    namespace: dict[str, Any] = {
+        "__module__": f"openvino.tools.mo.{row.module}",
+        "__doc__": "A place in the order.",
+        "enabled": row.enabled,
+        "find_and_replace_pattern": refuse,
+        "place": row,
+    }
+    if row.before is not None:
+        namespace["run_before"] = _listed(row.before)
+    if row.after is not None:
+        namespace["run_after"] = _listed(row.after)
+    return type(row.name, (base,), namespace)
+
+
+def _listed(names: tuple[str, ...]) -> Any:
+    def listed(self: Any) -> list[Any]:
+        return [placeholder(name) for name in names if name in _modules()]
+
+    return listed
+
+
+@cache
+def placeholders(framework: str) -> tuple[type[Any], ...]:
+    """Return the classes of all transformations that take part for a framework, `onnx` or `tf`."""
+    others = {"tf", "onnx", "kaldi", "caffe"} - {framework}
+    chosen = [row for row in rows().values() if not row.old and not others & set(row.module.split("."))]
+    return tuple(placeholder(row.name, row.module) for row in chosen)

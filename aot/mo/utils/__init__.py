@@ -1,0 +1,1 @@
+"""Functions that extensions for Model Optimizer import."""

@@ -1,0 +1,33 @@
+"""Errors that extensions raise."""
+
+from __future__ import annotations
+
+from runtime.errors import UsageError
+
+
+class BasicError(UsageError):
+    """Error whose first argument is a format for the others: `Error("{} has no name", id)`."""
+
+    def __str__(self) -> str:
+        if len(self.args) <= 1:
+            return super().__str__()
+        return str(self.args[0]).format(*self.args[1:])
+
+
+class FrameworkError(BasicError):
+    """The model's framework failed."""
+
+
+class Error(BasicError):
+    """The user can correct it."""
+
+
+class InternalError(BasicError):
+    """The user cannot correct it."""
+
+
+class AbsentError(AttributeError, KeyError):
+    """A node has no attribute of this name. It is found as either class, so `getattr(node, name, default)` works."""
+
+    def __str__(self) -> str:
+        return AttributeError.__str__(self)

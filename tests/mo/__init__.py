@@ -1,0 +1,1 @@
+"""Model Optimizer's extension API."""

@@ -1,0 +1,428 @@
+"""The bridge: a round trip changes nothing; what extensions change comes back, and only that."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, save
+
+import tests.cases
+from aot.driver import compile_model
+from aot.frontends import read_model
+from aot.ir.build import Builder
+from aot.ir.graph import Graph as IrGraph
+from aot.ir.op import RegionOp
+from aot.ir.printer import print_graph
+from aot.mo.bridge.from_mo import imported
+from aot.mo.bridge.kept import KEPT
+from aot.mo.bridge.to_mo import exported
+from aot.mo.graph.graph import Graph, Node, rename_nodes
+from aot.mo.ops.const import Const
+from aot.mo.ops.library import library_class
+from aot.mo.ops.op import Op
+from aot.mo.utils.arrays import int64_array, shape_array
+from aot.mo.utils.error import Error
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.options import CompileOptions
+from codegen.ir.loops import Var
+from runtime.abi import DType
+from runtime.errors import ModelError
+from tests.cases import Case
+
+FAST = CompileOptions(level=None)
+FAMILIES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
+Mish, Relu = library_class("activation_ops", "Mish"), library_class("activation_ops", "ReLU")
+
+
+def add(graph: IrGraph, case: Case, at: int) -> None:
+    ports: list[Any] = []
+    for n, (operand, array) in enumerate(zip(case.operands(), case.arrays, strict=True)):
+        if operand is None or array is None:
+            ports.append(None)
+        elif operand.value is not None:
+            ports.append(graph.add(Constant(operand.dtype), name=f"c{at}_{n}", data=array).out_port(0))
+        else:
+            ports.append(graph.add(Parameter(operand.dtype, operand.shape), name=f"x{at}_{n}").out_port(0))
+    while ports and ports[-1] is None:
+        ports.pop()
+    made = graph.add(case.op, *ports, name=f"case{at}", outputs=len(case.op.outputs(*case.operands())))
+    for port in made.out_ports().values():
+        graph.add(Result(), port)
+
+
+def family(module: str) -> IrGraph:
+    graph = IrGraph(module)
+    for at, case in enumerate(importlib.import_module(f"tests.cases.{module}").CASES):
+        add(graph, case, at)
+    return graph
+
+
+def unchanged(graph: IrGraph, stage: str) -> None:
+    text, nodes = print_graph(graph), dict(graph.nodes)
+    imported(exported(graph, stage), graph)
+    assert print_graph(graph) == text and graph.nodes == nodes
+
+
+@pytest.mark.parametrize("stage", ["front", "middle"])
+@pytest.mark.parametrize("module", FAMILIES)
+def test_a_round_trip_of_each_operation_changes_nothing(module: str, stage: str) -> None:
+    unchanged(family(module), stage)
+
+
+@pytest.mark.parametrize("module", FAMILIES)
+def test_operations_made_of_attribute_texts_are_the_same(module: str) -> None:
+    graph = family(module)
+    text, made = print_graph(graph), exported(graph)
+    for _, attrs in made.nodes(data=True):
+        op = attrs[KEPT].node.op
+        if op.opset and not isinstance(op, RegionOp | Parameter | Constant | Result):
+            del attrs[KEPT]
+    imported(made, graph)
+    assert print_graph(graph) == text
+
+
+def onnx_model(folder: Path, nodes: list[Any], inputs: dict[str, list[Any]], constants: dict[str, Any]) -> Path:
+    """A model whose one output is `y`."""
+    given = [helper.make_tensor_value_info(k, TensorProto.FLOAT, shape) for k, shape in inputs.items()]
+    held = [
+        helper.make_tensor(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape, v.reshape(-1))
+        for k, v in constants.items()
+    ]
+    output = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "model", given, output, held)
+    path = folder / "m.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+    return path
+
+
+def mish(folder: Path) -> Path:
+    node = helper.make_node
+    nodes = [
+        node("Abs", ["x"], ["a"], name="a"), node("Softplus", ["a"], ["s"], name="s"),
+        node("Tanh", ["s"], ["t"], name="t"), node("Mul", ["a", "t"], ["m"], name="m"),
+        node("Sin", ["m"], ["y"], name="sin"),
+    ]  # fmt: skip
+    return onnx_model(folder, nodes, {"x": ["n", 4]}, {})
+
+
+def branches(folder: Path) -> Path:
+    node, info = helper.make_node, helper.make_tensor_value_info
+    sides = [
+        helper.make_graph([node(kind, ["x"], [name], name=kind)], name, [], [info(name, TensorProto.FLOAT, None)])
+        for kind, name in (("Abs", "one"), ("Neg", "other"))
+    ]
+    nodes = [
+        node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Greater", ["sum", "zero"], ["positive"]),
+        node("If", ["positive"], ["i"], name="if", then_branch=sides[0], else_branch=sides[1]),
+        node("Exp", ["i"], ["y"]),
+    ]  # fmt: skip
+    return onnx_model(folder, nodes, {"x": [2, 3]}, {"zero": np.zeros((), np.float32)})
+
+
+@pytest.mark.parametrize("stage", ["front", "middle"])
+@pytest.mark.parametrize("model", [mish, branches])
+def test_a_round_trip_of_foreign_operations_changes_nothing(
+    model: Callable[[Path], Path], stage: str, tmp_path: Path
+) -> None:
+    unchanged(read_model(model(tmp_path)), stage)
+
+
+@pytest.mark.parametrize("name", ["mlp", "lstm", "shufflenet"])
+def test_a_round_trip_of_networks_changes_nothing(name: str, tmp_path: Path) -> None:
+    models = importlib.import_module("benchmarks.models")
+    models.ov.save_model(getattr(models, name)(), tmp_path / "m.xml", compress_to_fp16=False)
+    graph = read_model(tmp_path / "m.xml")
+    unchanged(graph, "front")
+    unchanged(graph, "middle")
+
+
+def test_foreign_operations_have_names_attributes_and_tensors(tmp_path: Path) -> None:
+    made = exported(read_model(mish(tmp_path)), pb=lambda node: f"pb of {node.name}")
+    softplus = Node(made, "s")
+    assert (softplus.op, softplus.type, softplus.pb, softplus.opset) == ("SoftPlus", "SoftPlus", "pb of s", 18)
+    assert (Node(made, "m").op, Node(made, "m").type) == ("Mul", "Multiply")
+    assert softplus.out_port(0).get_tensor_names() == ["s"] and made.graph["fw"] == "onnx"
+    assert Node(made, "x").shape.tolist() == [None, 4]
+
+
+def fuse(made: Graph) -> None:
+    mul, first = Node(made, "m"), Node(made, "a")
+    new = Mish(made, {}).create_node()
+    new.in_port(0).connect(first.out_port(0))
+    mul.out_port(0).get_connection().set_source(new.out_port(0))
+    rename_nodes([(mul, "m/TBR"), (new, "m")])
+
+
+def test_new_operations_stand_between_foreign_ones(tmp_path: Path) -> None:
+    graph = read_model(mish(tmp_path))
+    made = exported(graph)
+    fuse(made)
+    imported(made, graph)
+    assert [n.type for n in graph.order()] == ["Parameter", "Abs", "Mish", "Sin", "Result"]
+    node = next(n for n in graph.nodes.values() if n.type == "Mish")
+    assert (node.name, node.out_port(0).names, node.origin.layers) == ("m", ("m",), ("a",))
+    x = np.array([[-1.5, 0.0, 0.5, 3.0]], np.float32)
+    a = np.abs(x)
+    expected = np.sin(a * np.tanh(np.log1p(np.exp(a))))
+    np.testing.assert_allclose(np.asarray(compile_model(graph, FAST, threads=1)(x)[0]), expected, rtol=1e-5)
+
+
+def chain() -> tuple[IrGraph, Any]:
+    """x + c, softmax over its last axis; outputs p and q."""
+    graph = IrGraph("chain")
+    x = graph.add(Parameter(DType.F32, (Var("n", None, 0), 4)), name="x").out_port(0)
+    build = Builder(graph)
+    c = build.const(np.arange(4), DType.F32, name="c")
+    total = build.Add(x, c, name="add")
+    graph.add(Result(), build.Softmax(total, axis=1, name="soft"), name="p")
+    graph.add(Result(), build.Relu(total, name="relu"), name="q")
+    return graph, c.node
+
+
+def changed(change: Callable[[Graph], object], stage: str = "front") -> IrGraph:
+    graph, _ = chain()
+    made = exported(graph, stage)
+    change(made)
+    imported(made, graph)
+    return graph
+
+
+def node(graph: IrGraph, name: str) -> Any:
+    return next(n for n in graph.nodes.values() if n.name == name)
+
+
+def test_constants_are_shared() -> None:
+    graph, constant = chain()
+    made = exported(graph, "middle")
+    assert Node(made, "c").value is constant.data and Node(made, "c").out_port(0).data.get_value() is constant.data
+    imported(made, graph)
+    assert node(graph, "c").data is constant.data
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda g: Node(g, "soft").__setitem__("axis", 0), "= Softmax<axis=0>(%add)"),
+        (lambda g: Node(g, "c").__setitem__("value", np.full(1, 7, np.float32)), "%c = const<f32[1] [7.0]>"),
+        (lambda g: Node(g, "x").__setitem__("shape", shape_array([2, 4])), "graph chain(%x: f32[2,4])"),
+        (lambda g: Node(g, "x").__setitem__("shape", shape_array([np.ma.masked, 1])), "graph chain(%x: f32[n,1])"),
+        (lambda g: Node(g, "x").__setitem__("data_type", np.float16), "graph chain(%x: f16[n,4])"),
+        (lambda g: Node(g, "relu").__setitem__("name", "other"), "%other: f32[n,4] = Relu(%add)"),
+        (lambda g: Node(g, "soft").in_port(0).connect(Node(g, "x").out_port(0)), "= Softmax(%x)"),
+    ],
+)
+def test_changed_attributes_come_back(change: Callable[[Graph], object], line: str) -> None:
+    graph = changed(change)
+    if "f16" in line:
+        assert graph.parameters[0].op.element_type is DType.F16
+    else:
+        assert line in print_graph(graph)
+
+
+def test_extracted_nodes_become_operations(tmp_path: Path) -> None:
+    graph = read_model(mish(tmp_path))
+    made = exported(graph)
+    softplus = Node(made, "s")
+    del softplus["version"]
+    Mish.update_node_stat(softplus, {"name": "other"})
+    imported(made, graph)
+    assert [n.type for n in graph.order()][:3] == ["Parameter", "Abs", "Mish"]
+
+
+def test_nodes_that_nothing_needs_stay_if_no_extension_cut_them_off() -> None:
+    graph, _ = chain()
+    dead = Builder(graph).Relu(graph.parameters[0].out_port(0), name="dead")
+    unchanged(graph, "front")
+    assert dead.node in graph.nodes.values()
+
+
+def test_unchanged_nodes_stay_the_same_objects() -> None:
+    graph, _ = chain()
+    before = {n.name: n for n in graph.nodes.values()}
+    made = exported(graph)
+    Node(made, "soft")["axis"] = 0
+    imported(made, graph)
+    assert {n.name: n for n in graph.nodes.values()} == before
+    assert [n.name for n in graph.results] == ["p", "q"] and graph.parameters[0].name == "x"
+
+
+def test_copies_become_nodes_of_their_own() -> None:
+    def change(made: Graph) -> None:
+        copied = Node(made, "soft").copy_node({"axis": 0})
+        copied.in_port(0).connect(Node(made, "add").out_port(0))
+        Node(made, "relu").in_port(0).connect(copied.out_port(0))
+
+    text = print_graph(changed(change))
+    assert "Softmax<axis=0>(%add)" in text and "Softmax(%add)" in text
+
+
+def test_cut_off_nodes_are_removed() -> None:
+    def change(made: Graph) -> None:
+        Node(made, "relu").out_port(0).get_connection().set_source(Node(made, "soft").out_port(0))
+        Node(made, "relu").in_port(0).disconnect()
+
+    graph = changed(change)
+    assert sorted(n.type for n in graph.nodes.values()) == [
+        "Add", "Constant", "Parameter", "Result", "Result", "Softmax",
+    ]  # fmt: skip
+
+
+def test_new_results_are_named_after_what_they_read() -> None:
+    def change(made: Graph) -> None:
+        new = Relu(made, {"name": "new"}).create_node([Node(made, "soft")])
+        library_class("result", "Result")(made).create_node([new])
+        made.remove_node("p")
+
+    graph = changed(change)
+    assert [n.out_port(0).names for n in graph.results] == [(), ("new",)]
+
+
+class Own(Op):
+    """An operation that no set has."""
+
+    op = "Own"
+
+    def __init__(self, graph: Graph, attrs: dict[str, Any]) -> None:
+        defaults = {"op": "Own", "type": None, "in_ports_count": 1, "out_ports_count": 1}
+        super().__init__(graph, {**defaults, "infer": self.infer}, attrs)
+
+    @staticmethod
+    def infer(node: Node) -> None:
+        node.out_port(0).data.set_value(int64_array([1, len(node.in_port(0).data.get_shape()) * 2]))
+
+
+def reshaped_by_own(made: Graph, infer: Any) -> None:
+    own = Own(made, {"name": "own", "infer": infer}).create_node([Node(made, "x")] if made.stage == "front" else None)
+    reshape = library_class("reshape", "Reshape")(made, {"name": "reshape"}).create_node()
+    if made.stage != "front":
+        Node(made, "x").out_port(0).connect(own.in_port(0))
+    own.out_port(0).connect(reshape.in_port(1))
+    Node(made, "relu").out_port(0).get_connection().insert_node(reshape)
+
+
+@pytest.mark.parametrize("stage", ["front", "middle"])
+def test_values_that_infer_computes_become_constants(stage: str) -> None:
+    def change(made: Graph) -> None:
+        made.nodes["x"]["shape"] = int64_array([1, 4])
+        if stage == "middle":
+            Node(made, "x").out_port(0).data.set_shape([1, 4])
+        reshaped_by_own(made, Own.infer)
+        if stage == "middle":
+            made.clean_up()
+
+    graph = changed(change, stage)
+    x = np.array([[-2, 0, 1, 3]], np.float32)
+    compiled = compile_model(graph, FAST, threads=1)(x)
+    np.testing.assert_array_equal(np.asarray(compiled[1]), np.maximum(x + np.arange(4), 0))
+
+
+@pytest.mark.parametrize(
+    ("infer", "error", "message"),
+    [
+        (None, Error, r"Own \(own\): no operation set has it: give it a form"),
+        (lambda node: node.absent, ModelError, r"Own \(own\): its infer failed: AbsentError: absent"),
+        (lambda node: None, Error, r"Own \(own\): its infer has set no shape of output 0"),
+    ],
+)
+def test_operations_that_nothing_can_run_say_what_to_write(infer: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        compile_model(changed(lambda made: reshaped_by_own(made, infer)), FAST, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda g: g.create_edge(Node(g, "relu"), Node(g, "add"), 0, 2), "the graph has a cycle"),
+        (lambda g: Node(g, "soft").__setitem__("version", "opset1") or None, "version"),
+    ],
+)
+def test_broken_graphs_are_errors(change: Callable[[Graph], object], message: str) -> None:
+    def broken(made: Graph) -> None:
+        Node(made, "add").add_input_port(2)
+        change(made)
+
+    with pytest.raises((Error, AttributeError), match=message):
+        changed(broken)
+
+
+def test_data_nodes_without_producers_become_constants() -> None:
+    def change(made: Graph) -> None:
+        Node(made, "add").in_port(1).disconnect()
+        held = Op.create_input_data_node(made, "held", np.full(4, 2, np.float32))
+        made.add_edge(held.id, "add", **{"in": 1})
+
+    assert "const<f32[4] [2.0, 2.0, 2.0, 2.0]>" in print_graph(changed(change, "middle"))
+
+
+def test_element_types_and_shapes_are_forced() -> None:
+    def change(made: Graph) -> None:
+        attrs = {"name": "k", "value": np.arange(4), "force_type": "FP32", "force_shape": int64_array([1, 4])}
+        made.nodes["add"]["_in_ports"][1] = {}
+        Node(made, "add").in_port(1).connect(Const(made, attrs).create_node().out_port(0))
+
+    assert "%k = const<f32[1,4] [0.0, 1.0, 2.0, 3.0]>" in print_graph(changed(change))
+
+
+X = np.array([[1.0, 2.0, 4.0, 9.0]], np.float32)
+AXIS1 = {"axis": 1}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "attrs", "extra", "expected"),
+    [
+        ("identity", "Identity", {}, [], X),
+        ("power", "AttributedPower", {"scale": 2.0, "shift": 1.0, "power": 2.0}, [], (2 * X + 1) ** 2),
+        ("power", "AttributedPower", {"power": 0.5}, [], np.sqrt(X)),
+        ("power", "AttributedPower", {}, [], X),
+        ("eltwise_n", "EltwiseNAdd", {"in_ports_count": 3}, [X, X], 3 * X),
+        ("eltwise_n", "EltwiseNMax", {"in_ports_count": 2}, [X[:, ::-1]], np.maximum(X, X[:, ::-1])),
+        ("gather", "AttributedGather", AXIS1, [int64_array([3, 0])], X[:, [3, 0]]),
+        ("split", "AttributedSplit", {**AXIS1, "num_splits": 2}, [], X[:, :2]),
+        (
+            "split", "AttributedVariadicSplit",
+            {**AXIS1, "split_lengths": int64_array([1, 3]), "out_ports_count": 2}, [], X[:, :1],
+        ),
+        (
+            "pad", "AttributedPad", {"pads": int64_array([[0, 1], [2, 0]]), "fill_value": 5.0}, [],
+            np.pad(X, [(0, 1), (2, 0)], constant_values=5),
+        ),
+        (
+            "slice", "AttributedSlice",
+            {"starts": int64_array([1]), "ends": int64_array([3]), "axes": int64_array([1])}, [], X[:, 1:3],
+        ),
+        ("slice", "Slice", {}, [int64_array([0]), int64_array([4]), int64_array([1]), int64_array([2])], X[:, ::2]),
+        ("softmax", "SoftmaxONNX", AXIS1, [], np.exp(X) / np.exp(X).sum()),
+        ("flatten", "Flatten", {"axis": 0}, [], X.reshape(-1)),
+        ("flatten", "FlattenONNX", {"axis": 0}, [], X),
+        ("expand_dims", "ExpandDims", {"expand_axis": int64_array([0])}, [], X[None]),
+        ("clamp", "Clamp", {}, [np.float32(2), np.float32(5)], np.clip(X, 2, 5)),
+        ("MatMul", "GemmONNX", {"transpose_b": True, "alpha": 2.0}, [X, np.ones(1, np.float32)], 2 * X @ X.T + 1),
+        ("squeeze", "Squeeze", {"squeeze_dims": int64_array([0])}, [], X[0]),
+        ("unsqueeze", "Unsqueeze", {"unsqueeze_dims": int64_array([2])}, [], X[..., None]),
+        ("transpose", "Transpose", {"order": int64_array([1, 0])}, [], X.T),
+    ],
+)  # fmt: skip
+def test_internal_operations_have_the_meaning_of_model_optimizer(
+    module: str, name: str, attrs: dict[str, Any], extra: list[Any], expected: Any, tmp_path: Path
+) -> None:
+    path = onnx_model(tmp_path, [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])],
+                      {"x": [1, 4]}, {})  # fmt: skip
+    graph = read_model(path)
+    made = exported(graph)
+    last = made.get_op_nodes(op="Abs")[1]
+    new = library_class(module, name)(made, {"name": "new", **attrs}).create_node()
+    last.in_port(0).get_connection().insert_node(new) if len(new.out_ports()) == 1 else (
+        new.in_port(0).connect(last.in_port(0).get_source()), last.in_port(0).connect(new.out_port(0))
+    )  # fmt: skip
+    for at, value in enumerate(extra, start=1):
+        new.add_input_port(at, skip_if_exist=True)
+        new.in_port(at).connect(Const(made, {"value": value}).create_node().out_port(0))
+    imported(made, graph)
+    found = np.asarray(compile_model(graph, FAST, threads=1)(X)[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
