@@ -13,6 +13,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.loops import Const, Expr, Load, Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -159,6 +160,7 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
             each += vectors / max(min(lanes, extent), 1) if vectors < COSTS.gather_distance else scattered
         return each, -axes.index(a)
 
+    note(lambda: "lane axis by instructions an element: " + ", ".join(f"{a.name} {cost(a)[0]:.3g}" for a in axes))
     return min(axes, key=cost)
 
 

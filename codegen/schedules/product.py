@@ -34,6 +34,7 @@ from codegen.schedules.product_form import (
     row_tile,
     width_of,
 )
+from codegen.schedules.reasons import is_recording, note
 from codegen.target import Target
 
 # Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
@@ -46,13 +47,22 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
     if form is None:
         return None
     lanes = lane_count(d, target)
+    note(lambda: _shape_text(d, form))
     if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
         return plan
     if is_thin(d, form):
+        note(lambda: f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory")
         return None
     if form.window:
         return window(d, form, lanes, target, constants, shared)
     return _matrix(d, form, lanes, target, constants, shared)
+
+
+def _shape_text(d: Definition, form: MatmulShape) -> str:
+    kind = "windows over channels" if form.window else "a product"
+    roles = {"rows": form.rows, "outside": form.outer, "sums": form.sums}
+    parts = (f"{role} {' '.join(f'{a.name}:{extent(a)}' for a in axes)}" for role, axes in roles.items() if axes)
+    return f"{d.out.name}: {kind}: lanes {form.lane.name}:{extent(form.lane)}, {', '.join(parts)}"
 
 
 def _matrix(
@@ -223,6 +233,7 @@ def tile_of(
     of all tiles but the first, come on top.
     """
     best: tuple[float, int, int, int] | None = None
+    tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
     free = target.registers - 1
     for vectors in range(1, 9):
         for height in range(1, COSTS.max_tile_rows + 1):
@@ -241,11 +252,23 @@ def tile_of(
             if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
                 panels = _tiles(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
                 cost *= _tiles(panels, cores) * cores / panels
+            if tried is not None:
+                tried.append((cost, height, vectors))
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
             if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
                 best = (cost, -height * vectors, height, vectors)
     assert best is not None
+    if tried is not None:
+        _note_tiles(tried, best[2:], rows, columns)
     return best[2], best[3]
+
+
+def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], rows: int, columns: int) -> None:
+    """Note the chosen register tile and the cheapest others, in half cycles for a step of the whole sum."""
+    others = sorted(t for t in tried if t[1:] != chosen)[:3]
+    best = next(t for t in tried if t[1:] == chosen)
+    texts = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
+    note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
 
 
 def _step(height: int, vectors: int, target: Target) -> float:
@@ -274,7 +297,11 @@ def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
     So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
     """
     panels = prod(map(extent, form.sums)) * extent(form.lane) * _panel_bytes(d, form)
-    return panels > min(_passing(d, form), target.l2 // 2)
+    most = min(_passing(d, form), target.l2 // 2)
+    order = "panels outside" if panels > most else "rows outside"
+    room = target.l2 // 2
+    note(lambda: f"{order}: panels take {panels} bytes; the rows' operand {_passing(d, form)}, half of L2 {room}")
+    return panels > most
 
 
 def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tuple[tuple[str, int], ...]:

@@ -15,6 +15,7 @@ from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.ir.traverse import rewrite_work
 from codegen.schedules.attention import Plan
 from codegen.schedules.product_form import extent, parts
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -22,6 +23,7 @@ def strips(g: Group, target: Target, plan: Plan) -> Schedule:
     """`plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = rows_of(g, target)
+    note(lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {target.l2 // 2}")
     plans: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):

@@ -13,6 +13,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.loops import Space, Var
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packable, packs
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -24,6 +25,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
     axis = _along(d, constants)
+    note(lambda: f"lanes along the sum: {axis.name}" if axis is not None else "no axis of the sum runs along memory")
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel)
     together = _together(d, axis, constants)
