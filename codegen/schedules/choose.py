@@ -34,7 +34,7 @@ NOTHING: frozenset[Var] = frozenset()
 
 
 def choose(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-    """The schedule of a kernel's work; `constants` may be packed at compile time."""
+    """Return the schedule of a kernel's work; buffers named in `constants` may be packed at compile time."""
     return _chosen(work, target, constants)
 
 
@@ -64,7 +64,7 @@ def _planned(
 
 
 def _definition(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
-    """`shared`: axes of the groups around it, which are points here."""
+    """Return the schedule of a definition. `shared`: axes of the groups around it, each a single point here."""
     if d.reduction is None:
         note(lambda: f"{d.out.name}: no reduction")
         return pointwise(d, target, constants, shared)

@@ -278,7 +278,7 @@ def _step(height: int, vectors: int, target: Target) -> float:
 
 
 def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """The innermost reduction axes as one, where they run through all operands without a gap."""
+    """Return the loops of the sum; the two innermost are fused if all shared operands are contiguous across them."""
     names = [a.name for a in form.sums]
     if len(form.sums) < 2:
         return names
@@ -292,9 +292,9 @@ def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[st
 
 
 def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
-    """Panels of the lanes' operand outermost: each is read once, and the rows' operand passes by every time.
+    """True if the loop over panels (of the lanes' operand) is outside: each panel is read once, the rows once a panel.
 
-    So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
+    That is so if the panels are the larger operand, or would leave L2 while the rows are read.
     """
     panels = prod(map(extent, form.sums)) * extent(form.lane) * _panel_bytes(d, form)
     most = min(_passing(d, form), target.l2 // 2)
@@ -305,10 +305,10 @@ def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
 
 
 def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tuple[tuple[str, int], ...]:
-    """Blocks of the sum where the rows' operand would not stay in the cache: each serves several panels in turn.
+    """Return blocks of the sum if the rows' operand exceeds L2: a block serves several panels in turn.
 
-    With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
-    rows from for each panel, and what blocks cost in accumulators is saved.
+    L2 holds a block of the rows, the panel in use, the next one, and the accumulators. A near L3 is fast enough to read
+    the rows for each panel, without the cost of storing and loading accumulators.
     """
     if target.near_l3 and _passing(d, form) <= target.l3 // (2 * target.cores):
         return ()
@@ -326,9 +326,9 @@ def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tup
 
 
 def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, int], ...]:
-    """A block of rows for each core: what it wrote for the call before is what it reads now, in its own cache.
+    """Return blocks of rows, one for each core, so that a core reads the rows that it wrote in the call before.
 
-    Each reads all weights then, so a block has rows enough to take longer than they do.
+    Each core then reads all weights, so a block needs rows enough to hide that: `COSTS.min_core_rows`.
     """
     count = next((c for c in parts(n) if c <= target.cores and rows // c >= COSTS.min_core_rows), 1)
     return ((axis, n // count),) if count > 1 else ()
@@ -337,7 +337,7 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
 def _slices(
     d: Definition, form: MatmulShape, taps: list[str], width: int, target: Target
 ) -> tuple[tuple[str, int], ...]:
-    """Slices where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
+    """Return blocks of one tap of a window for some rows, if not even one panel of the whole sum fits half of L2."""
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()
@@ -359,11 +359,11 @@ def _waits(d: Definition) -> bool:
 
 
 def _panel_bytes(d: Definition, form: MatmulShape) -> int:
-    """Bytes of an element of the lanes' operand."""
+    """Return the bytes of an element of the lanes' operand."""
     return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 
 def _passing(d: Definition, form: MatmulShape) -> int:
-    """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
+    """Return the bytes of the rows' largest operand in one point of the outer loops: each panel reads all of it."""
     rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
     return max((buffer_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

@@ -28,7 +28,7 @@ def is_recording() -> bool:
 
 
 def note(reason: Callable[[], str]) -> None:
-    """Note a reason; its text is made only if reasons are recorded."""
+    """Note a reason, unless it repeats the last one; its text is made only if reasons are recorded."""
     lines = _LINES.get()
-    if lines is not None:
-        lines.append(reason())
+    if lines is not None and (text := reason()) not in lines[-1:]:
+        lines.append(text)

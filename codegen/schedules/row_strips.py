@@ -38,7 +38,7 @@ def strips(g: Group, target: Target, plan: Plan) -> Schedule:
 
 
 def _block(d: Definition, row: Var, size: int) -> Definition:
-    """The definition of so many rows."""
+    """Return the definition with `size` rows instead of all."""
     short = replace(row, extent=size)
     whole = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)
     made = rewrite_work(whole, lambda e: short if e == row else None)
@@ -55,7 +55,7 @@ def rows_of(g: Group, target: Target) -> int:
 
 
 def _bytes(g: Group, rows: int) -> int:
-    """Bytes of the temporaries of so many rows."""
+    """Return the bytes of the temporaries of a strip of `rows` rows."""
     spans = dict.fromkeys(g.axes, 1) | {g.axes[-1]: rows}
     spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.row_ranges}
 
