@@ -2,6 +2,7 @@
 
     aot compile model.xml -o model.so      aot run model.so x.npy -o out.npz      aot info model.so
     aot dump model.xml --stage loops       aot bench model.so --per-kernel        aot check model.onnx
+    aot convert model.onnx -o model.xml
 
 Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 5 wrong machine or ABI, 6 over budget.
 """
@@ -281,6 +282,36 @@ def dump(
 
 
 @command
+def convert(
+    model: Model,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
+    layout: Layout = None,
+    shape: Shapes = None,
+    dim: Dims = None,
+    value: Values = None,
+    extensions: Extensions = None,
+    seed: Seed = None,
+    compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
+    ir_version: Annotated[int, typer.Option(metavar="10|11", help="Version of the format")] = 11,
+    max_memory: Memory = None,
+    max_seconds: Seconds = None,
+    debug: Debug = False,
+) -> None:
+    """Convert a model to OpenVINO IR: an .xml, and its .bin beside it."""
+    from aot.convert import convert_model
+
+    out = output if output is not None else Path(model.with_suffix(".xml").name)
+    options = CompileOptions(
+        layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
+        extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
+        hard_limits=is_supervised(),
+    )
+    convert_model(model, out, options, compress_to_f16=compress_to_f16, ir_version=ir_version)
+    sizes = [f"{path}: {size_text(path.stat().st_size)}" for path in (out, out.with_suffix(".bin"))]
+    typer.echo("\n".join(sizes))
+
+
+@command
 def cache(
     action: Annotated[CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")],
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="cache_dir of aot.compile_model")],
@@ -380,7 +411,7 @@ def options(
 def main() -> None:
     """Entry point of the console script."""
     escape_unprintable(sys.stdout, sys.stderr)
-    if sys.argv[1:2] in (["compile"], ["check"], ["dump"]):  # the others compile little, or nothing
+    if sys.argv[1:2] in (["compile"], ["check"], ["convert"], ["dump"]):  # the others compile little, or nothing
         raise SystemExit(supervised(app))
     app(prog_name="aot")
 

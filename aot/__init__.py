@@ -12,6 +12,7 @@ from aot.options import CompileOptions
 from runtime.errors import AotError, ModelError, UnsupportedError
 
 if TYPE_CHECKING:
+    from aot.convert import convert_model
     from aot.driver import Compilation, compile_model, stages
     from aot.frontends import read_model
 
@@ -22,6 +23,7 @@ __all__ = [
     "ModelError",
     "UnsupportedError",
     "compile_model",
+    "convert_model",
     "read_model",
     "stages",
 ]
@@ -29,6 +31,7 @@ __all__ = [
 _LATER = {
     "Compilation": "aot.driver",
     "compile_model": "aot.driver",
+    "convert_model": "aot.convert",
     "read_model": "aot.frontends",
     "stages": "aot.driver",
 }

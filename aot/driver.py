@@ -1,49 +1,45 @@
 """The pipeline on one screen: file -> graph -> steps -> program -> code; each stage is a value that can be printed.
 
-    imported   the graph as it was read                     aot.frontends
-    optimized  canonical opset graph                        aot.passes
-    steps      what runs, over values in memory             aot.lowering
-    groups     what is computed together, and how           aot.lowering.program.build_program
-    loops      loop nests                                   codegen
-    llvm, asm  LLVM IR and machine code                     codegen.llvm
+imported   the graph as it was read                     aot.frontends
+optimized  canonical opset graph                        aot.graph_passes, aot.passes
+steps      what runs, over values in memory             aot.lowering
+groups     what is computed together, and how           aot.lowering.program.build_program
+loops      loop nests                                   codegen
+llvm, asm  LLVM IR and machine code                     codegen.llvm
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from pathlib import Path
 from types import UnionType
 
-from aot.budget import Budget, budgeted, file_bytes, nodes_of
+from aot.budget import budgeted, file_bytes, nodes_of
 from aot.cache import check_files, key_of, load_or_make
-from aot.extensions import Extensions, load_extensions
-from aot.frontends import front_passes, read_model
+from aot.frontends import read_model
+from aot.graph_passes import optimize, run_front
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
-from aot.ir.scope import Scope, within
+from aot.ir.scope import within
+from aot.jit import in_memory
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
 from aot.lowering.ir.steps import Steps
 from aot.lowering.pipeline import Lowering
 from aot.lowering.pipeline import pipeline as lowering_pipeline
-from aot.lowering.program.build_program import Described, Pick, ProgramBuilder
-from aot.lowering.program.constant_places import Weights
+from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
-from aot.passes.front.input_feeds import InputFeeds
-from aot.passes.front.input_shapes import InputShapes
-from aot.passes.front.input_values import InputValues
-from aot.passes.middle.interface_layout import InterfaceLayout
-from aot.passes.pass_order import sort_passes
-from aot.passes.pipeline import Pass, pipeline
-from aot.passes.run import PassReport, RunReport, run_passes
+from aot.passes.run import RunReport
+from aot.shared import Shared
 from aot.specialise import SizesByName, combinations, text_of
-from aot.tuning import Run, Tuning, kernel_key
+from aot.timing import timed
+from aot.tuning import Tuning
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Const, Kernel
 from codegen.ir.printer import kernel_text
@@ -51,41 +47,48 @@ from codegen.ir.program import Program
 from codegen.ir.schedule import Schedule
 from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
 from codegen.llvm.host import parse_target
-from codegen.llvm.jit import load as load_in_memory
 from codegen.llvm.levels import Levels, join, names_of
 from codegen.schedules.choose import choose, explain
 from codegen.target import Target
 from codegen.versions import join_versions
-from runtime.errors import AotError, PassError, ShapeError, UnsupportedError, UsageError
-from runtime.examples import example_inputs
-from runtime.library import Library
+from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.model import CompiledModel
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
 
 
 class Compilation:
-    """One model on its way; a stage is made when it is asked for, together with those before it."""
+    """One model on its way; a stage is made when it is asked for, together with those before it.
+
+    A library has one for each combination of sizes that it is specialised for (`versions`), and all of these once more
+    for each of its targets (`built`).
+    """
 
     def __init__(
-        self, model: str | Path | Graph, options: CompileOptions, *, optimized: Graph | None = None,
-        weights: Weights | None = None, kernels: dict[Kernel, str] | None = None, budget: Budget | None = None,
-    ) -> None:  # fmt: skip
-        """`optimized`: the graph, if it is made already; `weights`, `kernels`, `budget`: of the whole library."""
+        self,
+        model: str | Path | Graph,
+        options: CompileOptions,
+        shared: Shared | None = None,
+        *,
+        optimized: Graph | None = None,
+        versions: tuple[tuple[SizesByName, Compilation], ...] | None = None,
+        kernels: dict[Kernel, str] | None = None,
+    ) -> None:
+        """`shared`: state of the library, if this is a part of one; `optimized`, `versions`: those that exist already.
+
+        `kernels`: the names of kernels that other versions for the same target have made.
+        """
         self.model, self.options = model, options
-        limits = options.max_memory, options.max_seconds
-        self.budget = budget if budget is not None else Budget(*limits, hard=options.hard_limits)
+        self.shared = shared if shared is not None else Shared(options)
+        self.budget = self.shared.budget
         self.targets = names_of(options.target)
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
-        several = self.targets != (options.target,) or bool(options.specialise)
-        self.weights = weights if weights is not None else Weights(several)
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
-        self._ready = optimized
         self.target = parse_target(self.targets[-1])  # of several, stages show the highest
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
-        self.key = ""  # of the cache's entry that it makes, if any
+        self._optimized, self._versions = optimized, versions
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
@@ -96,7 +99,7 @@ class Compilation:
         self._event("read", 0, 1)
         size = 0 if isinstance(self.model, Graph) else file_bytes(Path(self.model))
         self.budget.allow(size)
-        with within(self._scope):  # the model may have their operations
+        with within(self.shared.scope):  # the model may have their operations
             graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
         if isinstance(self.model, Graph):
             size = sum(n.data.nbytes for n in graph.nodes.values() if n.data is not None)
@@ -104,77 +107,45 @@ class Compilation:
         self._event("read", 1, 1)
         return graph
 
-    @cached_property
-    def extensions(self) -> Extensions | None:
-        """The user's operations, conversions and passes."""
-        return load_extensions(self.options.extensions) if self.options.extensions is not None else None
-
-    @property
-    def _scope(self) -> Scope | None:
-        return None if self.extensions is None else self.extensions.scope
-
     @budgeted
     def optimized(self) -> Graph:
         """The canonical graph; the imported one is changed in place."""
-        if self._ready is not None:
-            return self._ready
+        if self._optimized is not None:
+            return self._optimized
         graph = self.imported
-        self._untouched = copy_graph(graph) if self.options.specialise else graph
         self._save("00-imported.txt", lambda: graph_text(graph))
-        passes = self._passes
-        names = self._names(passes)
-        wanted = self.options.print_after
-
-        def observe(done: PassReport, graph: Graph) -> None:
-            self._event("optimize", names.index(done.name) + 1, len(names))
-            if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
-                self.options.on_dump(done.name, graph_text(graph))
-
-        extra = self.extensions.passes if self.extensions is not None else ()
-        try:
-            with within(self._scope):
-                self.report = run_passes(
-                    graph, passes, extra, stop_after_rewrite=self.options.stop_after_rewrite, observe=observe
-                )
-        except ShapeError as error:
-            if self.options.shapes:
-                error.add_note("with the shapes that were given for inputs: the network may be made for others")
-            raise
+        _ = self._untouched  # before passes change the graph
+        lowering = [p.name for p in self._lowering_passes]
+        with within(self.shared.scope):
+            self.report = optimize(graph, self.options, self.shared.extensions, lowering, self._event)
         self._save("10-optimized.txt", lambda: graph_text(graph))
         return graph
 
-    @property
-    def _passes(self) -> tuple[Pass | str, ...]:
-        shapes = InputShapes(self.options.shapes, self.options.dims)
-        given = (InputFeeds(self.options.feeds), InputValues(self.options.values), shapes)
-        front: tuple[Pass, ...] = (*given, *front_passes(self.options.seed))
-        return pipeline((*front, *((InterfaceLayout(self.options.layouts),) if self.options.layouts else ())))
+    @budgeted
+    def converted(self) -> Graph:
+        """The graph in operations of the opset, after the front phase; the imported one is changed in place."""
+        graph = self.imported
+        with within(self.shared.scope):
+            run_front(graph, self.options, self.shared.extensions)
+        return graph
 
-    def _names(self, passes: tuple[Pass | str, ...]) -> list[str]:
-        """Names of passes and extensions in run order; UsageError for extensions without one, and for `print_after`."""
-        try:
-            extra = self.extensions.passes if self.extensions is not None else ()
-            names = [item.name for item in sort_passes(passes, extra) if item.target is not None]
-        except PassError as error:
-            raise UsageError(f"--extensions: {error}") from error
-        lowering = [p.name for p in self._lowering_passes]
-        if unknown := set(self.options.print_after) - {"all", *names, *lowering}:
-            raise UsageError(f"--print-after: one of {', '.join([*names, *lowering])}, got {min(unknown)}")
-        return names
+    @cached_property
+    def _untouched(self) -> Graph:
+        """The imported graph, a copy if versions are to be made of it."""
+        return copy_graph(self.imported) if self.options.specialise else self.imported
 
     @budgeted
     def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:
         """The model for each combination of sizes that it is specialised for."""
+        if self._versions is not None:
+            return self._versions
         found = combinations(self.optimized, self.options.specialise, self.options.dims)
         return tuple((sizes, self._version(sizes)) for sizes in found)
 
     def _version(self, sizes: SizesByName) -> Compilation:
         dims = (*self.options.dims, *((name, size, size) for name, size in sizes))
         options = replace(self.options, specialise=(), dims=dims, tune=self._tuning_share, save_temps=None)
-        made = Compilation(
-            copy_graph(self._untouched), options, weights=self.weights, kernels=self.kernels, budget=self.budget
-        )
-        made.extensions = self.extensions  # their classes are those of the graph
+        made = Compilation(copy_graph(self._untouched), options, self.shared, kernels=self.kernels)
         try:
             _ = made.optimized
         except AotError as error:
@@ -183,14 +154,12 @@ class Compilation:
         return made
 
     def _level(self, name: str, kernels: dict[Kernel, str]) -> Compilation:
-        """For one of the targets."""
+        """Return the model for one of the targets."""
         options = replace(self.options, target=name, save_temps=None)
-        made = Compilation(
-            self.model, options, optimized=self.optimized, weights=self.weights, kernels=kernels, budget=self.budget
+        versions = tuple((sizes, one._level(name, kernels)) for sizes, one in self.versions)
+        return Compilation(
+            self.model, options, self.shared, optimized=self.optimized, versions=versions, kernels=kernels
         )
-        made.extensions, made.key = self.extensions, self.key
-        made.versions = tuple((sizes, one._level(name, kernels)) for sizes, one in self.versions)
-        return made
 
     @property
     def _tuning_share(self) -> float | None:
@@ -205,7 +174,7 @@ class Compilation:
 
     @budgeted
     def steps(self) -> Steps:
-        with within(self._scope):
+        with within(self.shared.scope):
             steps = define(self.optimized, lower_region)
         stop, verify = self.options.stop_after_lowering, self.options.verify
         self.lowering = run_lowering(
@@ -230,7 +199,7 @@ class Compilation:
         known = [DEFINE, *(p.name for p in passes)]
         if name not in known:
             raise UsageError(f"--after: one of {', '.join(known)}, got {name}")
-        with within(self._scope):
+        with within(self.shared.scope):
             steps = define(self.optimized, lower_region)
         run_lowering(steps, passes[: known.index(name)])
         return steps_text(steps)
@@ -240,38 +209,15 @@ class Compilation:
         """Schedules that were measured, now or for the file; without either, there are none."""
         made = Tuning(self.target, self.options.tune_file)
         if (seconds := self._tuning_share) is not None:
-            made.search(seconds, self._timed, progress=lambda done, total: self._event("tune", done, total))
+            run = partial(timed, self.optimized, self.steps, self.target, self.options.level)
+            made.search(seconds, run, progress=lambda done, total: self._event("tune", done, total))
             made.save()
         return made
-
-    def _timed(self, pick: Pick) -> Run:
-        """The model with schedules of `pick`: each run is an inference of noise by one thread."""
-        keys: dict[int, str] = {}
-
-        def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-            keys[len(builder.calls)] = kernel_key(work, constants)
-            return pick(work, target, constants)
-
-        builder = ProgramBuilder(self.optimized, self.steps, self.target, noted)
-        model = in_memory(build(builder.build(), self.target, level=self.options.level), 1)
-        request = model.create_infer_request()
-        request.enable_profiling()
-        request.infer(example_inputs(model.inputs, model.manifest.rules))
-
-        def run() -> Mapping[str, float]:
-            request.infer()
-            spent: dict[str, float] = {}
-            for call, done in enumerate(request.get_profiling_info()):
-                if call in keys:
-                    spent[keys[call]] = spent.get(keys[call], 0.0) + done.seconds
-            return spent
-
-        return run
 
     @budgeted
     def _lowered(self) -> ProgramBuilder:
         builder = ProgramBuilder(
-            self.optimized, self.steps, self.target, self.tuning.pick, weights=self.weights, kernels=self.kernels
+            self.optimized, self.steps, self.target, self.tuning.pick, weights=self.shared.weights, kernels=self.kernels
         )
         builder.build(lambda done, total: self._event("lower", done, total))
         self._save("15-steps.txt", lambda: steps_text(self.steps))
@@ -371,18 +317,20 @@ class Compilation:
 
     @budgeted
     def _built(self) -> Built:
-        program = replace(self.program, constant_bytes=self.weights.size)
+        program = replace(self.program, constant_bytes=self.shared.weights.size)
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         asked: dict[str, object] = {
-            "target": self.options.target, "layouts": [list(pair) for pair in self.options.layouts],
-            "small_weights": self.options.small_weights, "plain_products": self.options.plain_products,
+            "target": self.options.target,
+            "layouts": [list(pair) for pair in self.options.layouts],
+            "small_weights": self.options.small_weights,
+            "plain_products": self.options.plain_products,
             "tuned": len(self.tuning.used),
         }
         external = self.options.external_weights
         return build(
             program, self.target, level=self.options.level, options=asked, external=external, progress=self._event,
-            key=self.key,
+            key=self.shared.key,
         )  # fmt: skip
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
@@ -414,20 +362,12 @@ def compile_model(
     file = check_files(model)
 
     def make(path: Path, key: str) -> None:
-        made.key = key
+        made.shared.key = key
         made.built.write_shared(path)
 
-    return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.extensions), make, threads)
+    return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:
     if not isinstance(value, wanted):
         raise UsageError(f"compile: {name} is {wanted}, got {type(value).__name__}")
-
-
-def in_memory(built: Built | Levels, threads: int | None = None) -> CompiledModel:
-    """Load a built model into this process, or its highest level that runs here."""
-    one = built.best if isinstance(built, Levels) else built
-    loaded = load_in_memory(one)
-    library = Library.at(loaded.query, one.manifest, keep=loaded.keep, save=built.write_shared)
-    return CompiledModel(library, threads=threads)

@@ -55,7 +55,7 @@ def as_array(kind: str, info: TensorInfo, value: object) -> Array:
     else:
         try:
             array = np.asarray(value, dtype)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
     if array.dtype == dtype and array.dtype.isnative:
         return array

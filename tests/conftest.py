@@ -1,4 +1,4 @@
-"""What all tests share: lowering passes are checked one by one, and goldens can be written anew."""
+"""Fixtures and options of all tests: lowering passes are checked one by one, and goldens can be written anew."""
 
 from __future__ import annotations
 
@@ -9,9 +9,23 @@ import pytest
 import aot.driver
 from aot.lowering.run import LoweringReport, run_lowering
 
+CASES = 3  # of a parametrised test, with --quick: a change that breaks a kind of case is seen at the next full run
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the goldens that differ, and fail")
+    parser.addoption("--quick", action="store_true", help=f"at most {CASES} cases of each test: first, middle, last")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {id(c[round(i * (len(c) - 1) / (CASES - 1))]) for c in cases.values() for i in range(CASES)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
 
 
 @pytest.fixture(autouse=True)

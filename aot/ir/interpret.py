@@ -25,7 +25,7 @@ def interpret(
     """The results' values, in their order, for one value of each parameter.
 
     `state` holds the variables of ReadValue and Assign between calls: what Assign sets is read from the next call on,
-    but in bodies from the next operation on. `observe` sees every value as it is made, outside of bodies.
+    but in bodies from the next operation on. `observe` sees every value as it is made, also in bodies.
     """
     now, later = {} if state is None else state, dict[str, Array]()
     found = _run(graph, inputs, now, later, observe)
@@ -42,7 +42,7 @@ def _run(graph: Graph, inputs: Sequence[Array], now: State, later: State, observ
     readers: dict[int, int] = {}
     for node in graph.order():
         arrays = [None if p is None else live[p.node.id][p.idx] for p in node.sources()]
-        found = (given[node.id],) if node.id in given else _evaluate(node, arrays, now, later)
+        found = (given[node.id],) if node.id in given else _evaluate(node, arrays, now, later, observe)
         if observe is not None:
             for port, value in zip(node.out_ports().values(), found, strict=True):
                 observe(port, value)
@@ -57,7 +57,9 @@ def _run(graph: Graph, inputs: Sequence[Array], now: State, later: State, observ
     return [live[node.id][0] for node in graph.results]
 
 
-def _evaluate(node: Node, arrays: list[Array | None], now: State, later: State) -> tuple[Array, ...]:
+def _evaluate(
+    node: Node, arrays: list[Array | None], now: State, later: State, observe: Observer | None
+) -> tuple[Array, ...]:
     op = node.op
     if node.data is not None:
         return (node.data,)
@@ -65,7 +67,7 @@ def _evaluate(node: Node, arrays: list[Array | None], now: State, later: State) 
         raise UnsupportedError(f"{op.dialect}.{op.kind}: a foreign operation has no reference, in layer {node.name!r}")
 
     def run(body: Graph, inputs: Sequence[Array]) -> list[Array]:
-        return _run(body, inputs, now, now, None)
+        return _run(body, inputs, now, now, observe)
 
     try:
         with np.errstate(all="ignore"):

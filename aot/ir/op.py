@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform
@@ -155,9 +155,21 @@ class Piece:
 Work = Definition | Group | tuple[Stmt, ...]
 
 
-def attr(default: Any = MISSING, *, xml: str | None = None) -> Any:
-    """An attribute whose XML name is not its Python name, or that has no default."""
-    metadata = {"xml": xml} if xml else {}
+def attr(
+    default: Any = MISSING, *, xml: str | None = None, since: str = "", before: Container[object] = (),
+    only: tuple[str, object] | None = None,
+) -> Any:  # fmt: skip
+    """An attribute whose XML name is not its Python name, that has no default, or that a later operation set extended.
+
+    `since`: the set whose definition has the attribute, or allows more values; `before`: the values, besides the
+    default, that older definitions allow, none if they do not have the attribute. `only`: the name and value of
+    another attribute without which files do not hold this one.
+    """
+    metadata: dict[str, object] = {"only": only}
+    if xml:
+        metadata["xml"] = xml
+    if since:
+        metadata |= {"since": _number(since), "before": before}
     return field(metadata=metadata) if default is MISSING else field(default=default, metadata=metadata)
 
 
@@ -227,6 +239,10 @@ class Op:
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Conditions on the inputs, checked by inference where sizes are known, else at run time."""
         return ()
+
+    def spelled(self) -> Op:
+        """The operation as files spell it: with lists in full that may be left out, or be short, here."""
+        return self
 
     @property
     def user_type(self) -> str:
@@ -383,6 +399,37 @@ def opsets_of(cls: type[Op]) -> tuple[int, ...]:
     return tuple(sorted(n for n, found in _versions(cls.type.lower()).items() if found is cls))
 
 
+def definition_of(op: Op) -> str | None:
+    """The operation set whose definition an operation's attributes need; None if no set has one.
+
+    The first set that has all attributes and values, if the definitions of the class differ in these (`attr(since=)`);
+    else the last set, which has the widest definition.
+    """
+    sets = opsets_of(type(op))
+    later = [f for f in attributes(op) if "since" in f.metadata]
+    needed = [f.metadata["since"] for f in later if not _is_old(f, getattr(op, f.name))]
+    fitting = [n for n in sets if n >= max(needed, default=0)]
+    if not fitting:
+        return None
+    number = fitting[0] if any(f.metadata["since"] in sets for f in later) else fitting[-1]
+    return f"opset{number}" if number else EXTENSION
+
+
+def is_written(op: Op, field: Field[Any], opset: str) -> bool:
+    """True if files hold an attribute of an operation, in the definition of operation set `opset`.
+
+    An empty list that is the default is left out: OpenVINO takes one that is there at its word.
+    """
+    value, only = getattr(op, field.name), field.metadata.get("only")
+    known = bool(field.metadata.get("before")) or _number(opset) >= field.metadata.get("since", 0)
+    return known and not (value == () == field.default) and (only is None or getattr(op, only[0]) == only[1])
+
+
+def _is_old(field: Field[Any], value: object) -> bool:
+    """True if the first definition allows a value of an attribute."""
+    return value == field.default or value in field.metadata["before"]
+
+
 def form_of(cls: type[Op]) -> str:
     """The name of the form that says how an operation runs; `graph` for those that only hold a graph together."""
     return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
@@ -426,5 +473,6 @@ def axis_of(axis: int, rank: int, what: str) -> int:
 __all__ = [
     "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Elements", "Foreign", "Input", "LoopOp", "ModelError",
     "Op", "Operand", "Piece", "RegionOp", "Stateful", "ViewOp", "Work", "absent", "alike", "at_least", "at_most_equal",
-    "attr", "attributes", "axis_of", "find", "op", "opsets_of",
+    "attr", "attributes", "axis_of", "definition_of", "find",
+    "is_written", "op", "opsets_of",
 ]

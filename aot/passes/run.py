@@ -71,11 +71,13 @@ def run_passes(
     stop_after_rewrite: int | None = None,
     observe: Observer | None = None,
     check: Callable[[Graph], object] | None = None,
+    until: str | None = None,
 ) -> RunReport:
     """Run `passes`, in their order, with `extensions` sorted in; the graph is changed in place.
 
     `stop_after_rewrite`: after so many rewrites only required passes run. `observe` is called after each pass, with the
-    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify).
+    graph. `check` verifies the graph after each pass that changed it (None: aot.ir.verify). `until`: the anchor or pass
+    after which the run ends.
 
     Raises PassError for a pass that fails or leaves a broken graph, or for passes that cannot be sorted; UsageError for
     an extension that fails. Errors of the model itself are found at the end of the front phase and raised unchanged.
@@ -91,6 +93,8 @@ def run_passes(
             run.in_front = False
         if item.target is not None and item.enabled:
             run.step(item)
+        if item.name == until:
+            break
     run.report.rules, run.report.rewrites = dict(run.log.fired), run.log.count
     return run.report
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from codegen.ir.expressions import walk
@@ -33,8 +32,15 @@ class _Hashed:
             return value
 
 
+class _Summing(_Hashed):
+    """Base of definitions, which caches the reduction in the value."""
+
+    __slots__ = ("_reduction",)
+    _reduction: Reduce | None
+
+
 @dataclass(frozen=True, slots=True)
-class Definition(_Hashed):
+class Definition(_Summing):
     """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""
 
     out: Buffer
@@ -53,12 +59,12 @@ class Definition(_Hashed):
     @property
     def reduction(self) -> Reduce | None:
         """The reduction inside the value, if there is one."""
-        return _reduction(self.value)
-
-
-@lru_cache(maxsize=1 << 15)  # more than the definitions of a large model: a smaller cache would evict all of them
-def _reduction(value: Expr) -> Reduce | None:
-    return next((e for e in walk(value) if isinstance(e, Reduce)), None)
+        try:
+            return self._reduction
+        except AttributeError:
+            found = next((e for e in walk(self.value) if isinstance(e, Reduce)), None)
+            object.__setattr__(self, "_reduction", found)
+            return found
 
 
 @dataclass(frozen=True, slots=True)

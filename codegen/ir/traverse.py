@@ -183,8 +183,11 @@ def move_loads(names: dict[str, Buffer]) -> Change:
 
 def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
     """True if `stmts` contain a parallel loop. A legal one is inside of no If or While, so these are not searched."""
-    return any(
-        isinstance(s, For | Let | Alloc)
-        and ((isinstance(s, For) and s.kind is LoopKind.PARALLEL) or has_parallel(s.body))
-        for s in stmts
-    )
+    stack = list(stmts)  # statements of a large group are nested deeper than Python's stack
+    while stack:
+        s = stack.pop()
+        if isinstance(s, For) and s.kind is LoopKind.PARALLEL:
+            return True
+        if isinstance(s, For | Let | Alloc):
+            stack.extend(s.body)
+    return False

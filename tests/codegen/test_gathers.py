@@ -8,6 +8,7 @@ import mmap
 import numpy as np
 import pytest
 
+from aot.ir.types import numpy_dtype
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Expr, Kernel, Space, Var, as_expr, cast, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
@@ -64,6 +65,25 @@ def test_a_guard_inside_of_a_guard(schedule: Schedule) -> None:
         return 2.0 if not 0 <= a < 6 else float(data[b]) if 0 <= b < 5 else 1.0
 
     assert out.tolist() == [one(int(a)) for a in first]
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), LANES], ids=["scalar", "vector"])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.I64, DType.F16, DType.U8])
+def test_rows_at_indices_in_memory_with_a_border(schedule: Schedule, dtype: DType) -> None:
+    """y[r, k] = x[i[r], k - 3], 0 outside: lanes hold both; i is read where a lane of the row is inside."""
+    r, k, i = Var("r", 5), Var("k", 24), dense("i", 4, dtype=DType.I64)
+    x, y = dense("x", 6, 18, dtype=dtype), dense("y", 5, 24, dtype=dtype)
+    row = prim("within", i[r], as_expr(6, DType.I64), x[i[r], k - 3], as_expr(0, dtype))
+    column = prim("within", k - 3, as_expr(18, DType.I64), row, as_expr(0, dtype))
+    value = prim("within", r, as_expr(4, DType.I64), column, as_expr(0, dtype))
+    kernel = apply("g", Definition(y, (r, k), value), schedule, (i, x, y))
+    places = np.array([5, -1, 0, 6])
+    data = np.random.default_rng(5).integers(1, 99, (6, 18)).astype(numpy_dtype(dtype))
+    out = aligned(np.ones((5, 24), numpy_dtype(dtype)))
+    compiled(kernel)(aligned(places), aligned(data), out)
+    expected = np.zeros((5, 24), numpy_dtype(dtype))
+    expected[[0, 2], 3:21] = data[[5, 0]]
+    np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("schedule", [Schedule(), LANES], ids=["scalar", "vector"])

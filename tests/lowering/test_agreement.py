@@ -91,3 +91,70 @@ def test_axes_of_a_scalar_that_are_an_input() -> None:
 
     model = compiled(make, (), (1,))
     assert model([np.float32(-3), np.zeros(1, np.float32)])[0] == 3
+
+
+@pytest.mark.parametrize("op", ["Add", "Less", "MatMul"])
+@pytest.mark.parametrize("other", [("m", 4), (3, 4)], ids=["varying", "fixed"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_computed_size_of_one_stretches(op: str, other: tuple[Size, ...], swapped: bool) -> None:
+    """Every second row, of one or two rows, meets sizes that vary and sizes that do not."""
+
+    def make(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+        rows = b.Slice(x, ints(b, 0), ints(b, 9), ints(b, 2), ints(b, 0))
+        if op == "MatMul":  # batches of matrices
+            rows, y = (b.Unsqueeze(p, ints(b, k)) for p, k in ((rows, -2), (y, -1)))
+        made = getattr(b, op)(*((y, rows) if swapped and op != "MatMul" else (rows, y)))
+        return b.Select(made, b.const(1, DType.F32), b.const(0, DType.F32)) if op == "Less" else made
+
+    model, rng = compiled(make, ("n", 4), other), np.random.default_rng(0)
+    for n in (1, 2, 5, 6):
+        x, y = (rng.integers(-9, 9, s).astype(np.float32) for s in ((n, 4), (3, 4)))
+        a, b = (y, x[::2]) if swapped and op != "MatMul" else (x[::2], y)
+        expected = a + b if op == "Add" else a < b if op == "Less" else a[:, None] @ b[:, :, None]
+        np.testing.assert_array_equal(np.asarray(model([x, y])[0]), expected)
+    with pytest.raises(UsageError, match="or 1, got"):
+        model([np.ones((3, 4), np.float32), np.ones((3, 4), np.float32)])
+
+
+@pytest.mark.parametrize(("axes", "right"), [((0, 1, 0), (1, 3)), ((1,), (1,)), ((0, 1), (1, 2))])
+def test_as_many_shifts_as_axes_or_one(axes: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """Shifts are data, and how many there are is known when an inference begins."""
+    graph = Graph()
+    build = Builder(graph)
+    shift = build(Parameter(DType.I32, (Var("k"),)), name="shift")
+    x = build(Parameter(DType.F32, (4, 5)), name="x")
+    build(Result(), build.Roll(x, shift, ints(build, *axes)))
+    model, data = compile_model(graph, CompileOptions(level=None), threads=1), np.arange(20, dtype=np.float32)
+    for k in (1, 2, 3, 4):
+        by, given = np.array([3, -6, 2, 1][:k], np.int32), data.reshape(4, 5)
+        if k in right:
+            expected = np.roll(
+                given, int(by[0]) if k == 1 and len(axes) == 1 else tuple(np.resize(by, len(axes))), axes
+            )
+            np.testing.assert_array_equal(np.asarray(model([by, given])[0]), expected)
+        else:
+            with pytest.raises(UsageError, match=f"one shift, or one for each of {len(axes)} axes"):
+                model([by, given])
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_recurrences_have_a_length_for_each_sequence(kind: str) -> None:
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
+    graph = Graph()
+    build, rng = Builder(graph), np.random.default_rng(0)
+    lengths = build(Parameter(DType.I64, (Var("k"),)), name="lengths")
+    x = build(Parameter(DType.F32, (3, 2, 5)), name="x")
+    state = build.const(np.zeros((3, 1, 4)), DType.F32)
+    w, r, b = (
+        build.const(rng.standard_normal(s), DType.F32) for s in ((1, 4 * gates, 5), (1, 4 * gates, 4), (1, 4 * gates))
+    )
+    states = [state] * (2 if kind == "LSTM" else 1)
+    made = getattr(build, f"{kind}Sequence")(x, *states, lengths, w, r, b, hidden_size=4, outputs=1 + len(states))
+    build(Result(), made)
+    model = compile_model(graph, CompileOptions(level=None), threads=1)
+    data = rng.standard_normal((3, 2, 5)).astype(np.float32)
+    found = np.asarray(model([np.array([1, 2, 0]), data])[0])
+    assert [bool(found[b, 0, t].any()) for b in range(3) for t in range(2)] == [True, False, True, True, False, False]
+    for k in (1, 2, 4):
+        with pytest.raises(UsageError, match="length for each sequence"):
+            model([np.ones(k, np.int64), data])

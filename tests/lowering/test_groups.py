@@ -11,6 +11,7 @@ from aot.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Dim
+from aot.lowering.fusion.group_rows import MEMBERS
 from aot.opset.reduction.normalization import Inside
 from aot.options import CompileOptions
 from codegen.ir.definition import Group
@@ -243,3 +244,15 @@ def test_columns_of_places_in_pictures() -> None:
     text = compiled(make, (1, 8, 5, 8)).groups
     assert text.count("group rows") == 1
     assert "plain" not in text
+
+
+def test_more_rows_than_one_group_has() -> None:
+    """Statements of a group are nested as deep as it has temporaries: beyond a number of members another begins."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        for _ in range(MEMBERS * 3 // 4):  # of four members each
+            x = b.Softmax(b.Multiply(x, x), axis=2)
+        return x
+
+    works = [w for s in compiled(make, (1, 2, 8)).steps.steps for w in s.works]
+    assert max(len(w.members) for w in works if isinstance(w, Group)) <= MEMBERS

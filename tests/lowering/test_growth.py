@@ -46,6 +46,22 @@ def parts(count: int) -> Graph:
     return graph
 
 
+def kept(count: int) -> Graph:
+    """Sums over a size that varies, all of which are alive until the last one is made."""
+    graph = Graph("kept")
+    y = graph.add(Parameter(element_type=DType.F32, shape=(Var("n", 65), 8)), name="x").out_port(0)
+    made = []
+    for n in range(count):
+        w = graph.add(Constant(element_type=DType.F32), data=np.eye(8, dtype=np.float32) * n).out_port(0)
+        y = graph.add(MatMul(), y, w).out_port(0)
+        made.append(y)
+    for product in reversed(made):
+        y = graph.add(MatMul(transpose_b=True), y, product).out_port(0)
+        y = graph.add(MatMul(), y, product).out_port(0)
+    graph.add(Result(), y)
+    return graph
+
+
 def calls_of(run: Callable[[], object]) -> int:
     """Calls of functions and methods of the compiler."""
     count = 0
@@ -62,7 +78,7 @@ def calls_of(run: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("network", [layers, parts])
+@pytest.mark.parametrize("network", [layers, parts, kept])
 def test_twice_the_layers_take_at_most_twice_the_calls(network: Callable[[int], Graph]) -> None:
     few, many = (stages(network(n), CompileOptions(target="x86-64-v3")) for n in (40, 80))
     for made in (few, many):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aot.lowering.ir.symbolic_sizes import MANY, Sizes
-from codegen.ir.loops import Expr, Var, prim
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Expr, Var, as_expr, prim
+from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 N = Var("n", None, 1)
@@ -95,3 +97,15 @@ def test_a_product_of_many_capacities_is_refused_where_nothing_limits_it() -> No
     with pytest.raises(UnsupportedError, match="5 sizes that only run time knows may be multiplied, got a bound of 6"):
         sizes.most(whole)
     assert isinstance(sizes.most(prim("min", whole, N)), Expr)
+
+
+def test_a_part_of_a_size_may_be_negative() -> None:
+    """Only a whole dimension is not negative: n - k elements in steps of 2, and two more, are (n - k) // 2 + 2."""
+    sizes, n, k = Sizes(), Var("n"), Var("k")
+    (longer,) = sizes.shape(((n - k) // 2 + 2,))
+    (part,) = variables(as_expr(longer, DType.I64))
+    assert longer == part + 2 and part.low < -2
+    (whole,) = sizes.shape(((n - k) // 3,))
+    assert isinstance(whole, Var) and whole.low == 0
+    value = sizes.of((n - k) // 5)
+    assert isinstance(value, Var) and value.low < 0

@@ -14,7 +14,7 @@ from codegen.ir.definition import Group
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result
-from tests.lowering.check import compiled, conv, weights
+from tests.lowering.check import compiled, conv, ints, weights
 from tests.passes.check import graph_of
 
 
@@ -71,6 +71,21 @@ def test_three_dimensions_and_one() -> None:
 def test_what_follows_is_computed_in_it() -> None:
     made = compiled(lambda b, x: b.Relu(b(MaxPool(**square(5, 2)), conv(b, x, 32))), (1, 3, 12, 12))
     assert apart(made) == 1 and len(made.steps.steps) == 3
+
+
+@pytest.mark.parametrize("reduce", ["ReduceSum", "ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("repeats", [(1, 1, 1, 3), (1, 2, 2, 1), (2, 1, 1, 2)], ids=str)
+def test_reductions_of_repeated_values_are_no_windows(reduce: str, repeats: tuple[int, ...]) -> None:
+    """A reduction axis that no index reads: sums count it, maxima do not."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return getattr(b, reduce)(b.Tile(x, ints(b, *repeats)), ints(b, 0, 1, 2, 3), keep_dims=True)
+
+    graph = graph_of(make, (2, 1, 5, 5))
+    x = np.random.default_rng(0).integers(-9, 9, (2, 1, 5, 5)).astype(np.float32)
+    tiled = np.tile(x, repeats)
+    expected = {"ReduceSum": tiled.sum(), "ReduceMax": tiled.max(), "ReduceMin": tiled.min()}[reduce]
+    assert compile_model(graph)(x)[0].reshape(-1).tolist() == [expected]
 
 
 def test_not_a_number_is_found_and_no_other_window_sees_it() -> None:

@@ -46,6 +46,7 @@ for _wing in WINGS:
         import_module(f"{__package__}.{_wing}.{_module.name}")
 import_module(f"{__package__}.control_flow")
 MAX_FORKS = 256
+DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
@@ -62,6 +63,7 @@ class OnnxToOpset:
 
     def __call__(self, graph: Graph) -> bool:
         """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of ONNX."""
+        ranks = [_declared_rank(result) for result in graph.results]
         nodes = [n for n in graph.order() if _foreign(n) is not None]
         if not nodes:
             return False
@@ -70,7 +72,7 @@ class OnnxToOpset:
         problems = list(dict.fromkeys(work.problems))
         if problems:
             raise unconverted(graph.file or graph.name, problems)
-        settle([(v, _declared_rank(r)) for v, r in zip(values, graph.results, strict=True)], work.forks)
+        settle(list(zip(values, ranks, strict=True)), work.forks)
         for node, pair in zip(graph.results, values, strict=True):
             value = joined(pair)
             if not isinstance(value, OutPort):
@@ -85,7 +87,8 @@ class OnnxToOpset:
 
 
 def _declared_rank(result: Node) -> int | None:
-    declared = result.rt_info.get("declared")
+    """The rank that the file gives an output, which the node then forgets."""
+    declared = result.rt_info.pop(DECLARED, None)
     return None if declared is None else int(declared["rank"])
 
 

@@ -1,19 +1,21 @@
-"""Attribute text to the fields of an operation, by the types of the fields."""
+"""Attribute text to the fields of an operation and back, by the types of the fields."""
 
 from __future__ import annotations
 
 import re
 import types
 from collections.abc import Callable
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
 from math import prod
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from aot.ir.inference import MAX_ELEMENTS
-from aot.ir.op import Op, attributes
+from aot.ir.op import Op, attributes, is_written
 from aot.ir.types import Dim, Shape
-from codegen.ir.loops import Var
+from codegen.ir.loops import Expr, Var
 from runtime.abi import DType
 from runtime.errors import CorruptError, ModelError, UnsupportedError
 
@@ -56,6 +58,42 @@ def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | No
         return cls(**values)
     except TypeError as error:
         raise ModelError(f"{cls.type}: attributes are missing: {error}") from error
+
+
+def texts(op: Op, opset: str) -> dict[str, str]:
+    """The attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
+    op, found = op.spelled(), dict[str, str]()
+    for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
+        value = getattr(op, name)
+        shaped = hint in (Shape, Shape | None)
+        if shaped or (value is not None and is_written(op, field, opset)):
+            found[xml] = shape_text(value) if shaped else text_of(value)
+    return found
+
+
+def text_of(value: object) -> str:
+    """A value of an attribute as text; the inverse of `convert`."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(map(text_of, cast("tuple[object, ...]", value)))
+    return repr(float(value)) if isinstance(value, float) else str(value)
+
+
+def shape_text(shape: Shape | None) -> str:
+    """`1,3,?,1..224,8..` of a shape; the inverse of `partial_shape`."""
+    return "..." if shape is None else ",".join(map(_dim_text, shape))
+
+
+def _dim_text(dim: Dim) -> str:
+    if not isinstance(dim, Expr):
+        return str(dim)
+    low, high = (dim.low, dim.extent) if isinstance(dim, Var) else (0, None)
+    if high is None:
+        return f"{low}.." if low else "?"
+    return f"{low}..{high - 1}" if isinstance(high, int) else "?"
 
 
 def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:

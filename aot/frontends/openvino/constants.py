@@ -1,4 +1,4 @@
-"""Constants of the `.bin` file: slices of it as arrays, packed types unpacked.
+"""Constants of the `.bin` file: slices of it as arrays and back, packed types unpacked and packed.
 
     u4 i4 nf4 f4e2m1   low nibble first             u1   highest bit first             u2   lowest bits first
     u3   8 values in 3 bytes: low two bits of each, first value highest; then the third bits, first value highest
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from aot.ir.types import Array, numpy_dtype
 from runtime.abi import DType
-from runtime.errors import CorruptError
+from runtime.errors import CorruptError, UnsupportedError
 from runtime.regular import check_file
 
 Bytes = NDArray[np.uint8]
@@ -82,6 +82,38 @@ def unpack(dtype: DType, raw: Bytes, count: int, offset: int = 0) -> Array:
     return raw.view(wanted) if offset % wanted.itemsize == 0 else raw.copy().view(wanted)
 
 
+def pack(dtype: DType, values: Array, lowest_first: bool = False) -> Bytes:
+    """The bytes of an array in the file, without a copy where its memory is laid out so; the inverse of `unpack`.
+
+    `lowest_first`: as for `Weights.constant`.
+    """
+    if dtype is DType.STRING:
+        return _packed_strings(values)
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if dtype not in _BLOCKS:
+        return flat.view(np.uint8)
+    per_block, _ = _BLOCKS[dtype]
+    width = dtype.bits
+    codes = flat.view(np.uint8) if flat.dtype.itemsize == 1 else flat.astype(np.uint8)
+    codes = codes & np.uint8((1 << width) - 1)
+    codes = np.concatenate([codes, np.zeros(-len(codes) % per_block, np.uint8)])
+    if dtype in (DType.U3, DType.U6):
+        low = 2 if dtype is DType.U3 else 4
+        lows = _joined(codes & np.uint8((1 << low) - 1), low, True).reshape(-1, 2)
+        return np.concatenate([lows, _joined(codes >> np.uint8(low), width - low, True).reshape(-1, 1)], 1).reshape(-1)
+    return _joined(codes, width, dtype is DType.U1 and not lowest_first)
+
+
+def _packed_strings(values: Array) -> Bytes:
+    """The inverse of `strings`."""
+    found = [str(text).encode("utf-8", "surrogateescape") for text in values.reshape(-1)]
+    ends = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise UnsupportedError(f"string constant: at most 2^31 - 1 bytes of text, got {ends[-1]}")
+    head = np.array([len(found), *ends], "<i4")
+    return np.concatenate([head.view(np.uint8), np.frombuffer(b"".join(found), np.uint8)])
+
+
 def strings(raw: Bytes, count: int) -> Array:
     """i32 count, i32 begin of the first, i32 end of each, UTF-8 bytes; offsets count from the first byte of text."""
     head = raw[: len(raw) // 4 * 4].copy().view("<i4")
@@ -105,6 +137,14 @@ def _bits(raw: Bytes, width: int, highest_first: bool) -> Bytes:
     if highest_first:
         shifts = shifts[::-1]
     return ((raw[:, None] >> shifts) & np.uint8((1 << width) - 1)).reshape(-1)
+
+
+def _joined(codes: Bytes, width: int, highest_first: bool) -> Bytes:
+    """Bytes of fields of `width` bits; the inverse of `_bits`."""
+    shifts = np.arange(0, 8, width, dtype=np.uint8)
+    if highest_first:
+        shifts = shifts[::-1]
+    return np.bitwise_or.reduce(codes.reshape(-1, 8 // width) << shifts, axis=1).astype(np.uint8)
 
 
 def _split(raw: Bytes, low: int, high: int) -> Bytes:

@@ -46,6 +46,7 @@ class _Body:
     network: Network
     classes: dict[int, type[Op]]
     bodies: dict[int, dict[str, _Body]]
+    binary: frozenset[int]  # layers that a BinaryConvolution reads
 
 
 def read(path: Path, weights: Path | None = None) -> Graph:
@@ -96,7 +97,9 @@ class _Reader:
             inner = bodies(cls, layer)
             if inner:
                 below[layer.id] = {k: self.survey(e, f"{layer.name}.{k}", depth + 1) for k, e in inner.items()}
-        return _Body(name, found, classes, below)
+        products = {id for id, cls in classes.items() if cls.type == "BinaryConvolution"}
+        binary = frozenset(e.from_layer for e in found.edges if e.to_layer in products)
+        return _Body(name, found, classes, below, binary)
 
     def refuse_unsupported(self) -> None:
         if self.unsupported:
@@ -208,8 +211,7 @@ def _problem(layer: Layer) -> Problem:
 
 def _lowest_first(body: _Body, layer: Layer) -> bool:
     """Bits for a BinaryConvolution are packed the other way round than those of all other constants."""
-    readers = (e.to_layer for e in body.network.edges if e.from_layer == layer.id)
-    return any(getattr(body.classes.get(i), "type", "") == "BinaryConvolution" for i in readers)
+    return layer.id in body.binary
 
 
 def _constant_type(layer: Layer) -> DType:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,6 +116,11 @@ def split_names(text: str | None) -> tuple[str, ...]:
         return ()
     parts = text.replace("\\,", "\0").split(",")
     return tuple(dict.fromkeys(p.replace("\0", ",") for p in parts if p))
+
+
+def join_names(names: Iterable[str]) -> str:
+    """The inverse of `split_names`."""
+    return ",".join(name.replace(",", "\\,") for name in names)
 
 
 def rt_info(element: Element) -> dict[str, object]:

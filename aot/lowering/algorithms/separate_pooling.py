@@ -102,13 +102,16 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
 def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
     """None unless `tap` and one axis alone move, forwards, in one dimension, and in no other."""
     dims = [k for k, i in enumerate(x.index) if tap in variables(i)]
-    index = normal(x.index[dims[0]], {})
+    if len(dims) != 1 or not isinstance(tap.extent, int):  # a sum over a repeated dimension reads no index at all
+        return None
+    (dim,) = dims
+    index = normal(x.index[dim], {})
     axis = next((a for a in axes if a in index.terms), None)
-    if axis is None or not isinstance(tap.extent, int) or len(dims) > 1:
+    if axis is None:
         return None
     plain = set(index.terms) == {tap, axis} and min(index.terms.values()) > 0
-    alone = all(axis not in variables(i) for k, i in enumerate(x.index) if k != dims[0])
-    return _Slide(dims[0], axis, tap, index) if plain and alone else None
+    alone = all(axis not in variables(i) for k, i in enumerate(x.index) if k != dim)
+    return _Slide(dim, axis, tap, index) if plain and alone else None
 
 
 def _step(x: Load, a: Var) -> float:

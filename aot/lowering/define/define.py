@@ -222,8 +222,8 @@ class Definer:
         if not isinstance(e, Prim) or e.dtype is not DType.I64 or e.fn in PLAIN:
             return None
         read = variables(e)
-        known = read <= frozenset(self.steps.known())
-        return self.steps.sizes.name(e) if read and known and not loads(e) else None
+        named = read and not loads(e) and all(map(self.steps.is_known, read))
+        return self.steps.sizes.name(e) if named else None
 
     def _part(self, node: Node, at: Size, shape: Shape, dtype: DType) -> Buffer:
         """Add a buffer for the part of the state at `at`, under a unique name."""

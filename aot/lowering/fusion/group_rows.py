@@ -28,6 +28,8 @@ from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_exp
 from codegen.ir.program import Region
 from runtime.abi import DType
 
+MEMBERS = 128  # of a group: statements are nested as deep as it has temporaries, and Python's stack has 1 000 frames
+
 
 @dataclass(slots=True)
 class _Cluster:
@@ -101,7 +103,7 @@ class _Clusters:
 
     def _joins(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
         """Add `step` if it reads the cluster at its own rows only, and through no other step; True if it does."""
-        if d.reduction is not None and not streams(d, self.constants):
+        if len(cluster.steps) >= MEMBERS or (d.reduction is not None and not streams(d, self.constants)):
             return False
         if not cluster.extents and known(points(d)) > COSTS.single_row_points:
             return False

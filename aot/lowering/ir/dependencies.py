@@ -65,8 +65,9 @@ class Makers:
         used = self._late_of(step)
         mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
-        checks = [s for checked, s in self.checks if checked <= used and not checked & mine]
-        return setters + (checks if used and not step.checks else [])
+        if not used or step.checks:
+            return setters
+        return setters + [s for checked, s in self.checks if checked <= used and not checked & mine]
 
 
 class PartIndex:

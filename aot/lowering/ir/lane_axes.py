@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, variables
@@ -19,12 +21,18 @@ def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
 
 def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int, int, Var]]:
     """All axes that can become lanes, the best first, each after its sort key: packed or not, lanes up to 16, place."""
+    return list(_lane_axes(d, constants.intersection(x.buffer.name for x in memory_of(d))))
+
+
+@lru_cache(maxsize=1 << 15)  # layouts ask several times for the same definition
+def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, int, int, Var], ...]:
+    """`constants`: those that the definition reads."""
     found: list[tuple[bool, int, int, Var]] = []
     for place, a in enumerate(d.axes):
         if dim_of(d.target, a, d.axes) is not None and _lanes_well(d, a, constants):
             packed = all(x.buffer.name in constants for x in memory_of(d) if a in variables(*x.index))
             found.append((packed, min(known(a.extent if a.extent is not None else 1), 16), place, a))
-    return sorted(found, key=lambda f: f[:3], reverse=True)
+    return tuple(sorted(found, key=lambda f: f[:3], reverse=True))
 
 
 def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:

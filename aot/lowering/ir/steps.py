@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from enum import StrEnum
 
 import numpy as np
@@ -188,6 +189,10 @@ class Steps:
         """Variables with a value while a step runs: the model's symbols, those that an inference sets, named sizes."""
         return (*self.symbols, *self.sizes.late, *self.sizes.meaning)
 
+    def is_known(self, v: Var) -> bool:
+        """True if `v` is one of `known`."""
+        return v in self.sizes.meaning or v in self.sizes.late or v in self.symbols
+
     def blocks(self) -> Iterator[Steps]:
         """Yield these steps, and those of all control flow in them."""
         yield self
@@ -226,6 +231,7 @@ def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
     return tuple(i for i in index if isinstance(i, Var)), index
 
 
+@lru_cache(maxsize=1 << 15)
 def sizes_of(work: Work) -> frozenset[Var]:
     """Variables of a work that are no axes: sizes known at run time only; axes that statements bind are among them."""
     found: set[Var] = set()

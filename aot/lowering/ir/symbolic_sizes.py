@@ -42,15 +42,17 @@ class Sizes:
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
 
-    def of(self, dim: Dim) -> Dim:
-        """`dim` as sums of products of symbols and named sizes."""
+    def of(self, dim: Dim, is_size: bool = False) -> Dim:
+        """`dim` as sums of products of symbols and named sizes; `is_size`: it is a dimension, so it is not negative."""
         if isinstance(dim, int):
             return dim
+        if is_size and isinstance(dim, Prim) and dim.fn not in PLAIN:
+            return self.name(dim, is_size=True)
         found = normal(rewrite(dim, self._named), {}).expr()
         return int(found.value) if isinstance(found, Const) else found
 
     def shape(self, dims: Shape) -> Shape:
-        return tuple(map(self.of, dims))
+        return tuple(self.of(d, is_size=True) for d in dims)
 
     def type(self, t: TensorType) -> TensorType:
         return TensorType(t.dtype, self.shape(t.shape))
@@ -63,14 +65,17 @@ class Sizes:
             made[at] = self.of(d)
         return made
 
-    def name(self, meaning: Expr) -> Var:
-        """A name for a size; equal ones have one."""
+    def name(self, meaning: Expr, is_size: bool = False) -> Var:
+        """Return the name of a number; equal numbers have one.
+
+        A part of a size may be negative: (1 - k) // 2 in (1 - k) // 2 + 6.
+        """
         if meaning not in self._names:
             low, high = bounds(normal(meaning, {}))
             extent = int(high) + 1 if high < inf else None
             least = int(low) if low > -inf else -(1 << 63)
-            # a size made of input sizes alone is one: not negative, whatever its range says
-            least = least if self.is_late(meaning) else max(least, 0)
+            # a dimension made of input sizes alone is not negative, whatever its range says: rules check it
+            least = max(least, 0) if is_size and not self.is_late(meaning) else least
             typical = max(known(meaning), LEFT if isinstance(meaning, Prim) and meaning.fn == "floordiv" else 1)
             made = Var(self._unused("s"), extent, least, typical)
             self._names[meaning] = made

@@ -178,7 +178,7 @@ def _votes(steps: Steps) -> Votes:
     for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
         for d in some:
             lane = _wanted(d, free[id(d)], votes) if id(d) in free else lane_axis(d, constants)
-            _vote(d, lane, steps, votes)
+            _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
             for d in (*plain, *reversed(plain)):
                 _pass_on(d, steps, votes)
@@ -196,11 +196,11 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
     mine[dim] = max(mine.get(dim, 0.0), weight)
 
 
-def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes) -> None:
+def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
     """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis."""
     assert d.reduction is not None
     weight = float(known(points(d)))
-    if streams(d, steps.constants()):
+    if streams(d, constants):
         for x in loads(d.reduction.body):
             inner = [k for k, i in enumerate(x.index) if i in d.reduction.axes]
             if inner and inner[-1] == len(x.index) - 1:
@@ -234,16 +234,21 @@ def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
 def _stays(d: Definition, steps: Steps) -> bool:
     """True for a window between input and output in rows: two changes of layout would cost more than lanes gain."""
     assert d.reduction is not None
-    given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
     last = d.target[-1] if d.target else None
-    regions = {name: value.region for name, value in steps.values.items()}  # a group's temporaries have none
-    if not isinstance(last, Var) or regions.get(d.out.name) is not Region.OUTPUT:
+    if not isinstance(last, Var) or _region(steps, d.out.name) is not Region.OUTPUT:
         return False
+    given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
     return all(
-        (x.buffer.name in given or regions.get(x.buffer.name) is Region.INPUT)
+        (x.buffer.name in given or _region(steps, x.buffer.name) is Region.INPUT)
         and 0 < normal(x.index[-1], {}).terms.get(last, 0) < COSTS.gather_distance
         for x in loads(d.reduction.body)
     )
+
+
+def _region(steps: Steps, name: str) -> Region | None:
+    """Region of a value; None for a temporary of a group."""
+    value = steps.values.get(name)
+    return None if value is None else value.region
 
 
 def _wanted(d: Definition, lanes: list[Var], votes: Votes) -> Var:

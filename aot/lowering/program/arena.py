@@ -180,22 +180,21 @@ def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
     """
     guess = place(lives)
     ordered = sorted(lives, key=lambda x: (guess[x.name], x.first, x.name))
+    place_of = {x.name: n for n, x in enumerate(ordered)}
     offsets: dict[str, Size] = {}
     ends: dict[str, Expr] = {}
-    covered: set[str] = set()
-    for n, life in enumerate(ordered):
-        below = [x for x in ordered[:n] if x.first <= life.last and life.first <= x.last]
-        hidden = {y.name for x in below for y in below if _under(y, x) and guess[y.name] + y.size <= guess[x.name]}
-        at = _highest([ends[x.name] for x in below if x.name not in hidden])
-        covered |= {x.name for x in below}
+    below: dict[str, set[str]] = {}  # values that lie below one, and are alive together with it
+    placed = _Timeline(max((x.last for x in lives), default=0) + 1)
+    for life in ordered:
+        mine = {x.name for x in placed.alive(life.first, life.last)}
+        hidden = set[str]().union(*(below[name] for name in mine))  # each has something of `mine` above it
+        at = _highest([ends[name] for name in sorted(mine - hidden, key=place_of.__getitem__)])
         offsets[life.name] = int(at.value) if isinstance(at, Const) else names.add(at, "at")
         ends[life.name] = normal(sizes[life.name] + as_expr(offsets[life.name], DType.I64), {}).expr()
-    return Plan(offsets, _highest([ends[x.name] for x in ordered if x.name not in covered]))
-
-
-def _under(y: Life, x: Life) -> bool:
-    """True if `x` starts above `y` by itself, because they are alive together."""
-    return y is not x and y.first <= x.last and x.first <= y.last
+        below[life.name] = mine
+        placed.add(life)
+    covered = set[str]().union(*below.values())
+    return Plan(offsets, _highest([end for name, end in ends.items() if name not in covered]))
 
 
 def _highest(ends: list[Expr]) -> Expr:

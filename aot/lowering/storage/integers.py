@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -14,7 +15,12 @@ from aot.ir.types import Array
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
-SAMPLE = 32  # numbers of a row, and rows, that are tried first
+SAMPLE = 32  # rows that are tried first
+STARTS = (0, 1, 2, 4, 8, 16, 32)  # bounds of the numbers of a row that are tried first, one stretch after another
+PAIRS = 1 << 18  # rows times counts that are tried together
+PIECE = 1 << 16  # numbers compared together: they stay in the cache
+
+Factors = NDArray[np.float64]
 
 
 def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[np.int16], NDArray[np.float32]] | None:
@@ -23,44 +29,82 @@ def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[n
     Factors have the shape of `w`, but 1 along `sums`.
     """
     others = [k for k in range(w.ndim) if k not in sums]
-    rows = w.transpose(*others, *sums).reshape(prod(w.shape[k] for k in others), -1)
+    moved = w.transpose(*others, *sums)
+    count = prod(w.shape[k] for k in others)
     if w.dtype == np.int32:
-        within = rows.min(initial=0) >= -most and rows.max(initial=0) <= most
-        factors = np.ones(len(rows), np.float32) if within else None
+        within = w.min(initial=0) >= -most and w.max(initial=0) <= most
+        factors = np.ones(count, np.float32) if within else None
     else:
-        factors = _factors(rows, most)
+        factors = _shared(moved, len(others), count, most)
     if factors is None:
         return None
     scale = factors.reshape([1 if k in sums else n for k, n in enumerate(w.shape)])
-    return np.rint(w / scale).astype(np.int16), scale
+    ratio = w / scale
+    return np.rint(ratio, out=ratio).astype(np.int16), scale
+
+
+def _shared(moved: NDArray[np.float32], outer: int, count: int, most: int) -> NDArray[np.float32] | None:
+    """Return the factor of each row of `moved`, whose first `outer` dimensions number `count` rows; None without one.
+
+    A sample is tried first: ordinary f32 weights fail there, before their rows are copied into one another.
+    """
+    if outer and count > SAMPLE:
+        each = max(count // moved.shape[0], 1)
+        some = moved[: -(-SAMPLE // each)]
+        if _factors(some.reshape(each * len(some), -1)[:SAMPLE], most) is None:
+            return None
+    return _factors(moved.reshape(count, -1), most)
 
 
 def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None:
-    """Largest factor of each row: its numbers are integer multiples, `most` times at most; None if a row has none."""
-    if len(rows) > SAMPLE and _factors(rows[:SAMPLE], most) is None:
-        return None
-    largest = np.abs(rows).max(1, initial=0).astype(np.float64)
-    if not np.isfinite(largest).all():
-        return None
-    if not _possible(rows, largest, most):
-        return None
+    """Return the largest factor of each row, of which its numbers are at most `most` times; None if a row has none.
+
+    It is the largest number divided by the least count for which all numbers of the row are integers.
+    """
+    step = max(PAIRS // most, 1)
+    found: list[Factors] = []
+    for begin in range(0, len(rows), step):
+        some = rows[begin : begin + step]
+        largest = np.abs(some).max(1, initial=0).astype(np.float64)
+        if not np.isfinite(largest).all():
+            return None
+        factors = _largest_factors(some, largest, most)
+        if not (factors >= SMALLEST).all():
+            return None
+        found.append(factors)
+    return np.concatenate(found).astype(np.float32) if found else np.empty(0, np.float32)
+
+
+def _largest_factors(rows: NDArray[np.float32], largest: Factors, most: int) -> Factors:
+    """Return the largest factor of each row, 1 for rows of zeros and 0 where there is none."""
     factors = np.where(largest == 0, 1.0, 0.0)
-    for count in range(1, most + 1):
-        left = np.flatnonzero(factors == 0)
-        left = left[_are_whole(rows[left, :SAMPLE], largest[left] / count)]
-        left = left[_are_whole(rows[left], largest[left] / count)]
-        factors[left] = largest[left] / count
-    return factors.astype(np.float32) if (factors >= SMALLEST).all() else None
+    row, count = np.flatnonzero(largest).repeat(most), np.tile(np.arange(1, most + 1), np.count_nonzero(largest))
+    for begin, end in pairwise(STARTS):  # few pairs of a row and a count are left after the first stretches
+        kept = _are_whole(rows[row, begin:end], largest[row] / count)
+        row, count = row[kept], count[kept]
+    while len(row):
+        first = np.flatnonzero(np.diff(row, prepend=-1))  # the least count of each row
+        steps = largest[row[first]] / count[first]
+        whole = _are_whole_rows(rows, row[first], steps)
+        factors[row[first[whole]]] = steps[whole]
+        left = factors[row] == 0
+        left[first] = False
+        row, count = row[left], count[left]
+    return factors
 
 
-def _possible(rows: NDArray[np.float32], largest: NDArray[np.float64], most: int) -> bool:
-    """Cheap rejection test on some numbers of the first row: ordinary f32 weights fail it."""
-    if not len(rows) or largest[0] == 0:
-        return True
-    return bool(_are_whole(rows[:1, :SAMPLE], largest[0] / np.arange(1, most + 1)).any())
+def _are_whole_rows(rows: NDArray[np.float32], chosen: NDArray[np.intp], steps: Factors) -> NDArray[np.bool_]:
+    """Return whether all numbers of each of the chosen rows are integers, if divided by its step."""
+    each = max(PIECE // max(rows.shape[1], 1), 1)
+    pieces = (slice(n, n + each) for n in range(0, len(chosen), each))
+    return np.concatenate([_are_whole(rows[chosen[p]], steps[p]) for p in pieces])
 
 
-def _are_whole(rows: NDArray[np.float32], steps: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _are_whole(rows: NDArray[np.float32], steps: Factors) -> NDArray[np.bool_]:
     ratio = rows / steps[:, None]
     near = np.rint(ratio)
-    return np.all(np.abs(ratio - near) <= CLOSE * np.abs(near), axis=1)
+    ratio -= near
+    np.abs(ratio, out=ratio)
+    np.abs(near, out=near)
+    near *= CLOSE
+    return np.all(ratio <= near, axis=1)

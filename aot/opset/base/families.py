@@ -59,10 +59,8 @@ def _either(a: Expr, b: Expr) -> Dim:
 
 
 def may_stretch(n: Dim, m: Dim) -> bool:
-    """True if dimension `n` can be 1 at run time and stretch to `m`. Sizes computed from others count as equal."""
-    if n == m or not isinstance(n, Expr) or bounds(normal(n, {}))[0] > 1:
-        return False
-    return isinstance(n, Var) or (isinstance(m, Expr) and n in parts_of_common(m))
+    """True if dimension `n` can be 1 at run time and stretch to `m`, as `stretched` reads it."""
+    return n != m and isinstance(n, Expr) and bounds(normal(n, {}))[0] <= 1
 
 
 def _is_size(e: Expr) -> bool:
@@ -143,7 +141,7 @@ def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
     """Compute `function` in f32 if the arrays are of short floats; the result has the type of the first array."""
     wide = (a.astype(np.float32) if a.dtype.itemsize == 2 and a.dtype.kind in "fV" else a for a in arrays)
     with np.errstate(all="ignore"):
-        return np.asarray(function(*wide)).astype(arrays[0].dtype)
+        return np.asarray(function(*wide)).astype(arrays[0].dtype, copy=False)
 
 
 def read_broadcast(x: Input, index: tuple[ExprLike, ...]) -> Expr:

@@ -61,6 +61,9 @@ def read_aligned(x: Input, shape: Shape, index: tuple[Expr, ...]) -> Expr:
     return x(*(0 if n == 1 else stretched(next(values), n) for n in x.shape))
 
 
+PDPD_ALIGNED = ("auto_broadcast", AutoBroadcast.PDPD)  # files hold an axis beside it alone
+
+
 @dataclass(frozen=True)
 class Binary(Elementwise):
     """`fn` of an element of `a` and one of `b`."""
@@ -68,7 +71,7 @@ class Binary(Elementwise):
     elements = Elements.NUMBER
 
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS)
+    start_axis: int = attr(default=-1, xml=START_AXIS, only=PDPD_ALIGNED)
 
     fn: ClassVar[str]
     numpy: ClassVar[Callable[..., Any]]

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Operand, Piece, ViewOp, at_least, op
+from aot.ir.op import Operand, Piece, ViewOp, at_least, attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.base.families import broadcast, pdpd_shape
 from aot.opset.base.index_maps import whole
@@ -33,7 +33,7 @@ class Broadcast(ViewOp):
     """
 
     mode: BroadcastMode = BroadcastMode.NUMPY
-    start_axis: int = -1
+    start_axis: int = attr(default=-1, only=("mode", BroadcastMode.PDPD))
 
     def infer(self, x: Operand, target: Operand, mapping: Operand | None = None) -> TensorType:
         wanted = target.dims("Broadcast: target shape")

@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.op import Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import Elementwise
-from aot.opset.elementwise.binary import START_AXIS, AutoBroadcast, Binary, read_aligned
+from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, Binary, read_aligned
 from codegen.ir.loops import Const, Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -252,7 +252,7 @@ class Select(Elementwise):
     symbolic, moved = True, (1, 2)
 
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS)
+    start_axis: int = attr(default=-1, xml=START_AXIS, only=PDPD_ALIGNED)
 
     def infer(self, condition: Operand, a: Operand, b: Operand) -> TensorType:
         if condition.dtype is not DType.BOOL:

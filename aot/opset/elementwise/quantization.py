@@ -10,7 +10,7 @@ import numpy as np
 from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, attr, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.base.families import Elementwise, rounded_once
-from aot.opset.elementwise.binary import START_AXIS, AutoBroadcast, read_aligned
+from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, read_aligned
 from codegen.ir.loops import Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
@@ -27,7 +27,7 @@ class FakeQuantize(ComputeOp):
 
     levels: int = attr()
     auto_broadcast: AutoBroadcast = AutoBroadcast.NUMPY
-    start_axis: int = attr(default=-1, xml=START_AXIS)
+    start_axis: int = attr(default=-1, xml=START_AXIS, only=PDPD_ALIGNED)
 
     def infer(self, x: Operand, *limits: Operand) -> TensorType:
         if len(limits) != 4:

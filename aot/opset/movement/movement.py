@@ -362,13 +362,20 @@ class RolledAt(ComputeOp):
     def infer(self, x: Operand, shift: Operand) -> TensorType:
         return x.type
 
+    def conditions(self, x: Operand, shift: Operand) -> Sequence[Condition]:
+        if shift.rank == 0 or isinstance(size := shift.shape[0], int):
+            return ()
+        several = (size - 1) * (size - len(self.axes))
+        return ((several, 0, f"one shift, or one for each of {len(self.axes)} axes"),)
+
     def compute(self, out: TensorType, x: Input, shift: Input) -> Element:
-        single = shift.rank == 0 or shift.shape == (1,)
+        size = shift.shape[0] if shift.rank else 1
+        step: Dim = min(size - 1, 1) if isinstance(size, int) else prim("min", size - 1, 1)  # 0: one shift for all axes
 
         def element(*at: Expr) -> Expr:
             found = list(at)
             for n, k in enumerate(self.axes):
-                by = shift(*([] if shift.rank == 0 else [Const(0 if single else n)]))
+                by = shift(*([] if shift.rank == 0 else [as_expr(step * n, DType.I64)]))
                 found[k] = (found[k] - cast(by, DType.I64)) % x.shape[k]
             return x(*found)
 

@@ -20,6 +20,7 @@ from aot.ir.op import (
     Work,
     alike,
     at_most_equal,
+    attr,
     axis_of,
     has_symbols,
     op,
@@ -134,8 +135,8 @@ class ScatterElementsUpdate(LoopOp):
 
     symbolic, moved = True, (0, 2)
 
-    reduction: Combination = Combination.NONE
-    use_init_val: bool = True
+    reduction: Combination = attr(Combination.NONE, since="opset12")
+    use_init_val: bool = attr(True, since="opset12")
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
         return None if self.reduction is not Combination.NONE and has_symbols(*operands) else super().fold(*operands)
@@ -245,7 +246,7 @@ class ScatterNDUpdate(LoopOp):
 
     symbolic, moved = True, (0, 2)
 
-    reduction: Combination = Combination.NONE
+    reduction: Combination = attr(Combination.NONE, since="opset15")
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
         return None if self.reduction is not Combination.NONE and has_symbols(*operands) else super().fold(*operands)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Condition, Operand, Piece, ViewOp, axis_of, in_range, op
+from aot.ir.op import Condition, Operand, Op, Piece, ViewOp, axis_of, in_range, op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
 from codegen.ir.expressions import variables
@@ -190,6 +191,11 @@ class StridedSlice(ViewOp):
     new_axis_mask: tuple[int, ...] = ()
     shrink_axis_mask: tuple[int, ...] = ()
     ellipsis_mask: tuple[int, ...] = ()
+
+    def spelled(self) -> Op:
+        masks: dict[str, tuple[int, ...]] = dict(vars(self))
+        size = max(map(len, masks.values()))
+        return replace(self, **{name: mask + (0,) * (size - len(mask)) for name, mask in masks.items()})
 
     def _entries(self, rank: int, count: int) -> list[tuple[int, int]]:
         """Return (entry, dimension) for each dimension that an entry slices; new axes and the ellipsis have none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import prod
 
@@ -37,8 +37,12 @@ class Pool(Op):
     pads_begin: tuple[int, ...] = ()
     pads_end: tuple[int, ...] = ()
     kernel: tuple[int, ...] = ()
-    rounding_type: Rounding = Rounding.FLOOR
+    rounding_type: Rounding = attr(Rounding.FLOOR, since="opset14", before=(Rounding.CEIL,))
     auto_pad: AutoPad = AutoPad.EXPLICIT
+
+    def spelled(self) -> Op:
+        lists = {name: value for name, value in vars(self).items() if name in ("strides", "dilations")}
+        return replace(self, **{name: value or (1,) * len(self.kernel) for name, value in lists.items()})
 
     def windows(self, shape: Shape) -> Windows:
         if not 3 <= len(shape) <= 5:

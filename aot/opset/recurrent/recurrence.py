@@ -9,11 +9,12 @@ their last state, and their output is zero from then on; in reverse, a sequence 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import Condition, Input, LoopOp, Operand, Work, alike, op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import wide
 from aot.opset.base.families import axis
@@ -83,6 +84,17 @@ class Recurrence(Recurrent):
         batch, steps = a.shape[:2]
         state = TensorType(a.dtype, (batch, self.hidden_size))
         return TensorType(a.dtype, (batch, steps, self.hidden_size)), *[state] * states
+
+    def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
+        """Require that states and lengths have the batch size of the data."""
+        first, place = (operands[1:3], 4) if isinstance(self, LSTM) else (operands[1:2], 4 - isinstance(self, RNN))
+        data, lengths = operands[0], operands[place] if place < len(operands) else None
+        assert data is not None
+        rule = "the batch of a state must be that of the data"
+        found = [c for s in first if s is not None for c in alike(rule, s.shape[:1], data.shape[:1])]
+        if lengths is not None:
+            found += alike("there is a length for each sequence", lengths.shape, data.shape[:1])
+        return found
 
     def states(self, name: str, at: Walk, first: Input, last: Buffer, j: Var) -> tuple[Buffer, Definition, Definition]:
         """Return memory for a state before each step and after the last, and the definitions of its start and end."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
 from typing import ClassVar
@@ -40,6 +40,9 @@ class Recurrent(Op, ABC):
 
     gates: ClassVar[int] = 1
     usual: ClassVar[tuple[str, ...]] = ("tanh",)
+
+    def spelled(self) -> Op:
+        return replace(self, activations=self.activations or self.usual)
 
     def functions(self) -> tuple[Activation, ...]:
         """Return the activations with their parameters."""

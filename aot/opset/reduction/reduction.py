@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from aot.ir.op import Element, Elements, Input, Operand, op
-from aot.ir.types import Array, Dim, TensorType
+from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.base.families import Reduction
+from aot.opset.elementwise.conversion import converted
 from codegen.ir.loops import Expr, as_expr, cast, prim
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -125,7 +126,8 @@ class ReduceL2(Over):
         return prim("sqrt", total)
 
     def numpy(self, x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:  # type: ignore[override]
-        return np.sqrt(np.sum(np.square(x.astype(np.float64)), axis=axis, keepdims=keepdims))
+        found = np.sqrt(np.sum(np.square(x.astype(np.float64)), axis=axis, keepdims=keepdims))
+        return found if x.dtype.kind == "f" else converted(np.asarray(found), dtype_of(x))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
+from aot.ir.op import DecomposedOp, Elements, Operand, attr, axis_of, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.decomposition import narrowed, numbers, wide, widened
 
@@ -41,6 +41,8 @@ def _most(x: Array, axis: int) -> Array:
 @op("opset8", "opset1", xml="SoftMax")
 class Softmax(AlongAxis):
     """exp(x) / sum(exp(x)) along `axis`, counted from the end if negative."""
+
+    axis: int = attr(1, since="opset8", before=range(64))
 
     def decompose(self, build: Builder, x: OutPort) -> OutPort:
         if x.type.rank == 0:

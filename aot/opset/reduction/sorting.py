@@ -7,13 +7,13 @@ best with the worst at the root, then taken apart. Of equal elements the one wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
 from aot.ir.dims import may_be_negative
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
@@ -96,6 +96,10 @@ class TopK(Selection):
 
     stable: bool = False
 
+    def spelled(self) -> Op:
+        order = Order.VALUE if self.stable and self.sort is Order.NONE else self.sort  # NONE cannot be stable there
+        return replace(self, sort=order)
+
 
 @op("opset3", type="TopK")
 class TopK_3(Selection):
@@ -109,13 +113,17 @@ class TopK_1(Selection):
 
 @dataclass(frozen=True)
 class _Best:
-    """One row of the outputs, and the comparison of its elements."""
+    """One row of the outputs, and the comparison of its elements.
+
+    `total`: NaN is larger than every number and equal to NaN, as in ONNX Runtime and NumPy; else no element may be NaN.
+    """
 
     values: Buffer
     places: Buffer
     row: tuple[Expr, ...]
     along: int
     larger: bool
+    total: bool = True
 
     def at(self, place: Scripted) -> tuple[Scripted, ...]:
         """Return the index of an element along the axis."""
@@ -126,14 +134,26 @@ class _Best:
         return self.values[self.at(place)], self.places[self.at(place)]
 
     def better(self, a: Scripted, b: Scripted) -> Expr:
-        return prim("gt" if self.larger else "lt", a, b)
+        """True if element `a` is ordered before element `b`, whatever their indices are."""
+        if not (self.total and self.values.dtype.is_float):
+            return prim("gt" if self.larger else "lt", a, b)
+        number = b if self.larger else a
+        return prim("and", self.may_be_better(a, b), prim("eq", number, number))
+
+    def may_be_better(self, a: Scripted, b: Scripted) -> Expr:
+        """True if `a` is better than `b`, or one of them is NaN: one comparison."""
+        if not self.values.dtype.is_float:
+            return self.better(a, b)
+        return prim("not", prim("le" if self.larger else "ge", a, b))
 
     def worse(self, a: tuple[Expr, Expr], b: tuple[Expr, Expr], by_index: bool) -> Expr:
         """True if element `a` is ordered after element `b`."""
         later = prim("gt", cast(a[1], DType.I64), cast(b[1], DType.I64))
         if by_index:
             return later
-        return prim("or", self.better(b[0], a[0]), prim("and", prim("eq", a[0], b[0]), later))
+        total = self.total and self.values.dtype.is_float
+        equal = prim("not", self.better(a[0], b[0])) if total else prim("eq", a[0], b[0])
+        return prim("or", self.better(b[0], a[0]), prim("and", equal, later))
 
 
 @loops
@@ -142,23 +162,41 @@ def _few(
 ) -> None:
     others = shape[:along] + shape[along + 1 :]
     for o in parallel(volume(others)):
-        _list(_Best(values, places, unravel(o, others), along, larger), x, shape[along], k, by_index)
+        _row(_list, _Best(values, places, unravel(o, others), along, larger), x, (k, shape[along]), by_index)
 
 
 @loops
-def _list(best: Scripted, x: Buffer, extent: Scripted, k: int, by_index: bool) -> None:
+def _row(choose: Scripted, best: Scripted, x: Buffer, sizes: Scripted, by_index: bool) -> None:
+    """Run `choose` as if no element were NaN, and again if one is: to compare NaN takes 1.1 to 2 times as long."""
+    if best.values.dtype.is_float:
+        unordered = array(1, dtype=DType.BOOL)
+        unordered[0] = Const(0, DType.BOOL)
+        choose(replace(best, total=False), x, sizes, by_index, unordered)
+        if unordered[0]:
+            choose(best, x, sizes, by_index, unordered)
+    else:
+        choose(best, x, sizes, by_index, ())
+
+
+@loops
+def _list(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordered: Scripted) -> None:
+    """Write the best `sizes[0]` of `sizes[1]` elements, for few; set `unordered` if `best` cannot compare one."""
+    k, extent = sizes
     count = var(0, DType.I64)
     for j in range(extent if k else 0):
         item = x[best.at(j)]
-        if count < k or best.better(item, best.values[best.at(k - 1)]):
-            count = min(count + 1, k)
-            hole = var(count - 1, DType.I64)
-            while hole > 0 and best.better(item, best.values[best.at(hole - 1)]):
-                best.values[best.at(hole)] = best.values[best.at(hole - 1)]
-                best.places[best.at(hole)] = best.places[best.at(hole - 1)]
-                hole -= 1
-            best.values[best.at(hole)] = item
-            best.places[best.at(hole)] = j
+        if count < k or best.may_be_better(item, best.values[best.at(k - 1)]):
+            if not best.total:
+                unordered[0] = prim("or", unordered[0], prim("ne", item, item))
+            if count < k or not best.total or best.better(item, best.values[best.at(k - 1)]):
+                count = min(count + 1, k)
+                hole = var(count - 1, DType.I64)
+                while hole > 0 and best.better(item, best.values[best.at(hole - 1)]):
+                    best.values[best.at(hole)] = best.values[best.at(hole - 1)]
+                    best.places[best.at(hole)] = best.places[best.at(hole - 1)]
+                    hole -= 1
+                best.values[best.at(hole)] = item
+                best.places[best.at(hole)] = j
     if by_index:
         _order(best, k)
 
@@ -177,7 +215,7 @@ def _beside(
                 _side(_Best(values, places, row, along, larger), x, part, shape[along], k, by_index)
         for v in range(alone):
             best = _Best(values, places, (*row, length - alone + v), along, larger)
-            _list(best, x, shape[along], k, by_index)
+            _row(_list, best, x, (k, shape[along]), by_index)
 
 
 def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...], Scripted]:
@@ -267,25 +305,37 @@ def _many(
 ) -> None:
     others = shape[:along] + shape[along + 1 :]
     for o in parallel(volume(others)):
-        best = _Best(values, places, unravel(o, others), along, larger)
-        size: Scripted = min(k, shape[along])
-        for j in range(size):
-            values[best.at(j)] = x[best.at(j)]
-            places[best.at(j)] = j
-        _heapify(best, size, False)
-        for j in range(size, shape[along]):
-            item = x[best.at(j)]
-            if best.better(item, values[best.at(0)]):
+        sizes: Scripted = (min(k, shape[along]), shape[along])
+        _row(_select, _Best(values, places, unravel(o, others), along, larger), x, sizes, by_index)
+
+
+@loops
+def _select(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordered: Scripted) -> None:
+    """Write the best `sizes[0]` of `sizes[1]` elements; set `unordered` if `best` cannot compare one."""
+    size, extent = sizes
+    for j in range(size):
+        item = x[best.at(j)]
+        if not best.total:
+            unordered[0] = prim("or", unordered[0], prim("ne", item, item))
+        best.values[best.at(j)] = item
+        best.places[best.at(j)] = j
+    _heapify(best, size, False)
+    for j in range(size, extent):
+        item = x[best.at(j)]
+        if best.may_be_better(item, best.values[best.at(0)]):
+            if not best.total:
+                unordered[0] = prim("or", unordered[0], prim("ne", item, item))
+            if not best.total or best.better(item, best.values[best.at(0)]):
                 _sift(best, 0, size, (item, j), False)
-        if by_index:
-            _heapify(best, size, True)
-        for t in range(size - 1):
-            end = size - 1 - t
-            item = values[best.at(end)]
-            place = var(cast(places[best.at(end)], DType.I64), DType.I64)
-            values[best.at(end)] = values[best.at(0)]
-            places[best.at(end)] = places[best.at(0)]
-            _sift(best, 0, end, (item, place), by_index)
+    if by_index:
+        _heapify(best, size, True)
+    for t in range(size - 1):
+        end = size - 1 - t
+        item = best.values[best.at(end)]
+        place = var(cast(best.places[best.at(end)], DType.I64), DType.I64)
+        best.values[best.at(end)] = best.values[best.at(0)]
+        best.places[best.at(end)] = best.places[best.at(0)]
+        _sift(best, 0, end, (item, place), by_index)
 
 
 @loops

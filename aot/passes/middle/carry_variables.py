@@ -37,7 +37,10 @@ def carry_variables(graph: Graph) -> bool:
         if node.regions:
             _infer(node)
     inner = {_id(n) for node in graph.nodes.values() for body in node.regions.values() for n in _users(body)}
-    types = {id: _type(graph, id) for id in dict.fromkeys(map(_id, _users(graph)))}
+    users: dict[str, list[Node]] = {}
+    for node in _users(graph):
+        users.setdefault(_id(node), []).append(node)
+    types = {id: _type(nodes) for id, nodes in users.items()}
     chosen = {id: t for id, t in types.items() if id in inner or VARIES in t.dims}
     if not chosen:
         return False
@@ -82,12 +85,12 @@ def _id(node: Node) -> str:
     return node.op.variable_id
 
 
-def _type(graph: Graph, id: str) -> _Type:
-    """Return a variable's type; a dimension varies unless it is declared or one number at all reads and assignments.
+def _type(users: list[Node]) -> _Type:
+    """Return the type of the variable that these operations use.
 
-    Inference assumes that the kept value has the initial size: this is right if all assignments have that size.
+    A dimension varies unless it is declared or one number at all reads and assignments. Inference assumes that the
+    kept value has the initial size: this is right if all assignments have that size.
     """
-    users = [n for n in _users(graph) if _id(n) == id]
     declared = [TensorType(op.variable_type, op.variable_shape) for n in users if _declares(op := n.op)]
     found: list[TensorType] = []
     failed: AotError | None = None

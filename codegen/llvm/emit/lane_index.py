@@ -22,6 +22,14 @@ NARROW, WIDE = DType.I32, DType.I64
 _LIMIT = 1 << 31
 
 
+@lru_cache(maxsize=1 << 12)  # unrolled loads differ in terms that are equal in all lanes
+def _distances(moving: Expr, lane: Var, width: int) -> tuple[int, ...] | None:
+    """Return the distance of each lane from the first one if all are constants, else None."""
+    parts = [normal(moving, {lane: exactly(i)}) for i in range(width)]
+    steps = [p.plus(parts[0], -1) for p in parts]
+    return None if any(s.terms for s in steps) else tuple(s.const for s in steps)
+
+
 class Lanes(ABC):
     """Indices and offsets, a number for each lane."""
 
@@ -55,9 +63,9 @@ class Lanes(ABC):
         assert lane is not None
         if any(reads_memory(atom) and lane in variables(atom) for atom in a.terms):
             return None
-        parts = [normal(a.expr(), {lane: exactly(i)}) for i in range(self.width)]
-        steps = [p.plus(parts[0], -1) for p in parts]
-        return None if any(s.terms for s in steps) else [s.const for s in steps]
+        moving = Affine({atom: c for atom, c in a.terms.items() if lane in variables(atom)})
+        found = _distances(moving.expr(), lane, self.width)
+        return None if found is None else list(found)
 
     def numbers(self, a: Affine, dtype: DType = WIDE) -> Value:
         """Return a sum whose terms may vary by lane, modulo 2^32 if `dtype` is i32."""

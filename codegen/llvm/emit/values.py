@@ -243,10 +243,12 @@ class Values(Lanes):
         return self.f.call(f"llvm.masked.load.{suffix(type_)}.p0", type_, self.first(a), size, self.inside, rest)
 
     def first(self, a: Access) -> Value:
-        """Return the address of the first lane."""
-        lane, first = self.at.lane, self.at.in_lane(a, 0)
+        """Return the address of the first lane. An index in memory is read if any lane is read."""
+        lane, inside, first = self.at.lane, self.inside, self.at.in_lane(a, 0)
+        if inside is not None and self.mixed and any(map(reads_memory, a.whole.terms)):
+            self.inside = self.f.call(f"llvm.vector.reduce.or.{suffix(inside.type)}", "i1", inside)
         self.at.lane = None
-        pointer, self.at.lane = self.at.pointer(first), lane
+        pointer, self.at.lane, self.inside = self.at.pointer(first), lane, inside
         return pointer
 
     def each_pointer(self, a: Access, places: list[int] | None) -> Iterator[Value]:

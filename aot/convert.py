@@ -1,0 +1,76 @@
+"""Converts a model to OpenVINO IR: what the front phase makes of it, before anything is decomposed or simplified."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from aot.cache import files_of
+from aot.driver import stages
+from aot.ir.graph import Graph
+from aot.ir.scope import within
+from aot.options import CompileOptions
+from aot.passes.middle.remove_dead_code import remove_dead_code
+from aot.passes.run import run_passes
+from aot.writers.openvino import VERSIONS, write
+from aot.writers.openvino.forms import give_forms
+from runtime.errors import UsageError
+from runtime.files import check_output
+from runtime.regular import open_file
+from runtime.version import VERSION
+
+SAID = ("shapes", "dims", "values", "layouts", "seed", "extensions")  # options that the converted network depends on
+
+
+def convert_model(
+    model: str | Path | Graph, output: str | Path, options: CompileOptions | None = None, *,
+    compress_to_f16: bool = False, ir_version: int = 11,
+) -> None:  # fmt: skip
+    """Write a model (.onnx, .xml or a graph) as OpenVINO IR: `output`, an .xml, and the .bin beside it, both or none.
+
+    `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11.
+    Raises UsageError for a path that cannot be written, UnsupportedError where IR has no form for an operation, and
+    what `compile_model` raises for a wrong model. A graph is changed in place.
+    """
+    options, path = options or CompileOptions(), Path(output)
+    made = stages(model, options)
+    if path.suffix != ".xml":
+        raise UsageError(f"convert: the output must be an .xml file, got {path}")
+    if ir_version not in VERSIONS:
+        raise UsageError(f"convert: the IR version must be one of {', '.join(map(str, VERSIONS))}, got {ir_version}")
+    if options.feeds:
+        raise UsageError(f"convert: IR has no inputs that may be left out, got feeds {', '.join(options.feeds)}")
+    for target in (path, path.with_suffix(".bin")):
+        check_output(target, *([] if isinstance(model, Graph) else _sources(Path(model))))
+    graph = made.converted
+    if "conversion_parameters" not in graph.rt_info:
+        graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
+    with within(made.shared.scope):  # the graph may have operations of extensions
+        run_passes(graph, (give_forms, remove_dead_code))
+        write(graph, path, version=ir_version, half=compress_to_f16)
+
+
+def _sources(model: Path) -> list[Path]:
+    """The files that a model is read from."""
+    if not model.is_file():
+        return [model]
+    weights = model.with_suffix(".bin")
+    with open_file(model, "model") as stream:
+        head = stream.read(1)
+        named = bool(head) and mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ).find(weights.name.encode()) >= 0
+    own = model.suffix == ".xml" or named  # else it may be what an earlier conversion has written
+    return [path for path in files_of(model) if own or path != weights]
+
+
+def _parameters(model: str | Path | Graph, options: CompileOptions, half: bool) -> Mapping[str, object]:
+    """Facts about the conversion; without paths, so that the file is the same wherever it is made."""
+    found: dict[str, object] = {} if isinstance(model, Graph) else {"input_model": Path(model).name}
+    if half:
+        found["compress_to_fp16"] = "True"
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in SAID and value != field.default:
+            found[field.name] = value.name if isinstance(value, Path) else repr(value)
+    return found

@@ -1,0 +1,74 @@
+"""The graph passes of one compilation: those of its options, the compiler's and the user's, run in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aot.extensions import Extensions
+from aot.frontends import front_passes
+from aot.ir.graph import Graph
+from aot.ir.printer import print_graph as graph_text
+from aot.options import CompileOptions
+from aot.passes.front.input_feeds import InputFeeds
+from aot.passes.front.input_shapes import InputShapes
+from aot.passes.front.input_values import InputValues
+from aot.passes.middle.interface_layout import InterfaceLayout
+from aot.passes.pass_order import sort_passes
+from aot.passes.pipeline import Pass, pipeline
+from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_passes
+from runtime.errors import PassError, ShapeError, UsageError
+
+
+def optimize(
+    graph: Graph,
+    options: CompileOptions,
+    extensions: Extensions | None,
+    lowering: list[str],
+    progress: Callable[[str, int, int], None],
+) -> RunReport:
+    """Make a graph canonical, in place. `lowering`: names of passes that run later, which `print_after` may name.
+
+    Raises UsageError for passes that cannot be ordered, and what passes raise.
+    """
+    passes = _passes(options)
+    extra = extensions.passes if extensions is not None else ()
+    names = _names(passes, extra)
+    if unknown := set(options.print_after) - {"all", *names, *lowering}:
+        raise UsageError(f"--print-after: one of {', '.join([*names, *lowering])}, got {min(unknown)}")
+
+    def observe(done: PassReport, graph: Graph) -> None:
+        progress("optimize", names.index(done.name) + 1, len(names))
+        if options.on_dump is not None and {"all", done.name} & set(options.print_after):
+            options.on_dump(done.name, graph_text(graph))
+
+    try:
+        return run_passes(graph, passes, extra, stop_after_rewrite=options.stop_after_rewrite, observe=observe)
+    except ShapeError as error:
+        if options.shapes:
+            error.add_note("with the shapes that were given for inputs: the network may be made for others")
+        raise
+
+
+def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
+    """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
+
+    Raises what `optimize` raises.
+    """
+    passes, extra = _passes(options), extensions.passes if extensions is not None else ()
+    _ = _names(passes, extra)  # UsageError if there is no order
+    run_passes(graph, passes, extra, until=FRONT_FINISH)
+
+
+def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
+    """All passes and anchors without the user's."""
+    given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
+    front: tuple[Pass, ...] = (*given, *front_passes(options.seed))
+    return pipeline((*front, *((InterfaceLayout(options.layouts),) if options.layouts else ())))
+
+
+def _names(passes: tuple[Pass | str, ...], extra: tuple[object, ...]) -> list[str]:
+    """Names of passes and extensions in run order; UsageError if there is no order."""
+    try:
+        return [item.name for item in sort_passes(passes, extra) if item.target is not None]
+    except PassError as error:
+        raise UsageError(f"--extensions: {error}") from error

@@ -1,0 +1,32 @@
+"""State that all versions and levels of one library have in common: its budget, its weights, its extensions."""
+
+from __future__ import annotations
+
+from aot.budget import Budget, budgeted
+from aot.extensions import Extensions, load_extensions
+from aot.ir.scope import Scope
+from aot.lowering.program.constant_places import Weights
+from aot.options import CompileOptions
+from codegen.llvm.levels import names_of
+
+
+class Shared:
+    """State of one library while it is compiled. `key`: the cache's entry that it becomes, empty if none."""
+
+    def __init__(self, options: CompileOptions) -> None:
+        """`options` are those of the whole library."""
+        several = names_of(options.target) != (options.target,) or bool(options.specialise)
+        self.weights = Weights(several)
+        self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
+        self.key = ""
+        self._folder = options.extensions
+
+    @budgeted
+    def extensions(self) -> Extensions | None:
+        """The user's operations, conversions and passes."""
+        return load_extensions(self._folder) if self._folder is not None else None
+
+    @property
+    def scope(self) -> Scope | None:
+        """Names of operations and conversions that are known while this library is compiled."""
+        return None if self.extensions is None else self.extensions.scope

@@ -1,0 +1,78 @@
+"""Forms of nodes in IR: what it has none for is replaced, where that can be done, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aot.frontends.unsupported import Problem, UnconvertedError
+from aot.ir.graph import Graph, Node
+from aot.ir.op import DecomposedOp, definition_of
+from aot.opset.elementwise.conversion import Rounded
+from aot.opset.control.demands import Within
+from aot.passes.middle.decompose import decompose_operation
+from aot.passes.rewrite import Replacement, RuleSet, rule
+from aot.ir.build import Builder
+from runtime.abi import DType
+
+ADVICE = "IR cannot hold these layers: compile the model's own file, which needs no IR, or export it without them"
+FOREIGN_TYPES = frozenset({DType.I2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ})  # that OpenVINO does not have
+PRECISIONS = {  # names of element types at ports, where these are not the element types in capitals
+    DType.F64: "FP64", DType.F32: "FP32", DType.F16: "FP16", DType.BOOL: "BOOL", DType.U1: "BIN",
+}  # fmt: skip
+
+
+def precision(dtype: DType) -> str:
+    """The name that an element type has at ports."""
+    return PRECISIONS.get(dtype, dtype.value.upper())
+
+
+@rule(DecomposedOp)
+def give_form(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
+    """f(x, ..) -> f.decompose(x, ..), where IR has no form for f"""
+    return decompose_operation.body(node, op, build) if _reason(node) else None
+
+
+@rule(Within)
+def drop_check(node: Node, op: Within, build: Builder) -> Replacement:
+    """Within(x, low, high, data) -> data, or x without data: operations of IR check their inputs themselves"""
+    return node.source(3) if len(node.in_ports()) > 3 and not node.in_port(3).disconnected() else node.source(0)
+
+
+@rule(Rounded)
+def drop_rounding(node: Node, op: Rounded, build: Builder) -> Replacement:
+    """Rounded(x) -> x: IR cannot say that a short float is rounded where it is fused"""
+    return node.source(0)
+
+
+give_forms = RuleSet("give_forms", (give_form, drop_check, drop_rounding), phase="front", required=True)
+
+
+def formless(graph: Graph) -> Iterator[Problem]:
+    """The nodes of a graph, and of its bodies, that IR has no form for, with the reasons."""
+    for node in graph.order():
+        if reason := _reason(node):
+            yield Problem(node.origin.layers[0] if node.origin.layers else node.name, node.type, "", 0, reason)
+        for body in node.regions.values():
+            yield from formless(body)
+
+
+def refuse_formless(graph: Graph) -> None:
+    """UnconvertedError if IR has no form for some nodes."""
+    problems = list(formless(graph))
+    if problems:
+        lines = [f"{p.kind} in {p.node!r}: {p.reason}" for p in problems]
+        error = UnconvertedError("; ".join([f"{graph.file or graph.name}: not in OpenVINO IR", *lines]), problems)
+        error.advice = ADVICE
+        raise error
+
+
+def _reason(node: Node) -> str:
+    """Why IR has no form for a node; empty if it has one."""
+    op = node.op
+    if definition_of(op) is None:
+        return "no operation set has this operation with these attributes"
+    given = [port is not None for port in node.sources()]
+    if given != sorted(given, reverse=True):
+        return f"input {given.index(False)} must be given where a later one is, got none"
+    types = [value for value in vars(op).values() if isinstance(value, DType) and value in FOREIGN_TYPES]
+    return f"element types must be OpenVINO's, got {types[0].value}" if types else ""

@@ -1,0 +1,198 @@
+"""Layers and edges of a network, and of the bodies in it, as elements of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from lxml import etree
+
+from aot.frontends.openvino.attributes import shape_text, texts
+from aot.frontends.openvino.regions import BODIES
+from aot.frontends.openvino.xml import Element, join_names
+from aot.ir.graph import Graph, InPort, Node, OutPort
+from aot.ir.op import Op, RegionOp, definition_of
+from aot.ir.types import Array, TensorType
+from aot.opset.elementwise.conversion import Convert
+from aot.opset.control.infrastructure import Constant, Result
+from aot.writers.openvino.forms import precision
+from aot.writers.openvino.names import layer_names
+from aot.writers.openvino.regions import add_port_maps
+from aot.writers.openvino.weights import WeightsFile, fits_half
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot hold
+OF_TENSORS = frozenset({"layout"})  # information that OpenVINO keeps at ports
+DECOMPRESSION = {"decompression": {"version": "0"}}
+
+Info = Mapping[str, Mapping[str, str]]
+Port = tuple[TensorType, tuple[str, ...]]  # with the tensor's names
+Place = tuple[int, int]  # ids of a layer and of a port
+
+
+@dataclass(slots=True)
+class _Network:
+    """A `<net>` or body to which layers are added; `places`: the ports of outputs."""
+
+    layers: Element
+    edges: Element
+    names: dict[int, str]
+    ids: dict[int, int] = field(default_factory=dict[int, int])
+    places: dict[OutPort, Place] = field(default_factory=dict[OutPort, Place])
+    links: list[tuple[Place, Place]] = field(default_factory=list[tuple[Place, Place]])  # target, source
+    count: int = 0
+
+    def layer(self, name: str, op: Op, data: Mapping[str, str], info: Info) -> Element:
+        """Add a layer with the next id; its ports are to follow."""
+        facts = {"id": str(self.count), "name": legal(name), "type": op.xml_type, "version": definition_of(op) or ""}
+        self.count += 1
+        element = etree.SubElement(self.layers, "layer", facts)
+        if data:
+            etree.SubElement(element, "data", {key: legal(value) for key, value in data.items()})
+        _add_info(element, {key: value for key, value in info.items() if key not in OF_TENSORS})
+        return element
+
+    def add_edges(self) -> None:
+        """Add all links, in the order of what they lead to."""
+        for target, source in sorted(self.links):
+            ends = {"from-layer": source[0], "from-port": source[1], "to-layer": target[0], "to-port": target[1]}
+            etree.SubElement(self.edges, "edge", {key: str(id) for key, id in ends.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Adds networks to a file; their constants share one `.bin`. `half`: f32 is stored as f16 where that fits."""
+
+    weights: WeightsFile
+    half: bool
+
+    def add(self, root: Element, graph: Graph) -> dict[int, int]:
+        """Add layers and edges of a graph to `root`; gives the ids of its layers by ids of nodes."""
+        names = layer_names(graph)
+        network = _Network(etree.SubElement(root, "layers"), etree.SubElement(root, "edges"), names)
+        for node in _order(graph):
+            if isinstance(node.op, Constant):
+                self._constant(network, node, node.op)
+            else:
+                self._operation(network, node)
+            network.ids[node.id] = network.count - 1
+        for node in _order(graph):
+            for port, source in _connected(node):
+                network.links.append(((network.ids[node.id], port.idx), network.places[source]))
+        network.add_edges()
+        return network.ids
+
+    def _operation(self, network: _Network, node: Node) -> None:
+        op = node.op
+        data = {} if isinstance(op, RegionOp) else texts(op, definition_of(op) or "")
+        element = network.layer(network.names[node.id], op, data, node.rt_info)
+        bodies = self._bodies(node)
+        if isinstance(op, RegionOp):
+            add_port_maps(element, node, {name: ids for name, (_, ids) in bodies.items()})
+        inputs = [source.type for _, source in _connected(node)]
+        if isinstance(op, Result):
+            _add_ports(element, "input", 0, [(type, ()) for type in inputs], node.rt_info)
+            if names := _output_names(node):
+                element.set("output_names", legal(join_names(names)))
+            return
+        _add_ports(element, "input", 0, [(type, ()) for type in inputs], {})
+        outputs = [(port.type, _tensor_names(port)) for port in node.out_ports().values()]
+        _add_ports(element, "output", len(inputs), outputs, node.rt_info)
+        for idx, port in node.out_ports().items():
+            network.places[port] = network.count - 1, len(inputs) + idx
+        for body, _ in bodies.values():
+            element.append(body)
+
+    def _bodies(self, node: Node) -> dict[str, tuple[Element, dict[int, int]]]:
+        """The element of each region, and the ids of its layers."""
+        found: dict[str, tuple[Element, dict[int, int]]] = {}
+        for prefix in BODIES[type(node.op)] if isinstance(node.op, RegionOp) else ():
+            body = etree.Element(f"{prefix}_body" if prefix else "body")
+            name = prefix or "body"
+            found[name] = body, self.add(body, node.regions[name])
+        return found
+
+    def _constant(self, network: _Network, node: Node, op: Constant) -> None:
+        """Add a constant; one that is stored as f16 is followed by its conversion to f32."""
+        values, out = node.data, node.out_port(0)
+        if values is None:
+            raise InternalError(f"{node.name}: a Constant has data, got none")
+        name, names = network.names[node.id], _tensor_names(out)
+        if not (self.half and op.element_type is DType.F32 and fits_half(values)):
+            self._stored(network, name, op, values, names, node.rt_info, _lowest_first(out))
+            network.places[out] = network.count - 1, 0
+            return
+        kept = Constant(DType.F16)
+        self._stored(network, f"{name}_compressed", kept, values.astype(np.float16), (), node.rt_info)
+        widen = Convert(destination_type=op.element_type)
+        element = network.layer(name, widen, texts(widen, "opset1"), DECOMPRESSION)
+        _add_ports(element, "input", 0, [(TensorType(DType.F16, values.shape), ())], {})
+        _add_ports(element, "output", 1, [(out.type, names)], {})
+        network.links.append(((network.count - 1, 0), (network.count - 2, 0)))
+        network.places[out] = network.count - 1, 1
+
+    def _stored(
+        self, network: _Network, name: str, op: Constant, values: Array, names: tuple[str, ...], info: Info,
+        lowest_first: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a constant, and its data to the `.bin`."""
+        offset, size = self.weights.add(op.element_type, values, lowest_first)
+        place = {"shape": shape_text(values.shape), "offset": str(offset), "size": str(size)}
+        element = network.layer(name, op, texts(op, "opset1") | place, info)
+        _add_ports(element, "output", 0, [(TensorType(op.element_type, values.shape), names)], info)
+
+
+def legal(text: str) -> str:
+    r"""A text that XML can hold: other characters are written as `\x01`."""
+    return ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _order(graph: Graph) -> list[Node]:
+    """The nodes with inputs and outputs of the network in their order, producers before readers."""
+    ends = {node.id for node in (*graph.parameters, *graph.results)}
+    return [*graph.parameters, *(n for n in graph.order() if n.id not in ends), *graph.results]
+
+
+def _connected(node: Node) -> list[tuple[InPort, OutPort]]:
+    return [(port, port.source) for port in node.in_ports().values() if port.source is not None]
+
+
+def _tensor_names(port: OutPort) -> tuple[str, ...]:
+    """The names of a tensor, and of the network's outputs that it is."""
+    results = [p.node.out_port(0).names for p in port.destinations if isinstance(p.node.op, Result)]
+    return tuple(dict.fromkeys(name for names in (port.names, *results) for name in names))
+
+
+def _output_names(node: Node) -> tuple[str, ...]:
+    """The names of an output of the network, its own ones first."""
+    return tuple(dict.fromkeys((*node.out_port(0).names, *_tensor_names(node.source(0)))))
+
+
+def _lowest_first(port: OutPort) -> bool:
+    """True if a BinaryConvolution reads a constant; it takes bits in another order than all others."""
+    return port.type.dtype is DType.U1 and any(p.node.type == "BinaryConvolution" for p in port.destinations)
+
+
+def _add_ports(element: Element, kind: str, first: int, ports: Sequence[Port], info: Info) -> None:
+    """Add inputs or outputs, numbered from `first`; the first one has the information about the tensor."""
+    if not ports:
+        return
+    parent = etree.SubElement(element, kind)
+    for idx, (type, names) in enumerate(ports):
+        port = etree.SubElement(parent, "port", {"id": str(first + idx), "precision": precision(type.dtype)})
+        if names:
+            port.set("names", legal(join_names(names)))
+        for dim in type.dims or ():
+            etree.SubElement(port, "dim").text = str(dim) if isinstance(dim, int) else "-1"
+        if not idx:
+            _add_info(port, {key: value for key, value in info.items() if key in OF_TENSORS})
+
+
+def _add_info(element: Element, info: Info) -> None:
+    if info:
+        parent = etree.SubElement(element, "rt_info")
+        for name, facts in info.items():
+            etree.SubElement(parent, "attribute", {"name": legal(name)} | {k: legal(v) for k, v in facts.items()})

@@ -1,0 +1,42 @@
+"""Names of layers: those that the user's file has, as far as the nodes still stand for its layers."""
+
+from __future__ import annotations
+
+import re
+
+from aot.ir.graph import Graph, Node
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+
+
+def layer_names(graph: Graph) -> dict[int, str]:
+    """A unique name for each node, by its id.
+
+    Of the nodes that a layer of the user's was made into, the last one has its name, the others `LAYER/Type`. Nodes
+    that were named otherwise than by the builder keep their names.
+    """
+    order = graph.order()
+    found = {node.id: node.name for node in order if not _unnamed(node)}
+    taken = set(found.values())
+    for node in reversed(order):
+        if node.id in found:
+            continue
+        layer = node.origin.layers[0] if len(node.origin.layers) == 1 else ""
+        last = layer not in taken and not isinstance(node.op, Constant)
+        name = _unique((layer if last else f"{layer}/{node.type}") if layer else node.name, taken)
+        found[node.id] = name
+        taken.add(name)
+    return found
+
+
+def _unnamed(node: Node) -> bool:
+    """True if the builder has named a node."""
+    made = re.fullmatch(rf"{re.escape(node.type)}_\d+", node.name) is not None
+    return made and node.origin.layers != (node.name,) and not isinstance(node.op, Parameter | Result)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found

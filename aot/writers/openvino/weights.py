@@ -1,0 +1,54 @@
+"""The `.bin` file: constants one after another, equal ones once, each at a multiple of 64 bytes."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import BinaryIO
+
+import numpy as np
+
+from aot.frontends.openvino.constants import pack
+from aot.ir.types import Array
+from runtime.abi import DType
+
+ALIGNMENT = 64
+HALF_MAX = float(np.finfo(np.float16).max)
+MOST_LOST = 0.75  # fraction of a constant's elements that f16 may round to zero, as OpenVINO allows
+CHUNK = 1 << 22  # elements that are looked at together
+
+
+class WeightsFile:
+    """Writes constants to a stream as they come; only the one at hand is in memory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._end = stream, 0
+        self._places: dict[bytes, int] = {}
+
+    def add(self, dtype: DType, values: Array, lowest_first: bool = False) -> tuple[int, int]:
+        """Offset and size of a constant's bytes, which are written unless they are in the file.
+
+        `lowest_first`: as for `pack`.
+        """
+        raw = pack(dtype, values, lowest_first)
+        if not raw.size:
+            raw = np.zeros(1, np.uint8)  # OpenVINO takes no constant of no bytes
+        digest = sha256(raw.data).digest()
+        if digest not in self._places:
+            gap = -self._end % ALIGNMENT
+            self._stream.write(bytes(gap))
+            self._places[digest] = self._end + gap
+            self._stream.write(raw.data)
+            self._end += gap + raw.size
+        return self._places[digest], raw.size
+
+
+def fits_half(values: Array) -> bool:
+    """True if f16 holds a constant of f32: no number becomes infinite, and few become zero."""
+    flat, lost = values.reshape(-1), 0
+    for start in range(0, flat.size, CHUNK):
+        part = flat[start : start + CHUNK]
+        finite = part[np.isfinite(part)]
+        if (np.abs(finite) > HALF_MAX).any():
+            return False
+        lost += int(((finite != 0) & (finite.astype(np.float16) == 0)).sum())
+    return flat.size > 0 and lost < MOST_LOST * flat.size

@@ -1,0 +1,54 @@
+"""References where the specification leaves results open: they are those of the kernels, for values of any kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.driver import compile_model
+from aot.ir.op import Op
+from aot.ir.types import Array
+from aot.opset.reduction.bucketing import Bucketize, SearchSorted
+from aot.opset.reduction.reduction import ReduceL2
+from aot.options import CompileOptions
+from tests.properties.compiled import network
+from tests.properties.drawing import Trial
+
+RNG = np.random.default_rng(0)
+NAN = np.nan
+LEAST = -(2**63)
+
+
+def some(*shape: int) -> Array:
+    return RNG.integers(-4, 5, shape).astype(np.float32)
+
+
+CASES: list[tuple[Op, list[Array]]] = [
+    *((Bucketize(with_right_bound=r), [some(3, 4), np.array(b, np.float32)]) for r in (True, False) for b in (
+        [3, 1, -2, 1], [], [0, NAN, -1], [-2, 0, 0, 1],
+    )),
+    (Bucketize(), [np.array([[NAN, 1.5]], np.float32), np.array([-1, 0, 2], np.float32)]),
+    *((SearchSorted(right_mode=r), [some(2, 7), some(2, 9)]) for r in (True, False)),
+    *((SearchSorted(right_mode=r), [some(7), some(2, 9)]) for r in (True, False)),
+    (SearchSorted(), [some(2, 0), some(2, 3)]),
+    (ReduceL2(), [np.array([1, -4, LEAST, 2]), np.array([0])]),
+    (ReduceL2(), [np.array([-128, 127], np.int8), np.array([0])]),
+    (ReduceL2(), [np.array([200, 255], np.uint8), np.array([0])]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "arrays"), CASES, ids=[f"{k}-{c[0].type}" for k, c in enumerate(CASES)])
+def test_references_agree_with_kernels(op: Op, arrays: list[Array]) -> None:
+    graph, fed = network([Trial(op, arrays, fixed=frozenset((1,)) if isinstance(op, ReduceL2) else frozenset())])
+    found = np.asarray(compile_model(graph, CompileOptions(level=None), threads=1)(fed)[0])
+    np.testing.assert_array_equal(found, np.asarray(op.evaluate(*arrays)[0]).reshape(found.shape))
+
+
+@pytest.mark.parametrize(("right", "side"), [(True, "left"), (False, "right")])
+def test_boundaries_in_order_are_searched_as_by_numpy(right: bool, side: str) -> None:
+    x, boundaries = some(5, 6), np.sort(some(6))
+    found = Bucketize(with_right_bound=right).evaluate(x, boundaries)[0]
+    np.testing.assert_array_equal(found, np.searchsorted(boundaries, x, side=side))
+    rows = np.sort(some(5, 8))
+    expected = [np.searchsorted(r, v, side=side) for r, v in zip(rows, x, strict=True)]
+    np.testing.assert_array_equal(SearchSorted(right_mode=not right).evaluate(rows, x)[0], expected)
