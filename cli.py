@@ -281,6 +281,7 @@ def dump(
     stage: Annotated[Stage, typer.Option(help="Which form of the model")] = Stage.OPTIMIZED,
     kernel: Annotated[str | None, typer.Option(help="Only this kernel, of loops, llvm or asm")] = None,
     after: Annotated[str | None, typer.Option(metavar="PASS", help="Steps after this lowering pass, or define")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Groups with the reasons of schedules")] = False,
     target: Target = "native",
     layout: Layout = None,
     shape: Shapes = None,
@@ -308,7 +309,7 @@ def dump(
         small_weights=small_weights, plain_products=plain_products,
         stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering,
     )
-    typer.echo(aot.stages(model, options).text(stage.value, kernel, after))
+    typer.echo(aot.stages(model, options).text(stage.value, kernel, after, verbose))
 
 
 @command

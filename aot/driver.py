@@ -34,7 +34,7 @@ from aot.lowering.ir.printer import steps_text
 from aot.lowering.ir.steps import Steps
 from aot.lowering.pipeline import Lowering
 from aot.lowering.pipeline import pipeline as lowering_pipeline
-from aot.lowering.program.build_program import ProgramBuilder
+from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
@@ -42,12 +42,16 @@ from aot.shared import Shared
 from aot.specialise import SizesByName, combinations, text_of
 from aot.timing import timed
 from aot.tuning import Tuning
-from codegen.ir.loops import Kernel
+from codegen.ir.definition import Definition, Group
+from codegen.ir.loops import Const, Kernel
 from codegen.ir.printer import kernel_text
 from codegen.ir.program import Program
+from codegen.ir.schedule import Schedule
 from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import Levels, join, names_of
+from codegen.schedules.choose import choose, explain
+from codegen.target import Target
 from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.model import CompiledModel
@@ -222,8 +226,10 @@ class Compilation:
         self._save("20-groups.txt", lambda: "\n".join(map(str, builder.text)) + "\n")
         return builder
 
-    def text(self, stage: str, kernel: str | None = None, after: str | None = None) -> str:
+    def text(self, stage: str, kernel: str | None = None, after: str | None = None, verbose: bool = False) -> str:
         """A stage (`Stage`) as text. `kernel` picks one of loops, llvm and asm; `after`: steps after a lowering pass.
+
+        `verbose`: groups with the reasons of their schedules.
 
         Raises UsageError for a stage, a kernel or a pass that does not exist, and for options of other stages.
         """
@@ -234,6 +240,8 @@ class Compilation:
             raise UsageError(f"dump: --kernel goes with --stage {', '.join(by_kernel)}, got {stage}")
         if after is not None and stage != Stage.STEPS:
             raise UsageError(f"dump: --after goes with --stage {Stage.STEPS}, got {stage}")
+        if verbose and stage != Stage.GROUPS:
+            raise UsageError(f"dump: --verbose goes with --stage {Stage.GROUPS}, got {stage}")
         match Stage(stage):
             case Stage.IMPORTED:
                 return graph_text(self.imported)
@@ -242,7 +250,7 @@ class Compilation:
             case Stage.STEPS:
                 return self.steps_after(after)
             case Stage.GROUPS:
-                return self.groups
+                return self._explained_groups() if verbose else self.groups
             case one:
                 return by_kernel[one](kernel)
 
@@ -252,6 +260,27 @@ class Compilation:
         lines = list(map(str, self._lowered.text))
         for sizes, one in self.versions:
             lines += [f"version {text_of(sizes)}", *map(str, one._lowered.text)]
+        return "\n".join(lines) + "\n"
+
+    def _explained_groups(self) -> str:
+        """The groups of the general version, each call followed by the reasons of its schedules."""
+        reasons: dict[int, list[str]] = {}
+
+        def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+            found, first = self.tuning.pick(work, target, constants), choose(work, target, constants)
+            lines = reasons.setdefault(len(builder.calls), [])
+            if not (isinstance(work, Definition) and isinstance(work.value, Const)):  # a halo fill has no choice
+                lines += explain(work, target, constants)
+            lines += ["tuning: a schedule that measured faster replaces the cost model's"] if found != first else []
+            return found
+
+        builder = ProgramBuilder(self.optimized, self.steps, self.target, noted)
+        builder.build()
+        lines: list[str] = []
+        for one in builder.text:
+            lines.append(str(one))
+            if isinstance(one, Described):
+                lines += [f"    why: {reason}" for reason in reasons.get(one.number, ["the pass that made it chose"])]
         return "\n".join(lines) + "\n"
 
     @budgeted

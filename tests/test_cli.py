@@ -158,6 +158,15 @@ def test_dump_of_steps_after_a_lowering_pass() -> None:
     assert "--after goes with" in aot("dump", MODEL, "--after", "fuse_steps", code=2).stderr
 
 
+def test_dump_of_groups_says_why_schedules_were_chosen() -> None:
+    plain, verbose = (aot("dump", MODEL, "--stage", "groups", *more).stdout for more in ((), ("-v",)))
+    reasons = [line for line in verbose.splitlines() if line.startswith("    why: ")]
+    assert [line for line in verbose.splitlines() if line not in reasons] == plain.splitlines()
+    assert any("a product: lanes" in r for r in reasons) and any("register tile of" in r for r in reasons)
+    refused = aot("dump", MODEL, "--stage", "loops", "-v", code=2).stderr
+    assert "--verbose goes with --stage groups, got loops" in refused
+
+
 def test_passes_are_timed_and_checked(tmp_path: Path) -> None:
     out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--verify").stdout
     assert all(name in out for name in ("canonicalize: ", "assign_layouts: ", "narrow_constants: "))

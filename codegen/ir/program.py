@@ -170,7 +170,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A variable in the state of a request: at byte `flag`, a number that is not 0 once it is set, then its elements.
+    """A variable in the state of a request: a flag at byte `flag`, nonzero once the variable is set, then its elements.
 
     `data`: byte where the elements begin; None if a dimension varies (-1 in `shape`): then the byte where they begin
     now and the dimensions that vary are stored behind the flag.

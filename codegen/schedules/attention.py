@@ -14,6 +14,7 @@ from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -30,6 +31,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
     """`plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = _size(g, row, target)
+    note(lambda: f"{g.name}: products with rows between: blocks of {size} rows, half of L2 is {target.l2 // 2} bytes")
     plans: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):

@@ -32,7 +32,7 @@ def candidates(work: Definition | Group, target: Target, constants: frozenset[st
 
 
 def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:
-    """Other heights and widths of the register tile; each as high as registers allow, rows shared out evenly."""
+    """Yield schedules with other register tiles: for each width, the greatest height and half of it, rows balanced."""
     assert s.lanes is not None
     lane, lanes = s.lanes
     rows = next((t for t in s.tile if t.axis != lane and t.axis in s.order and _is_output(work, s, t.axis)), None)

@@ -25,6 +25,7 @@ from codegen.ir.traverse import members, reads, writes
 from codegen.schedules.attention import chain, is_chain
 from codegen.schedules.pointwise import pointwise
 from codegen.schedules.product import product
+from codegen.schedules.reasons import note, recorded
 from codegen.schedules.row_strips import strips
 from codegen.schedules.rows import rows
 from codegen.target import Target
@@ -33,8 +34,13 @@ NOTHING: frozenset[Var] = frozenset()
 
 
 def choose(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-    """The schedule of a kernel's work; `constants` may be packed at compile time."""
+    """Return the schedule of a kernel's work; buffers named in `constants` may be packed at compile time."""
     return _chosen(work, target, constants)
+
+
+def explain(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[str, ...]:
+    """Return why `choose` chooses its schedule: for each definition its form, the candidates, and what they cost."""
+    return recorded(lambda: _chosen.__wrapped__(work, target, constants))
 
 
 @lru_cache(maxsize=1 << 11)  # layers that repeat have equal works
@@ -58,11 +64,15 @@ def _planned(
 
 
 def _definition(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
-    """`shared`: axes of the groups around it, which are points here."""
+    """Return the schedule of a definition. `shared`: axes of the groups around it, each a single point here."""
     if d.reduction is None:
+        note(lambda: f"{d.out.name}: no reduction")
         return pointwise(d, target, constants, shared)
     found = product(d, target, constants, shared)
-    return found if found is not None else rows(d, target, constants, shared)
+    if found is not None:
+        return found
+    note(lambda: f"{d.out.name}: no output axis serves as lanes")
+    return rows(d, target, constants, shared)
 
 
 def _group(g: Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:

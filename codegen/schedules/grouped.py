@@ -24,7 +24,7 @@ from codegen.target import Target
 def grouped(
     d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule | None:
-    """None where groups do not lie side by side, or fill the lanes by themselves."""
+    """Return the schedule of a product in groups; None if groups are not adjacent in memory, or fill vectors alone."""
     channels = extent(form.lane)
     if shared or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
         return None

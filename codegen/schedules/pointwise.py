@@ -13,6 +13,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.loops import Const, Expr, Load, Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -52,14 +53,17 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
 
 
 def _computed_with(d: Definition) -> frozenset[Var]:
-    """Axes that tell more than where an element lies, as padding asks: fused ones are taken apart for each lane."""
+    """Return axes whose values are computed with, as in tests of padding: fusing them would cost a division a lane."""
     return variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
 def _together(
     axis: Var, order: list[Var], accesses: tuple[Access, ...], alone: frozenset[Var] = frozenset()
 ) -> list[Var]:
-    """`axis` and what goes on where it ends, taken out of `order`: one axis. None of it is `alone`."""
+    """Return `axis` and the axes that continue where it ends, to be fused; remove them from `order`.
+
+    Axes in `alone` are not fused.
+    """
     found = [axis]
     while order and alone.isdisjoint((axis, order[-1])) and _contiguous(order[-1], found, accesses):
         found.insert(0, order.pop())
@@ -67,9 +71,10 @@ def _together(
 
 
 def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int) -> int:
-    """Few elements, and the store goes on with the next axis: both are one, in tiles after which the lanes repeat.
+    """Fuse a lane axis shorter than a vector with the axis that the store continues along.
 
-    The elements of a tile, 0 if there is none. What each lane reads is then known, so that it is shuffled.
+    Return the elements of a tile, a common multiple of the axis and the lanes; 0 if the axes cannot be fused. Each lane
+    of a tile then reads from a known place, so that loads become shuffles.
     """
     count = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     tile = lcm(count, lanes)
@@ -85,7 +90,7 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
 
 
 def _named(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tuple[str, ...]]]) -> str:
-    """The name of some axes as one."""
+    """Return the name of an axis, or of several as one, which is added to `fuse`; "" for none."""
     if len(axes) < 2:
         return axes[0].name if axes else ""
     name = fresh(letter, d)
@@ -94,9 +99,9 @@ def _named(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tu
 
 
 def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
-    """The innermost loop, where quotients by sizes of run time would be computed for each of its points.
+    """Return the innermost loop if it stays unfused: fused, each point would divide by a dynamic size.
 
-    Not where those around it leave too little to share.
+    It is fused if the loops around it have too few iterations for the threads.
     """
     enough = prod(known(a.extent or 1) for a in outer[:-1]) >= COSTS.min_parallel_iterations
     return outer[-1:] if len(outer) > 1 and enough and not shared and varies(outer) else []
@@ -105,7 +110,10 @@ def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
 def _across(
     inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]
 ) -> Var | None:
-    """The axis along which an access runs that is far apart along the lanes: such tiles are transposed in registers."""
+    """Return an axis along which an access is contiguous that is strided along the lanes; None without one.
+
+    Tiles of both axes are transposed in registers.
+    """
     if prod(known(a.extent if a.extent is not None else 1) for a in inner) < COSTS.min_transposed_extent:
         return None
     far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
@@ -123,7 +131,7 @@ def _is_far(x: Access, a: Var) -> bool:
 
 
 def lane_count(d: Definition, target: Target) -> int:
-    """Lanes of the widest type that a definition touches."""
+    """Return the lanes of a vector of the widest type that a definition reads or writes."""
     widest = max((d.out.dtype.compute, *(x.buffer.dtype.compute for x in reads(d))), key=lambda t: t.bits)
     return target.lanes(widest)
 
@@ -136,14 +144,14 @@ def fresh(name: str, d: Definition) -> str:
 
 
 def _power(n: int) -> int:
-    """The largest power of two that is not larger."""
+    """Return the largest power of two up to `n`."""
     return 1 << max(n, 1).bit_length() - 1
 
 
 def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozenset[str], lanes: int) -> Var:
-    """The axis that costs least: an access that moves by 0 or 1 is one instruction, any other is one a lane.
+    """Return the axis with the fewest instructions: one for an access that moves by 0 or 1, else one for each lane.
 
-    Loads that move by a few elements are shuffled out of as many vectors.
+    Loads that move by a few elements are shuffled out of that many vectors.
     """
 
     def cost(a: Var) -> tuple[float, float]:
@@ -159,6 +167,7 @@ def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozens
             each += vectors / max(min(lanes, extent), 1) if vectors < COSTS.gather_distance else scattered
         return each, -axes.index(a)
 
+    note(lambda: "lane axis by instructions an element: " + ", ".join(f"{a.name} {cost(a)[0]:.3g}" for a in axes))
     return min(axes, key=cost)
 
 
@@ -184,10 +193,10 @@ def packs(
     accesses: tuple[Access, ...], axis: Var, constants: frozenset[str], lanes: int,
     order: tuple[Var, ...] = (), outside: tuple[Var, ...] = (),
 ) -> tuple[Pack, ...]:
-    """Constants that do not move by one element along the lanes are blocked by the lanes.
+    """Return packings of constants that are not contiguous along the lanes: blocks of as many elements as lanes.
 
-    `order`: the loops inside, `outside`: those outside, outermost first; dimensions that no loop walks plainly lie
-    between blocks and loops inside.
+    `order`: axes of the loops inside of the lanes' loop; `outside`: axes of those around it; both outermost first.
+    Dimensions that are no plain axis of a loop come after the blocks and before the loops inside.
     """
     found: dict[str, Pack] = {}
     place: dict[Expr, int] = {a: n - len(outside) - 1 for n, a in enumerate((*outside, axis))}

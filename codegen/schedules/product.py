@@ -34,6 +34,7 @@ from codegen.schedules.product_form import (
     row_tile,
     width_of,
 )
+from codegen.schedules.reasons import is_recording, note
 from codegen.target import Target
 
 # Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
@@ -46,13 +47,22 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
     if form is None:
         return None
     lanes = lane_count(d, target)
+    note(lambda: _shape_text(d, form))
     if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
         return plan
     if is_thin(d, form):
+        note(lambda: f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory")
         return None
     if form.window:
         return window(d, form, lanes, target, constants, shared)
     return _matrix(d, form, lanes, target, constants, shared)
+
+
+def _shape_text(d: Definition, form: MatmulShape) -> str:
+    kind = "windows over channels" if form.window else "a product"
+    roles = {"rows": form.rows, "outside": form.outer, "sums": form.sums}
+    parts = (f"{role} {' '.join(f'{a.name}:{extent(a)}' for a in axes)}" for role, axes in roles.items() if axes)
+    return f"{d.out.name}: {kind}: lanes {form.lane.name}:{extent(form.lane)}, {', '.join(parts)}"
 
 
 def _matrix(
@@ -223,6 +233,7 @@ def tile_of(
     of all tiles but the first, come on top.
     """
     best: tuple[float, int, int, int] | None = None
+    tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
     free = target.registers - 1
     for vectors in range(1, 9):
         for height in range(1, COSTS.max_tile_rows + 1):
@@ -241,11 +252,23 @@ def tile_of(
             if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
                 panels = _tiles(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
                 cost *= _tiles(panels, cores) * cores / panels
+            if tried is not None:
+                tried.append((cost, height, vectors))
             key = (cost, -height * vectors, abs(height - 4 * vectors), height)
             if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
                 best = (cost, -height * vectors, height, vectors)
     assert best is not None
+    if tried is not None:
+        _note_tiles(tried, best[2:], rows, columns)
     return best[2], best[3]
+
+
+def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], rows: int, columns: int) -> None:
+    """Note the chosen register tile and the cheapest others, in half cycles for a step of the whole sum."""
+    others = sorted(t for t in tried if t[1:] != chosen)[:3]
+    best = next(t for t in tried if t[1:] == chosen)
+    texts = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
+    note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
 
 
 def _step(height: int, vectors: int, target: Target) -> float:
@@ -255,7 +278,7 @@ def _step(height: int, vectors: int, target: Target) -> float:
 
 
 def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """The innermost reduction axes as one, where they run through all operands without a gap."""
+    """Return the loops of the sum; the two innermost are fused if all shared operands are contiguous across them."""
     names = [a.name for a in form.sums]
     if len(form.sums) < 2:
         return names
@@ -269,19 +292,23 @@ def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[st
 
 
 def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
-    """Panels of the lanes' operand outermost: each is read once, and the rows' operand passes by every time.
+    """True if the loop over panels (of the lanes' operand) is outside: each panel is read once, the rows once a panel.
 
-    So it is with the larger one of both, and with one that would not stay in the cache while the rows pass by.
+    That is so if the panels are the larger operand, or would leave L2 while the rows are read.
     """
     panels = prod(map(extent, form.sums)) * extent(form.lane) * _panel_bytes(d, form)
-    return panels > min(_passing(d, form), target.l2 // 2)
+    most = min(_passing(d, form), target.l2 // 2)
+    order = "panels outside" if panels > most else "rows outside"
+    room = target.l2 // 2
+    note(lambda: f"{order}: panels take {panels} bytes; the rows' operand {_passing(d, form)}, half of L2 {room}")
+    return panels > most
 
 
 def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tuple[tuple[str, int], ...]:
-    """Blocks of the sum where the rows' operand would not stay in the cache: each serves several panels in turn.
+    """Return blocks of the sum if the rows' operand exceeds L2: a block serves several panels in turn.
 
-    With it stay the panel in use, the next one, and the accumulators of a block. A near L3 is fast enough to read the
-    rows from for each panel, and what blocks cost in accumulators is saved.
+    L2 holds a block of the rows, the panel in use, the next one, and the accumulators. A near L3 is fast enough to read
+    the rows for each panel, without the cost of storing and loading accumulators.
     """
     if target.near_l3 and _passing(d, form) <= target.l3 // (2 * target.cores):
         return ()
@@ -299,9 +326,9 @@ def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tup
 
 
 def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, int], ...]:
-    """A block of rows for each core: what it wrote for the call before is what it reads now, in its own cache.
+    """Return blocks of rows, one for each core, so that a core reads the rows that it wrote in the call before.
 
-    Each reads all weights then, so a block has rows enough to take longer than they do.
+    Each core then reads all weights, so a block needs rows enough to hide that: `COSTS.min_core_rows`.
     """
     count = next((c for c in parts(n) if c <= target.cores and rows // c >= COSTS.min_core_rows), 1)
     return ((axis, n // count),) if count > 1 else ()
@@ -310,7 +337,7 @@ def _halves(axis: str, n: int, rows: int, target: Target) -> tuple[tuple[str, in
 def _slices(
     d: Definition, form: MatmulShape, taps: list[str], width: int, target: Target
 ) -> tuple[tuple[str, int], ...]:
-    """Slices where not even one panel would stay in the cache: a tap of the window at a time, for some rows."""
+    """Return blocks of one tap of a window for some rows, if not even one panel of the whole sum fits half of L2."""
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()
@@ -332,11 +359,11 @@ def _waits(d: Definition) -> bool:
 
 
 def _panel_bytes(d: Definition, form: MatmulShape) -> int:
-    """Bytes of an element of the lanes' operand."""
+    """Return the bytes of an element of the lanes' operand."""
     return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 
 def _passing(d: Definition, form: MatmulShape) -> int:
-    """Bytes of the largest operand of the rows, in one point of the outer loops: all of it passes by for each panel."""
+    """Return the bytes of the rows' largest operand in one point of the outer loops: each panel reads all of it."""
     rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
     return max((buffer_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

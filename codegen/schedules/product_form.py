@@ -89,7 +89,7 @@ def width_of(n: int, lanes: int) -> int:
 
 
 def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Loops around a tile; one where sizes are known at run time only, since any of them may be 1."""
+    """Return the loops around a tile; dynamic ones are fused into one, since any of them may have one iteration."""
     if len(axes) < 2 or not varies(axes):
         return [a.name for a in axes]
     taken = {name for name, _ in fuse}
@@ -99,9 +99,9 @@ def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str
 
 
 def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> Tile:
-    """Rows of a number that run time tells are balanced, a loop a height; many of tall tiles are cut: five loops.
+    """Return the tile of the rows. A dynamic number is balanced (a loop for each height), or cut if rows are many.
 
-    `few`: balanced all the same, for tiles of few rows would take long, and there are as many as often.
+    Cutting needs five loops only. `few`: balance always, since tiles of the few last rows would take too long.
     """
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height
@@ -109,5 +109,5 @@ def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> 
 
 
 def parts(n: int) -> list[int]:
-    """Divisors, the largest first."""
+    """Return the divisors of `n`, the largest first."""
     return [n // m for m in range(1, n + 1) if n % m == 0]

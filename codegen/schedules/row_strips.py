@@ -15,6 +15,7 @@ from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.ir.traverse import rewrite_work
 from codegen.schedules.attention import Plan
 from codegen.schedules.product_form import extent, parts
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -22,6 +23,7 @@ def strips(g: Group, target: Target, plan: Plan) -> Schedule:
     """`plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = rows_of(g, target)
+    note(lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {target.l2 // 2}")
     plans: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):
@@ -36,7 +38,7 @@ def strips(g: Group, target: Target, plan: Plan) -> Schedule:
 
 
 def _block(d: Definition, row: Var, size: int) -> Definition:
-    """The definition of so many rows."""
+    """Return the definition with `size` rows instead of all."""
     short = replace(row, extent=size)
     whole = replace(d, axes=tuple(short if a == row else a for a in d.axes), index=d.target)
     made = rewrite_work(whole, lambda e: short if e == row else None)
@@ -53,7 +55,7 @@ def rows_of(g: Group, target: Target) -> int:
 
 
 def _bytes(g: Group, rows: int) -> int:
-    """Bytes of the temporaries of so many rows."""
+    """Return the bytes of the temporaries of a strip of `rows` rows."""
     spans = dict.fromkeys(g.axes, 1) | {g.axes[-1]: rows}
     spans |= {w.axis: rows * w.scale + w.size - w.scale for w in g.row_ranges}
 

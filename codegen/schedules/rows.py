@@ -13,6 +13,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.loops import Space, Var
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, lane_count, packable, packs
+from codegen.schedules.reasons import note
 from codegen.target import Target
 
 
@@ -24,6 +25,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
     axis = _along(d, constants)
+    note(lambda: f"lanes along the sum: {axis.name}" if axis is not None else "no axis of the sum runs along memory")
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel)
     together = _together(d, axis, constants)
@@ -55,9 +57,10 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
 
 
 def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) -> tuple[Tile, ...]:
-    """Register tile of a product whose sums lie in rows of both operands: as many outputs as there are registers for.
+    """Return the register tile of a product of two operands that are contiguous along the sum; () for other reductions.
 
-    With few outputs beside each other all these, else as many from either operand, that with fewer rows first.
+    If one operand has a few rows only, the tile holds all of them and as many rows of the other as registers allow.
+    Otherwise it is square, and the operand with fewer rows comes first.
     """
     body = [x for x in reads(d, body=True) if x.buffer.space is not Space.TABLE]
     if len(body) != 2 or lanes < lane_count(d, target):
@@ -80,9 +83,9 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
 
 
 def _together(d: Definition, axis: Var, constants: frozenset[str]) -> tuple[Var, ...]:
-    """The axes of the sum that run through memory as one does, up to `axis`: its rows need not end with vectors.
+    """Return the axes of the sum that are contiguous across each other, up to `axis`: one loop, with one tail for all.
 
-    That one alone where constants may be packed along it.
+    `axis` alone if a constant may be packed along it.
     """
     assert d.reduction is not None
     accesses, found = reads(d, body=True), (axis,)
@@ -99,7 +102,7 @@ def _count(a: Var) -> int:
 
 
 def _most_first(axes: list[Var], enough: int) -> list[Var]:
-    """An axis that threads can share evenly comes first: the first with enough points, or the one with the most."""
+    """Sort so that the parallel axis comes first: the first one with `enough` iterations, or the longest."""
     sizes = [known(a.extent if a.extent is not None else 1) for a in axes]
     best = next((a for a, n in zip(axes, sizes, strict=True) if n >= enough), None)
     if best is None and axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Size, Var, as_expr, dense, prim
 from codegen.ir.schedule import Schedule, Tail
-from codegen.schedules.choose import choose
+from codegen.schedules.choose import choose, explain
+from codegen.schedules.reasons import note
 from codegen.schedules.rows import rows
 from codegen.target import Target
 from runtime.abi import DType
@@ -246,3 +248,28 @@ def test_a_panel_that_is_used_again_stays_in_the_cache_with_the_next_one(
     """1.5 MB for both: 48 columns of 4608 are 0.9 MB."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=2 << 20, cores=1)
     assert chosen(product(rows, 768, steps), target).size("j").size == panel
+
+
+@pytest.mark.parametrize(("rows", "columns", "steps"), [(64, 64, 64), (1, 256, 512), (7, 1000, 33)])
+def test_reasons_name_the_tile_that_is_chosen_and_what_others_would_cost(rows: int, columns: int, steps: int) -> None:
+    work = product(rows, columns, steps)
+    plan = chosen(work, FAR)
+    shape, *reasons = explain(work, FAR, frozenset({"w"}))
+    lane, width = plan.lanes or ("", 1)
+    assert shape == f"y: a product: lanes {lane}:{columns}, rows i:{rows}, sums k:{steps}"
+    tiles = [r for r in reasons if r.startswith(f"register tile of {rows} rows, {columns} columns: ")]
+    assert tiles, reasons
+    costs = [float(c) for c in re.findall(r"costs ([\d.e+]+)", tiles[-1])]
+    assert costs[0] == min(costs), "the cheapest is chosen"
+    assert f": {min(plan.size('i').size, 14)}x{plan.size(lane).size // width} costs" in tiles[-1]
+    assert any("outside: panels take" in r for r in reasons)
+
+
+def test_a_choice_without_explain_makes_no_text() -> None:
+    def refuse() -> str:
+        raise AssertionError("nothing is recorded")
+
+    note(refuse)
+    work = product(64, 64, 64)
+    explain(work, FAR, frozenset({"w"}))
+    assert choose(work, FAR, frozenset({"w"})) == chosen(work, FAR)

@@ -63,7 +63,7 @@ class _Made:
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
+class Described:
     """A call as text: its definitions and schedules, with the model's names of sizes."""
 
     number: int
@@ -229,7 +229,7 @@ class ProgramBuilder:
             self._count_denormals(values[b.name] for b in made.kernel.buffers)
         call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
         self.calls.append(call)
-        self.text.append(_Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
+        self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
         return call, tuple(values[b.name] for b in made.kernel.buffers)
 
     def _kernel(
