@@ -79,9 +79,12 @@ SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
-Config = Annotated[str | None, typer.Option(
-    "--transformations-config", "--transformations_config", metavar="F.json,...", help="Attributes for extensions"
-)]  # fmt: skip
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--transformations-config", "--transformations_config", metavar="F.json,...", help="Attributes for extensions"
+    ),
+]
 Enable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions on")]
 Disable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions off")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
@@ -147,15 +150,32 @@ def compile(
     called = name_from(out.stem) if name is None else checked_name(name)
     with Watch(sys.stderr) as watch:
         options = CompileOptions(
-            target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim),
-            values=values_of(value), cut=cut_of(cut), feeds=tuple(feed or ()), specialise=specialise_of(specialise),
+            target=target,
+            layouts=layouts_of(layout),
+            shapes=shapes_of(shape),
+            dims=dims_of(dim),
+            values=values_of(value),
+            cut=cut_of(cut),
+            feeds=tuple(feed or ()),
+            specialise=specialise_of(specialise),
             transformations_config=tuple(map(Path, names_of(transformations_config))),
-            enable_transforms=names_of(enable_transforms), disable_transforms=names_of(disable_transforms),
-            extensions=extensions, seed=seed, save_temps=save_temps, on_event=watch, tune=tune,
-            print_after=tuple(print_after or ()), stop_after_rewrite=stop_after_rewrite,
-            stop_after_lowering=stop_after_lowering, verify=verify, plain_products=plain_products,
-            external_weights=weights is Weights.EXTERNAL, small_weights=small_weights,
-            max_memory=bytes_of(max_memory), max_seconds=max_seconds, hard_limits=is_supervised(),
+            enable_transforms=names_of(enable_transforms),
+            disable_transforms=names_of(disable_transforms),
+            extensions=extensions,
+            seed=seed,
+            save_temps=save_temps,
+            on_event=watch,
+            tune=tune,
+            print_after=tuple(print_after or ()),
+            stop_after_rewrite=stop_after_rewrite,
+            stop_after_lowering=stop_after_lowering,
+            verify=verify,
+            plain_products=plain_products,
+            external_weights=weights is Weights.EXTERNAL,
+            small_weights=small_weights,
+            max_memory=bytes_of(max_memory),
+            max_seconds=max_seconds,
+            hard_limits=is_supervised(),
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
@@ -239,6 +259,7 @@ def bench(
     roofline = None
     if per_kernel:
         from codegen.llvm.peak import roofline_here
+
         roofline = roofline_here(loaded.threads)
     given = trial.inputs(model, loaded, inputs, shape, dim)
     found = profile.measure(loaded, given, seconds, roofline)
@@ -302,12 +323,22 @@ def dump(
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
     options = CompileOptions(
-        target=target, layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
-        cut=cut_of(cut), specialise=specialise_of(specialise), extensions=extensions, seed=seed,
+        target=target,
+        layouts=layouts_of(layout),
+        shapes=shapes_of(shape),
+        dims=dims_of(dim),
+        values=values_of(value),
+        cut=cut_of(cut),
+        specialise=specialise_of(specialise),
+        extensions=extensions,
+        seed=seed,
         transformations_config=tuple(map(Path, names_of(transformations_config))),
-        enable_transforms=names_of(enable_transforms), disable_transforms=names_of(disable_transforms),
-        small_weights=small_weights, plain_products=plain_products,
-        stop_after_rewrite=stop_after_rewrite, stop_after_lowering=stop_after_lowering,
+        enable_transforms=names_of(enable_transforms),
+        disable_transforms=names_of(disable_transforms),
+        small_weights=small_weights,
+        plain_products=plain_products,
+        stop_after_rewrite=stop_after_rewrite,
+        stop_after_lowering=stop_after_lowering,
     )
     typer.echo(aot.stages(model, options).text(stage.value, kernel, after, verbose))
 
@@ -334,8 +365,15 @@ def convert(
 
     out = output if output is not None else Path(model.with_suffix(".xml").name)
     options = CompileOptions(
-        layouts=layouts_of(layout), shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value),
-        cut=cut_of(cut), extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
+        layouts=layouts_of(layout),
+        shapes=shapes_of(shape),
+        dims=dims_of(dim),
+        values=values_of(value),
+        cut=cut_of(cut),
+        extensions=extensions,
+        seed=seed,
+        max_memory=bytes_of(max_memory),
+        max_seconds=max_seconds,
         hard_limits=is_supervised(),
     )
     convert_model(model, out, options, compress_to_f16=compress_to_f16, ir_version=ir_version)
@@ -406,13 +444,24 @@ def check(
     from aot.progress import Watch
 
     with Watch(sys.stderr) as watch:
-        found = check_model(model, CompileOptions(
-            transformations_config=tuple(map(Path, names_of(transformations_config))),
-            enable_transforms=names_of(enable_transforms), disable_transforms=names_of(disable_transforms),
-            shapes=shapes_of(shape), dims=dims_of(dim), values=values_of(value), cut=cut_of(cut),
-            extensions=extensions, seed=seed, max_memory=bytes_of(max_memory), max_seconds=max_seconds,
-            hard_limits=is_supervised(), on_event=watch,
-        ))  # fmt: skip
+        found = check_model(
+            model,
+            CompileOptions(
+                transformations_config=tuple(map(Path, names_of(transformations_config))),
+                enable_transforms=names_of(enable_transforms),
+                disable_transforms=names_of(disable_transforms),
+                shapes=shapes_of(shape),
+                dims=dims_of(dim),
+                values=values_of(value),
+                cut=cut_of(cut),
+                extensions=extensions,
+                seed=seed,
+                max_memory=bytes_of(max_memory),
+                max_seconds=max_seconds,
+                hard_limits=is_supervised(),
+                on_event=watch,
+            ),
+        )
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
     else:

@@ -37,9 +37,17 @@ from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content
-    "print_after", "save_temps", "on_event", "on_dump", "extensions", "transformations_config", "max_memory",
-    "max_seconds", "hard_limits", "verify",
-)  # fmt: skip
+    "print_after",
+    "save_temps",
+    "on_event",
+    "on_dump",
+    "extensions",
+    "transformations_config",
+    "max_memory",
+    "max_seconds",
+    "hard_limits",
+    "verify",
+)
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
 

@@ -1,6 +1,6 @@
 """Running of a command: its errors become sentences and exit codes, in a process of its own even its sudden end.
 
-    aot compile m.onnx     parent: waits     child: compiles; an alarm, a refused allocation or the system may end it
+aot compile m.onnx     parent: waits     child: compiles; an alarm, a refused allocation or the system may end it
 """
 
 from __future__ import annotations

@@ -26,9 +26,13 @@ SAID = ("shapes", "dims", "values", "cut", "layouts", "seed", "extensions")
 
 
 def convert_model(
-    model: str | Path | Graph, output: str | Path, options: CompileOptions | None = None, *,
-    compress_to_f16: bool = False, ir_version: int = 11,
-) -> None:  # fmt: skip
+    model: str | Path | Graph,
+    output: str | Path,
+    options: CompileOptions | None = None,
+    *,
+    compress_to_f16: bool = False,
+    ir_version: int = 11,
+) -> None:
     """Write a model (.onnx, .xml or a graph) as OpenVINO IR: `output`, an .xml, and the .bin beside it, both or none.
 
     `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11.

@@ -334,9 +334,14 @@ class Compilation:
         }
         external = self.options.external_weights
         return build(
-            program, self.target, level=self.options.level, options=asked, external=external, progress=self._event,
+            program,
+            self.target,
+            level=self.options.level,
+            options=asked,
+            external=external,
+            progress=self._event,
             key=self.shared.key,
-        )  # fmt: skip
+        )
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
@@ -358,9 +363,13 @@ def stages(
 
 
 def compile_model(
-    model: str | Path | Graph, options: CompileOptions | None = None, *, threads: int | None = None,
-    cache_dir: str | Path | None = None, **keywords: Unpack[CompileKeywords],
-) -> CompiledModel:  # fmt: skip
+    model: str | Path | Graph,
+    options: CompileOptions | None = None,
+    *,
+    threads: int | None = None,
+    cache_dir: str | Path | None = None,
+    **keywords: Unpack[CompileKeywords],
+) -> CompiledModel:
     """Compile in memory, without a linker.
 
     `model`: a file (.xml, .onnx) or a graph. `threads`: threads of an inference, as for `runtime.load`; None: as many

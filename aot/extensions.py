@@ -109,9 +109,7 @@ def folders_of(given: Path) -> tuple[Path, ...]:
     return tuple(Path(os.path.realpath(part)) for part in parts if part)  # a link in a circle is a path that is absent
 
 
-def _extensions(
-    loaded: _Loaded, config: Sequence[Path], enable: Sequence[str], disable: Sequence[str]
-) -> Extensions:
+def _extensions(loaded: _Loaded, config: Sequence[Path], enable: Sequence[str], disable: Sequence[str]) -> Extensions:
     own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(disable))
     classes = [cls for found in loaded.for_mo for cls in found]
     if not classes and config:

@@ -135,8 +135,12 @@ def _sizes(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
 
 
 _MAPPINGS: dict[str, Callable[[str, Any], tuple[Any, ...]]] = {
-    "shapes": _shape, "dims": _dim, "values": _value, "layouts": _layout, "specialise": _sizes,
-}  # fmt: skip
+    "shapes": _shape,
+    "dims": _dim,
+    "values": _value,
+    "layouts": _layout,
+    "specialise": _sizes,
+}
 _FORMS = {
     "shapes": "name: numbers, names and `?`",
     "dims": "name: size, or (least, greatest)",
@@ -146,8 +150,17 @@ _FORMS = {
 }
 _NONE = type(None)
 _PLAIN: dict[str, tuple[type, ...]] = {
-    "target": (str,), "feeds": (list, tuple), "seed": (int, _NONE), "level": (int, _NONE), "external_weights": (bool,),
-    "small_weights": (bool,), "plain_products": (bool,), "max_memory": (int, str, _NONE),
-    "max_seconds": (int, float, _NONE), "tune": (int, float, _NONE), "tune_file": (str, _NONE),
-    "extensions": (str, _NONE), "verify": (bool,),
-}  # fmt: skip
+    "target": (str,),
+    "feeds": (list, tuple),
+    "seed": (int, _NONE),
+    "level": (int, _NONE),
+    "external_weights": (bool,),
+    "small_weights": (bool,),
+    "plain_products": (bool,),
+    "max_memory": (int, str, _NONE),
+    "max_seconds": (int, float, _NONE),
+    "tune": (int, float, _NONE),
+    "tune_file": (str, _NONE),
+    "extensions": (str, _NONE),
+    "verify": (bool,),
+}

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from itertools import count
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -86,9 +86,13 @@ class Modules:
             del sys.modules[name]
 
     def _import(
-        self, name: str, globals: Mapping[str, object] | None = None, locals: Mapping[str, object] | None = None,
-        fromlist: Sequence[str] | None = (), level: int = 0,
-    ) -> ModuleType:  # fmt: skip
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
         """`__import__` of the folder's modules: those from the folder and from beside it get private names."""
         top = name.partition(".")[0]
         if top in _MO and not level and not self._has(name):

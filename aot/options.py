@@ -178,6 +178,8 @@ def bytes_of(given: str | None) -> int | None:
     if size <= 0:
         raise UsageError(f"max-memory: a size, for example 500MB or 2GiB, got {given}")
     return size
+
+
 def _array(path: Path) -> NDArray[Any]:
     with open_file(path, "value") as stream:
         return np.load(stream, allow_pickle=False)

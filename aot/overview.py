@@ -1,9 +1,9 @@
 """Overview of a model file, in words and as JSON: tensors, operations, control flow, variables; nothing is compiled.
 
-    m: 9 nodes
-      input   x: f32[n,4]
-      control Loop 'repeat': body of 5 nodes
-                If 'small': then of 3 nodes, else of 2 nodes
+m: 9 nodes
+  input   x: f32[n,4]
+  control Loop 'repeat': body of 5 nodes
+            If 'small': then of 3 nodes, else of 2 nodes
 """
 
 from __future__ import annotations

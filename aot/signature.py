@@ -1,6 +1,6 @@
 """Ed25519 signatures of compiled models: who has the public key can tell that a file is what its owner made.
 
-    m.so.sig   64 bytes: signature of the SHA-256 of m.so, which holds the hash of its weights, inside or beside it
+m.so.sig   64 bytes: signature of the SHA-256 of m.so, which holds the hash of its weights, inside or beside it
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """For which sizes a library holds versions of the model of their own.
 
-    batch=1,8  seq=128     ->     batch = 1 and seq = 128     batch = 8 and seq = 128     and the general version
+batch=1,8  seq=128     ->     batch = 1 and seq = 128     batch = 8 and seq = 128     and the general version
 """
 
 from __future__ import annotations

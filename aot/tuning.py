@@ -76,9 +76,12 @@ class Tuning:
         return choose(work, target, constants)
 
     def search(
-        self, seconds: float, measure: Measure, clock: Callable[[], float] = time.perf_counter,
+        self,
+        seconds: float,
+        measure: Measure,
+        clock: Callable[[], float] = time.perf_counter,
         progress: Progress | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Try schedules of the forms that have no choice yet for about `seconds`, and what came out once more.
 
         UsageError for a target that this machine cannot run.
@@ -133,7 +136,9 @@ class Tuning:
     def _keep(self, key: str, form: SearchSpace, turn: int, ratio: float) -> None:
         chosen, ratio = (turn, ratio) if ratio < WORTH else (0, 1.0)
         self.choices[key] = {
-            "form": definition_text(form.work), "schedule": schedule_text(form.tried[chosen]), "ratio": round(ratio, 3),
+            "form": definition_text(form.work),
+            "schedule": schedule_text(form.tried[chosen]),
+            "ratio": round(ratio, 3),
             "tried": len(form.tried),
         }
 

@@ -77,7 +77,8 @@ def rows_of(
         else:
             made = compile_apart(folder.xml, library, target)
             compiled |= {
-                "compile_s": made["compile_s"], "compile_rss_mb": number(made, "compile_rss") / 1e6,
+                "compile_s": made["compile_s"],
+                "compile_rss_mb": number(made, "compile_rss") / 1e6,
                 "so_mb": number(made, "so_bytes") / 1e6,
             }
     except RuntimeError as error:

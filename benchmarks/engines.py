@@ -29,8 +29,11 @@ def openvino(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run
     import openvino as ov  # noqa: PLC0415
 
     config = {
-        "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1, "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     }
     model = ov.Core().compile_model(str(path), "CPU", config)
     ports = [{*port.get_names(), port.get_node().get_friendly_name()} for port in model.inputs]

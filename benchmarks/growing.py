@@ -59,9 +59,11 @@ def products(count: int) -> Made:
     for i in range(count // 4):
         weights[f"w{i}"] = noise.standard_normal((16, 16)).astype(np.float32)
         nodes += [
-            helper.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"]), helper.make_node("Relu", [f"m{i}"], [f"r{i}"]),
-            helper.make_node("Softmax", [f"r{i}"], [f"s{i}"]), helper.make_node("Add", [f"s{i}", f"r{i}"], [f"b{i}"]),
-        ]  # fmt: skip
+            helper.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"]),
+            helper.make_node("Relu", [f"m{i}"], [f"r{i}"]),
+            helper.make_node("Softmax", [f"r{i}"], [f"s{i}"]),
+            helper.make_node("Add", [f"s{i}", f"r{i}"], [f"b{i}"]),
+        ]
     nodes.append(helper.make_node("Concat", [f"b{i}" for i in range(count // 4)], ["y"], axis=0))
     return nodes, weights, {"x": [4, 16]}, "y"
 
@@ -72,8 +74,9 @@ def residual(count: int) -> Made:
         weights[f"w{i}"] = (noise.standard_normal((16, 16, 3, 3)) * 0.05).astype(np.float32)
         nodes += [
             helper.make_node("Conv", [f"h{i}", f"w{i}"], [f"m{i}"], pads=[1, 1, 1, 1]),
-            helper.make_node("Relu", [f"m{i}"], [f"r{i}"]), helper.make_node("Add", [f"r{i}", f"h{i}"], [f"h{i + 1}"]),
-        ]  # fmt: skip
+            helper.make_node("Relu", [f"m{i}"], [f"r{i}"]),
+            helper.make_node("Add", [f"r{i}", f"h{i}"], [f"h{i + 1}"]),
+        ]
     return nodes, weights, {"h0": [1, 16, 14, 14]}, f"h{count // 3}"
 
 
@@ -92,22 +95,30 @@ def random(count: int) -> Made:
 
 def late(count: int) -> Made:
     nodes = [
-        helper.make_node("NonZero", ["i"], ["nz"]), helper.make_node("Transpose", ["nz"], ["nt"]),
-        helper.make_node("Squeeze", ["nt", "axis"], ["ns"]), helper.make_node("Gather", ["x", "ns"], ["h0"]),
-    ]  # fmt: skip
+        helper.make_node("NonZero", ["i"], ["nz"]),
+        helper.make_node("Transpose", ["nz"], ["nt"]),
+        helper.make_node("Squeeze", ["nt", "axis"], ["ns"]),
+        helper.make_node("Gather", ["x", "ns"], ["h0"]),
+    ]
     for k in range(count // 3):
         nodes += [
-            helper.make_node("MatMul", [f"h{k}", "w"], [f"m{k}"]), helper.make_node("Softmax", [f"m{k}"], [f"s{k}"]),
+            helper.make_node("MatMul", [f"h{k}", "w"], [f"m{k}"]),
+            helper.make_node("Softmax", [f"m{k}"], [f"s{k}"]),
             helper.make_node("Add", [f"s{k}", f"h{k}"], [f"h{k + 1}"]),
-        ]  # fmt: skip
+        ]
     weights = {"axis": np.int64([1]), "w": np.eye(16, dtype=np.float32)}
     return nodes, weights, {"x": ["n", 16], "i": ["m"]}, f"h{count // 3}"
 
 
 KINDS: dict[str, Callable[[int], Made]] = {
-    "chain": chain, "tanh": tanh, "wide": wide, "products": products, "residual": residual, "random": random,
+    "chain": chain,
+    "tanh": tanh,
+    "wide": wide,
+    "products": products,
+    "residual": residual,
+    "random": random,
     "late": late,
-}  # fmt: skip
+}
 NODES_OF_A_LAYER = 95  # of the decoder's optimised graph
 
 

@@ -59,9 +59,12 @@ def _sum_up(workers: dict[str, Worker], row: Row) -> None:
         times = [t for turn in worker.rounds for t in turn]
         facts = worker.facts
         row |= {
-            f"{engine}_min_ms": min(times) * 1e3, f"{engine}_median_ms": statistics.median(times) * 1e3,
-            f"{engine}_load_ms": facts["load_s"] * 1e3, f"{engine}_first_ms": facts["first_s"] * 1e3,
-            f"{engine}_import_ms": facts["import_s"] * 1e3, f"{engine}_start_s": facts["start_s"],
+            f"{engine}_min_ms": min(times) * 1e3,
+            f"{engine}_median_ms": statistics.median(times) * 1e3,
+            f"{engine}_load_ms": facts["load_s"] * 1e3,
+            f"{engine}_first_ms": facts["first_s"] * 1e3,
+            f"{engine}_import_ms": facts["import_s"] * 1e3,
+            f"{engine}_start_s": facts["start_s"],
             f"{engine}_rss_mb": facts["rss"] / 1e6,
         }
     peers = [w for e, w in workers.items() if e not in ("ours", "peak")]

@@ -307,10 +307,24 @@ def separator() -> ov.Model:
 
 
 MODELS: dict[str, Callable[[], ov.Model]] = {
-    "resnet": resnet, "mobilenet": mobilenet, "transformer": transformer, "mlp": mlp, "lstm": lstm,
-    "alexnet": alexnet, "shufflenet": shufflenet, "generator": generator, "unet": unet,
-    "attention": attention, "pyramid": pyramid, "video": video, "kernels": kernels,
-    "groups": groups, "matching": matching, "token": token, "vision": vision, "encoder": encoder,
+    "resnet": resnet,
+    "mobilenet": mobilenet,
+    "transformer": transformer,
+    "mlp": mlp,
+    "lstm": lstm,
+    "alexnet": alexnet,
+    "shufflenet": shufflenet,
+    "generator": generator,
+    "unet": unet,
+    "attention": attention,
+    "pyramid": pyramid,
+    "video": video,
+    "kernels": kernels,
+    "groups": groups,
+    "matching": matching,
+    "token": token,
+    "vision": vision,
+    "encoder": encoder,
     "separator": separator,
 }
 

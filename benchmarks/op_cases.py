@@ -11,18 +11,66 @@ from benchmarks.op_models import Attribute, Case, Given
 
 RNG = np.random.default_rng(0)
 UNARY = {
-    "Abs": 1, "Acos": 1, "Acosh": 4, "Asin": 1, "Asinh": 4, "Atan": 1, "Atanh": 4, "Ceiling": 1, "Cos": 1, "Cosh": 1,
-    "Elu": 1, "Erf": 1, "Exp": 1, "Floor": 1, "Gelu": 7, "HSigmoid": 5, "HSwish": 4, "Log": 1, "Mish": 4, "Negative": 1,
-    "ReLU": 1, "Round": 5, "Sigmoid": 1, "Sign": 1, "Sin": 1, "Sinh": 1, "SoftPlus": 4, "SoftSign": 9, "Sqrt": 1,
-    "Swish": 4, "Tan": 1, "Tanh": 1,
-}  # fmt: skip
+    "Abs": 1,
+    "Acos": 1,
+    "Acosh": 4,
+    "Asin": 1,
+    "Asinh": 4,
+    "Atan": 1,
+    "Atanh": 4,
+    "Ceiling": 1,
+    "Cos": 1,
+    "Cosh": 1,
+    "Elu": 1,
+    "Erf": 1,
+    "Exp": 1,
+    "Floor": 1,
+    "Gelu": 7,
+    "HSigmoid": 5,
+    "HSwish": 4,
+    "Log": 1,
+    "Mish": 4,
+    "Negative": 1,
+    "ReLU": 1,
+    "Round": 5,
+    "Sigmoid": 1,
+    "Sign": 1,
+    "Sin": 1,
+    "Sinh": 1,
+    "SoftPlus": 4,
+    "SoftSign": 9,
+    "Sqrt": 1,
+    "Swish": 4,
+    "Tan": 1,
+    "Tanh": 1,
+}
 BINARY = (
-    "Add", "Divide", "FloorMod", "Maximum", "Minimum", "Mod", "Multiply", "Power", "SquaredDifference", "Subtract",
-    "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual",
-)  # fmt: skip
+    "Add",
+    "Divide",
+    "FloorMod",
+    "Maximum",
+    "Minimum",
+    "Mod",
+    "Multiply",
+    "Power",
+    "SquaredDifference",
+    "Subtract",
+    "Less",
+    "LessEqual",
+    "Greater",
+    "GreaterEqual",
+    "Equal",
+    "NotEqual",
+)
 REDUCTIONS = {
-    "ReduceSum": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceMean": 1, "ReduceProd": 1, "ReduceL1": 4, "ReduceL2": 4,
-}  # fmt: skip
+    "ReduceSum": 1,
+    "ReduceMax": 1,
+    "ReduceMin": 1,
+    "ReduceMean": 1,
+    "ReduceProd": 1,
+    "ReduceL1": 4,
+    "ReduceL2": 4,
+}
 
 
 def noise(*shape: int, low: float = 0.1, high: float = 0.9) -> Array:
@@ -158,8 +206,12 @@ def movement() -> Iterator[Case]:
     yield Case("NonZero", 3, [some])
     yield Case("Unique", 10, [Given(RNG.integers(0, 1000, 131072).astype(np.float32))], outputs=4)
     yield Case("Eye", 9, [np.array(512), np.array(512), np.array(0)], {"output_type": "f32"})
-    yield Case("Range", 4, [Given(np.array(0.0, np.float32)), Given(np.array(131072.0, np.float32)),
-                            np.array(1.0, np.float32)], {"output_type": "f32"})  # fmt: skip
+    yield Case(
+        "Range",
+        4,
+        [Given(np.array(0.0, np.float32)), Given(np.array(131072.0, np.float32)), np.array(1.0, np.float32)],
+        {"output_type": "f32"},
+    )
     yield Case("Reverse", 1, [x(16, 128, 128), ints(1)], {"mode": "index"})
     yield Case("BatchToSpace", 2, [x(16, 32, 16, 16), ints(1, 1, 2, 2), ints(0, 0, 0, 0), ints(0, 0, 0, 0)])
     yield Case("SpaceToBatch", 2, [x(4, 32, 32, 32), ints(1, 1, 2, 2), ints(0, 0, 0, 0), ints(0, 0, 0, 0)])
@@ -208,9 +260,16 @@ def pictures() -> Iterator[Case]:
     align = {**cells, "sampling_ratio": 2, "mode": "avg"}
     yield Case("ROIAlign", 9, [x(1, 64, 56, 56), Given(rois), Given(batch)], align)
     turned = np.concatenate([rois, RNG.uniform(-1, 1, (100, 1)).astype(np.float32)], 1)
-    yield Case("ROIAlignRotated", 15, [x(1, 64, 56, 56), Given(turned), Given(batch)], {
-        **cells, "sampling_ratio": 2, "clockwise_mode": True,
-    })  # fmt: skip
+    yield Case(
+        "ROIAlignRotated",
+        15,
+        [x(1, 64, 56, 56), Given(turned), Given(batch)],
+        {
+            **cells,
+            "sampling_ratio": 2,
+            "clockwise_mode": True,
+        },
+    )
     with_batch = np.concatenate([np.zeros((100, 1), np.float32), rois], 1)
     yield Case("ROIPooling", 2, [x(1, 64, 56, 56), Given(with_batch)], {**cells, "method": "max"})
     ps: dict[str, Attribute] = {"output_dim": 8, "group_size": 7, "spatial_scale": 1.0, "mode": "average"}
@@ -228,16 +287,46 @@ def pictures() -> Iterator[Case]:
     yield Case("MulticlassNms", 9, [Given(corners), scores], {**best, "iou_threshold": 0.5}, 3)
     yield Case("I420toRGB", 8, [planes])
     yield Case("NMSRotated", 13, [Given(np.concatenate([corners, noise(1, 2000, 1)], 2)), scores, *limits], outputs=3)
-    yield Case("PriorBox", 8, [ints(64, 64), ints(512, 512)], {
-        "min_size": [16.0], "max_size": [38.0], "aspect_ratio": [2.0], "flip": True, "step": 8.0, "offset": 0.5,
-        "variance": [0.1, 0.1, 0.2, 0.2],
-    })  # fmt: skip
-    yield Case("RegionYolo", 1, [x(1, 255, 26, 26)], {
-        "anchors": [10.0, 14.0], "classes": 80, "coords": 4, "num": 3, "do_softmax": True, "axis": 1, "end_axis": 3,
-    })  # fmt: skip
-    yield Case("PriorBoxClustered", 1, [ints(64, 64), ints(512, 512)], {
-        "width": [16.0, 38.0], "height": [16.0, 38.0], "step": 8.0, "offset": 0.5, "variance": [0.1, 0.1, 0.2, 0.2],
-    })  # fmt: skip
+    yield Case(
+        "PriorBox",
+        8,
+        [ints(64, 64), ints(512, 512)],
+        {
+            "min_size": [16.0],
+            "max_size": [38.0],
+            "aspect_ratio": [2.0],
+            "flip": True,
+            "step": 8.0,
+            "offset": 0.5,
+            "variance": [0.1, 0.1, 0.2, 0.2],
+        },
+    )
+    yield Case(
+        "RegionYolo",
+        1,
+        [x(1, 255, 26, 26)],
+        {
+            "anchors": [10.0, 14.0],
+            "classes": 80,
+            "coords": 4,
+            "num": 3,
+            "do_softmax": True,
+            "axis": 1,
+            "end_axis": 3,
+        },
+    )
+    yield Case(
+        "PriorBoxClustered",
+        1,
+        [ints(64, 64), ints(512, 512)],
+        {
+            "width": [16.0, 38.0],
+            "height": [16.0, 38.0],
+            "step": 8.0,
+            "offset": 0.5,
+            "variance": [0.1, 0.1, 0.2, 0.2],
+        },
+    )
     pyramid = [x(1, 64, 64, 64), x(1, 64, 32, 32)]
     levels: dict[str, Attribute] = {"output_size": 7, "pyramid_scales": [4, 8], "sampling_ratio": 2, "aligned": False}
     yield Case("ExperimentalDetectronROIFeatureExtractor", 6, [Given(np.multiply(rois, 4)), *pyramid], levels, 2)

@@ -30,8 +30,12 @@ def machine() -> Row:
     """Processor, cores this process may use, versions."""
     names = ("numpy", "llvmlite", "openvino", "onnxruntime")
     return {
-        "processor": _processor(), "cores": len(os.sched_getaffinity(0)), "python": platform.python_version(),
-        "system": platform.platform(), "load": list(os.getloadavg()), **{name: _version(name) for name in names},
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "load": list(os.getloadavg()),
+        **{name: _version(name) for name in names},
     }
 
 
@@ -97,25 +101,36 @@ def _cell(row: Row, key: str, form: str) -> str:
 _MS = "{:.3g} ({:.3g})"
 # heading, keys of the row, format
 SPEED = (
-    ("model", "model", "{}"), ("T", "threads", "{}"), ("GFLOP", "gflop", "{:.3g}"),
+    ("model", "model", "{}"),
+    ("T", "threads", "{}"),
+    ("GFLOP", "gflop", "{:.3g}"),
     ("ours ms", "ours_min_ms ours_median_ms", _MS),
     ("OpenVINO ms", "openvino_min_ms openvino_median_ms", _MS),
     ("ONNX Runtime ms", "onnxruntime_min_ms onnxruntime_median_ms", _MS),
-    ("best peer / ours", "ratio", "**{:.2f}**"), ("10–90 %", "ratio_p10 ratio_p90", "{:.2f}–{:.2f}"),
-    ("by CPU time", "cpu_ratio", "{:.2f}"), ("GFLOP/s", "gflops", "{:.1f}"), ("% of peak", "percent_of_peak", "{:.0f}"),
+    ("best peer / ours", "ratio", "**{:.2f}**"),
+    ("10–90 %", "ratio_p10 ratio_p90", "{:.2f}–{:.2f}"),
+    ("by CPU time", "cpu_ratio", "{:.2f}"),
+    ("GFLOP/s", "gflops", "{:.1f}"),
+    ("% of peak", "percent_of_peak", "{:.0f}"),
     ("error", "ours_error", "{:.1e}"),
 )
 STARTING = (
-    ("model", "model", "{}"), ("T", "threads", "{}"),
+    ("model", "model", "{}"),
+    ("T", "threads", "{}"),
     ("ours load + first ms", "ours_load_ms ours_first_ms", "{:.1f} + {:.1f}"),
     ("OpenVINO", "openvino_load_ms openvino_first_ms", "{:.0f} + {:.1f}"),
     ("ONNX Runtime", "onnxruntime_load_ms onnxruntime_first_ms", "{:.0f} + {:.1f}"),
-    ("ours start to first s", "ours_start_s", "{:.2f}"), ("OpenVINO s", "openvino_start_s", "{:.2f}"),
+    ("ours start to first s", "ours_start_s", "{:.2f}"),
+    ("OpenVINO s", "openvino_start_s", "{:.2f}"),
     ("ONNX Runtime s", "onnxruntime_start_s", "{:.2f}"),
-    ("ours RSS MB", "ours_rss_mb", "{:.0f}"), ("OpenVINO MB", "openvino_rss_mb", "{:.0f}"),
+    ("ours RSS MB", "ours_rss_mb", "{:.0f}"),
+    ("OpenVINO MB", "openvino_rss_mb", "{:.0f}"),
     ("ONNX Runtime MB", "onnxruntime_rss_mb", "{:.0f}"),
 )
 COMPILING = (
-    ("model", "model", "{}"), ("compile s", "compile_s", "{:.2f}"), ("compile peak MB", "compile_rss_mb", "{:.0f}"),
-    (".so MB", "so_mb", "{:.1f}"), ("model.bin MB", "weights_mb", "{:.1f}"),
+    ("model", "model", "{}"),
+    ("compile s", "compile_s", "{:.2f}"),
+    ("compile peak MB", "compile_rss_mb", "{:.0f}"),
+    (".so MB", "so_mb", "{:.1f}"),
+    ("model.bin MB", "weights_mb", "{:.1f}"),
 )

@@ -92,12 +92,20 @@ def start(engine: str, path: Path, folder: Folder, threads: int, cores: list[int
     with log.open("w") as errors:
         spawned = time.clock_gettime(time.CLOCK_MONOTONIC)
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker"], cwd=Path(benchmarks.__file__).parent.parent, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            [sys.executable, "-m", "benchmarks.worker"],
+            cwd=Path(benchmarks.__file__).parent.parent,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
         )
     order = {
-        "engine": engine, "path": str(path.resolve()), "threads": threads, "cores": cores[:threads],
-        "spawned": spawned, "outputs": str(results.resolve()),
+        "engine": engine,
+        "path": str(path.resolve()),
+        "threads": threads,
+        "cores": cores[:threads],
+        "spawned": spawned,
+        "outputs": str(results.resolve()),
         "inputs": {name: str(path.resolve()) for name, path in folder.files.items()},
     }
     worker = Worker(engine, process, log, results)

@@ -1,6 +1,6 @@
 """Models, requests and queues come and go for minutes, in several threads: errors, other bits, and what memory does.
 
-    python -m benchmarks.soak m.so --seconds 300
+python -m benchmarks.soak m.so --seconds 300
 """
 
 from __future__ import annotations
@@ -98,9 +98,13 @@ def _cases(path: Path) -> list[tuple[list[np.ndarray], Answer]]:
 
 
 def _turn(
-    path: Path, shared: runtime.CompiledModel, cases: list[tuple[list[np.ndarray], Answer]], dice: random.Random,
-    done: Soak, lock: threading.Lock,
-) -> None:  # fmt: skip
+    path: Path,
+    shared: runtime.CompiledModel,
+    cases: list[tuple[list[np.ndarray], Answer]],
+    dice: random.Random,
+    done: Soak,
+    lock: threading.Lock,
+) -> None:
     """A model that is new or shared, a few requests of it, and a queue; pools are shared and resized."""
     choices: tuple[Callable[[], runtime.CompiledModel], ...] = (
         lambda: shared,

@@ -51,9 +51,7 @@ def forest(trees: int, leaves: int, targets: int, balanced: bool) -> onnx.ModelP
                 for values, value in zip(said.values(), (tree, node, target, float(rng.normal())), strict=True):
                     values.append(value)
     attributes = {f"nodes_{k}": v for k, v in nodes.items()} | {f"target_{k}": v for k, v in said.items()}
-    node = helper.make_node(
-        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets, **attributes
-    )
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets, **attributes)
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", FEATURES])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", targets])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]

@@ -1,9 +1,9 @@
 """One runtime in one process, pinned to its cores: loads, infers once, then works when it is told to.
 
-    <-- {"engine", "path", "inputs", "cores", "threads", "spawned"}   first line
-    --> {"import_s", "load_s", "first_s", "start_s", "rss", "outputs"}
-    <-- 5                                                             infer five times
-    --> {"seconds": [0.0101, 0.0100, ...], "cpu": [0.0099, ...]}      of each: by the clock, and of processor time
+<-- {"engine", "path", "inputs", "cores", "threads", "spawned"}   first line
+--> {"import_s", "load_s", "first_s", "start_s", "rss", "outputs"}
+<-- 5                                                             infer five times
+--> {"seconds": [0.0101, 0.0100, ...], "cpu": [0.0099, ...]}      of each: by the clock, and of processor time
 """
 
 from __future__ import annotations

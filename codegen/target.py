@@ -15,8 +15,17 @@ _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
-    "fast-", "slow-", "prefer-", "tuning", "false-deps", "idivl-", "idivq-", "branchfusion", "macrofusion", "64bit",
-)  # fmt: skip
+    "fast-",
+    "slow-",
+    "prefer-",
+    "tuning",
+    "false-deps",
+    "idivl-",
+    "idivq-",
+    "branchfusion",
+    "macrofusion",
+    "64bit",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The contract between compiler and loader: element types, descriptors, names and the version of the ABI.
 
-    manifest (JSON)  <--written by codegen.llvm, read by runtime.library-->  tables of the .so
+manifest (JSON)  <--written by codegen.llvm, read by runtime.library-->  tables of the .so
 """
 
 from __future__ import annotations
@@ -61,9 +61,26 @@ class DType(StrEnum):
 
 _FLOATS8 = (DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ)
 _BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, *_FLOATS8), 8) | {
-    DType.F64: 64, DType.F32: 32, DType.F16: 16, DType.BF16: 16, DType.I64: 64, DType.I32: 32, DType.I16: 16,
-    DType.U64: 64, DType.U32: 32, DType.U16: 16, DType.U1: 1, DType.U2: 2, DType.U3: 3, DType.U4: 4, DType.U6: 6,
-    DType.I4: 4, DType.I2: 2, DType.NF4: 4, DType.F4E2M1: 4, DType.STRING: 0,
+    DType.F64: 64,
+    DType.F32: 32,
+    DType.F16: 16,
+    DType.BF16: 16,
+    DType.I64: 64,
+    DType.I32: 32,
+    DType.I16: 16,
+    DType.U64: 64,
+    DType.U32: 32,
+    DType.U16: 16,
+    DType.U1: 1,
+    DType.U2: 2,
+    DType.U3: 3,
+    DType.U4: 4,
+    DType.U6: 6,
+    DType.I4: 4,
+    DType.I2: 2,
+    DType.NF4: 4,
+    DType.F4E2M1: 4,
+    DType.STRING: 0,
 }
 
 
@@ -238,7 +255,14 @@ ERROR_TEXTS = (
     "infer: a loop was cancelled",
 )
 (
-    ERROR_ARENA, ERROR_SYMBOL, ERROR_SHAPE, ERROR_SIZE, ERROR_VALUE, ERROR_CAPACITY, ERROR_UNKNOWN, ERROR_CANCELLED,
-) = range(1, 9)  # fmt: skip
+    ERROR_ARENA,
+    ERROR_SYMBOL,
+    ERROR_SHAPE,
+    ERROR_SIZE,
+    ERROR_VALUE,
+    ERROR_CAPACITY,
+    ERROR_UNKNOWN,
+    ERROR_CANCELLED,
+) = range(1, 9)
 
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine by the machine name of `platform.machine()`

@@ -1,19 +1,19 @@
 """Errors, one tree.
 
-    AotError
-    |- UsageError          the caller's mistake: a wrong argument, dtype or shape                   exit code 2
-    |  `- BusyError        the request is running
-    |- CancelledError      an inference was given up                                                exit code 1
-    |- ModelError          the model is wrong: a rule of an operation or of the graph is broken     exit code 4
-    |  |- ShapeError       an operation's inputs do not fit it
-    |  `- CorruptError     a file is damaged, truncated or hostile
-    |- UnsupportedError    the model is right, this compiler cannot do it                           exit code 3
-    |- PlatformError       wrong machine, wrong ABI                                                 exit code 5
-    |  `- MissingError     a linker or a package that is not installed
-    |- BudgetError         over a limit of time, memory or size                                     exit code 6
-    `- InternalError       our bug                                                                  exit code 1
-       |- PassError        a pass broke the graph
-       `- ScheduleError    a schedule does not fit its definition
+AotError
+|- UsageError          the caller's mistake: a wrong argument, dtype or shape                   exit code 2
+|  `- BusyError        the request is running
+|- CancelledError      an inference was given up                                                exit code 1
+|- ModelError          the model is wrong: a rule of an operation or of the graph is broken     exit code 4
+|  |- ShapeError       an operation's inputs do not fit it
+|  `- CorruptError     a file is damaged, truncated or hostile
+|- UnsupportedError    the model is right, this compiler cannot do it                           exit code 3
+|- PlatformError       wrong machine, wrong ABI                                                 exit code 5
+|  `- MissingError     a linker or a package that is not installed
+|- BudgetError         over a limit of time, memory or size                                     exit code 6
+`- InternalError       our bug                                                                  exit code 1
+   |- PassError        a pass broke the graph
+   `- ScheduleError    a schedule does not fit its definition
 """
 
 

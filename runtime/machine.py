@@ -10,16 +10,40 @@ from pathlib import Path
 
 # LLVM's name -> the kernel's, where they differ by more than punctuation
 _X86 = {
-    "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm", "sahf": "lahf_lm", "pclmul": "pclmulqdq", "sha": "sha_ni",
-    "prfchw": "3dnowprefetch", "rdrnd": "rdrand", "cmov": "cmov", "64bit": "lm", "crc32": "sse4_2",
-    "avx512vnni": "avx512_vnni", "avx512bf16": "avx512_bf16", "avx512fp16": "avx512_fp16",
-    "avx512bitalg": "avx512_bitalg", "avx512vbmi2": "avx512_vbmi2", "avx512vpopcntdq": "avx512_vpopcntdq",
-    "avx512vp2intersect": "avx512_vp2intersect", "avxvnni": "avx_vnni", "evex512": "avx512f",
-}  # fmt: skip
+    "sse3": "pni",
+    "bmi": "bmi1",
+    "lzcnt": "abm",
+    "sahf": "lahf_lm",
+    "pclmul": "pclmulqdq",
+    "sha": "sha_ni",
+    "prfchw": "3dnowprefetch",
+    "rdrnd": "rdrand",
+    "cmov": "cmov",
+    "64bit": "lm",
+    "crc32": "sse4_2",
+    "avx512vnni": "avx512_vnni",
+    "avx512bf16": "avx512_bf16",
+    "avx512fp16": "avx512_fp16",
+    "avx512bitalg": "avx512_bitalg",
+    "avx512vbmi2": "avx512_vbmi2",
+    "avx512vpopcntdq": "avx512_vpopcntdq",
+    "avx512vp2intersect": "avx512_vp2intersect",
+    "avxvnni": "avx_vnni",
+    "evex512": "avx512f",
+}
 _ARM = {
-    "neon": "asimd", "fp-armv8": "fp", "dotprod": "asimddp", "fullfp16": "asimdhp", "lse": "atomics", "crc": "crc32",
-    "rdm": "asimdrdm", "rcpc": "lrcpc", "complxnum": "fcma", "jsconv": "jscvt", "sha3": "sha3",
-}  # fmt: skip
+    "neon": "asimd",
+    "fp-armv8": "fp",
+    "dotprod": "asimddp",
+    "fullfp16": "asimdhp",
+    "lse": "atomics",
+    "crc": "crc32",
+    "rdm": "asimdrdm",
+    "rcpc": "lrcpc",
+    "complxnum": "fcma",
+    "jsconv": "jscvt",
+    "sha3": "sha3",
+}
 
 # Of the system's concern: no compiler uses them by itself, and the kernel may hide them.
 _UNUSED = frozenset(

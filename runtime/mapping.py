@@ -1,9 +1,9 @@
 """Maps an open library into this process: the file that was checked, not another one that has its name by now.
 
-    /proc/self/fd/N     the usual way
-    its own path        without /proc
-    a copy in memory    where nothing may be run from the file system that it lies on, or it lies on none;
-    a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
+/proc/self/fd/N     the usual way
+its own path        without /proc
+a copy in memory    where nothing may be run from the file system that it lies on, or it lies on none;
+a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
 """
 
 from __future__ import annotations

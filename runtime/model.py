@@ -157,9 +157,12 @@ class CompiledModel:
 
 
 def load(
-    path: str | PathLike[str], threads: int | None = None, pool: Pool | None = None,
-    weights: str | PathLike[str] | None = None, strict: bool = False,
-) -> CompiledModel:  # fmt: skip
+    path: str | PathLike[str],
+    threads: int | None = None,
+    pool: Pool | None = None,
+    weights: str | PathLike[str] | None = None,
+    strict: bool = False,
+) -> CompiledModel:
     """Load the model in the shared library `path`.
 
     `threads`: threads of an inference; None: as many as this process may use. `pool`: the threads of another model,

@@ -1,6 +1,6 @@
 """Stages on executors of their own: while one value is inferred, the next is prepared and the last one finished.
 
-    submit(value) -> pre @ executor A -> model @ executor B -> post @ executor C -> Future
+submit(value) -> pre @ executor A -> model @ executor B -> post @ executor C -> Future
 """
 
 from __future__ import annotations

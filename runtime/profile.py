@@ -89,8 +89,16 @@ def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -
             continue
         work, traffic = facts[i].get("work"), facts[i].get("traffic")
         row = CallProfile(
-            i, call.kernel, call.layers, float(least[i]), float(medians[i]), 100 * float(medians[i]) / total,
-            work if isinstance(work, int) else None, traffic if isinstance(traffic, int) else None, None, "",
+            i,
+            call.kernel,
+            call.layers,
+            float(least[i]),
+            float(medians[i]),
+            100 * float(medians[i]) / total,
+            work if isinstance(work, int) else None,
+            traffic if isinstance(traffic, int) else None,
+            None,
+            "",
         )
         rows.append(row if roofline is None else _limited(row, roofline, footprint))
     return sorted(rows, key=lambda row: -row.median)

@@ -1,6 +1,6 @@
 """Memory of results that nobody refers to any more: the next ones are written there, for it is in the page table.
 
-    y = model(x)     y keeps the last results while the next ones are made, so those before the last are taken
+y = model(x)     y keeps the last results while the next ones are made, so those before the last are taken
 """
 
 from __future__ import annotations

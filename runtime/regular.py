@@ -10,9 +10,12 @@ from pathlib import Path
 from runtime.errors import UsageError
 
 _KINDS = {
-    stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
     stat.S_IFDIR: "a folder",
-}  # fmt: skip
+}
 
 
 def open_file(path: Path, what: str) -> BufferedReader:

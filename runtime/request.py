@@ -45,7 +45,6 @@ class InferRequest:
     back, like all that must change together, by stores that no call stands between.
     """
 
-
     def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
         """`executor` runs what `start_async` starts; None: one of its own."""
         manifest = library.manifest

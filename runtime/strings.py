@@ -1,6 +1,6 @@
 """Tensors of strings: arrays of str for the user, three tensors of numbers for compiled code.
 
-    ["héllo", ""]   ->   begins [0, 6]   ends [6, 6]   symbols 68 C3 A9 6C 6C 6F      (UTF-8, i32 places)
+["héllo", ""]   ->   begins [0, 6]   ends [6, 6]   symbols 68 C3 A9 6C 6C 6F      (UTF-8, i32 places)
 """
 
 from __future__ import annotations

@@ -19,21 +19,59 @@ Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, which takes long
 Shape = tuple[int, ...]
 
 _NUMPY = {
-    DType.F64: "f8", DType.F32: "f4", DType.F16: "f2", DType.BF16: "u2", DType.I64: "i8", DType.I32: "i4",
-    DType.I16: "i2", DType.I8: "i1", DType.U64: "u8", DType.U32: "u4", DType.U16: "u2", DType.U8: "u1",
-    DType.BOOL: "?", DType.F8E4M3: "u1", DType.F8E5M2: "u1", DType.F8E8M0: "u1", DType.F8E4M3FNUZ: "u1",
-    DType.F8E5M2FNUZ: "u1", DType.F4E2M1: "u1", DType.U4: "u1", DType.I4: "i1", DType.U2: "u1", DType.I2: "i1",
-}  # fmt: skip
+    DType.F64: "f8",
+    DType.F32: "f4",
+    DType.F16: "f2",
+    DType.BF16: "u2",
+    DType.I64: "i8",
+    DType.I32: "i4",
+    DType.I16: "i2",
+    DType.I8: "i1",
+    DType.U64: "u8",
+    DType.U32: "u4",
+    DType.U16: "u2",
+    DType.U8: "u1",
+    DType.BOOL: "?",
+    DType.F8E4M3: "u1",
+    DType.F8E5M2: "u1",
+    DType.F8E8M0: "u1",
+    DType.F8E4M3FNUZ: "u1",
+    DType.F8E5M2FNUZ: "u1",
+    DType.F4E2M1: "u1",
+    DType.U4: "u1",
+    DType.I4: "i1",
+    DType.U2: "u1",
+    DType.I2: "i1",
+}
 # Arrays of the package ml_dtypes are known by name: it need not be there.
 _SAME_BITS = {
-    DType.BF16: "bfloat16", DType.F8E4M3: "float8_e4m3fn", DType.F8E5M2: "float8_e5m2", DType.F8E8M0: "float8_e8m0fnu",
-    DType.F8E4M3FNUZ: "float8_e4m3fnuz", DType.F8E5M2FNUZ: "float8_e5m2fnuz", DType.F4E2M1: "float4_e2m1fn",
-    DType.U4: "uint4", DType.I4: "int4", DType.U2: "uint2", DType.I2: "int2",
-}  # fmt: skip
+    DType.BF16: "bfloat16",
+    DType.F8E4M3: "float8_e4m3fn",
+    DType.F8E5M2: "float8_e5m2",
+    DType.F8E8M0: "float8_e8m0fnu",
+    DType.F8E4M3FNUZ: "float8_e4m3fnuz",
+    DType.F8E5M2FNUZ: "float8_e5m2fnuz",
+    DType.F4E2M1: "float4_e2m1fn",
+    DType.U4: "uint4",
+    DType.I4: "int4",
+    DType.U2: "uint2",
+    DType.I2: "int2",
+}
 _SHORT = {
-    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "bool": "boolean", "int64": "i64",
-    "int32": "i32", "int16": "i16", "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
-}  # fmt: skip
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "bool": "boolean",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "uint64": "u64",
+    "uint32": "u32",
+    "uint16": "u16",
+    "uint8": "u8",
+}
 
 
 def numpy_dtype(info: TensorInfo) -> np.dtype[Any]:

@@ -1,9 +1,9 @@
 """The variables of a request, which ReadValue and Assign read and set: they stay from one inference to the next.
 
-    for state in request.query_state():
-        state.name, state.state             an array, zeros of no size where a dimension varies and nothing is kept
-        state.state = array                 what the next inference reads
-        state.reset()                       the next inference takes the initial value
+for state in request.query_state():
+    state.name, state.state             an array, zeros of no size where a dimension varies and nothing is kept
+    state.state = array                 what the next inference reads
+    state.reset()                       the next inference takes the initial value
 """
 
 from __future__ import annotations

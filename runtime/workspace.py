@@ -1,6 +1,6 @@
 """The memory of a request: symbols, arena and outputs, as large as its inputs and the sizes that it computes need.
 
-    fit(input shapes) -> symbols, output shapes, arena       enlarge()  once the model has computed a larger size
+fit(input shapes) -> symbols, output shapes, arena       enlarge()  once the model has computed a larger size
 """
 
 from __future__ import annotations

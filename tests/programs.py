@@ -48,8 +48,7 @@ def chain(n: int = 1000, calls: int = 2, factor: float = 2.0) -> Program:
         (),
         tuple(scale_kernel(f"k{i}", n) for i in range(calls)),
         tuple(
-            Call(f"k{i}", (places[i], weight, places[i + 1]), (), n, (f"layer{i}",), LARGE, LARGE)
-            for i in range(calls)
+            Call(f"k{i}", (places[i], weight, places[i + 1]), (), n, (f"layer{i}",), LARGE, LARGE) for i in range(calls)
         ),
         (ConstantBlock(64, np.array([factor], np.float32)),),
         128,

@@ -184,11 +184,14 @@ sys.exit(supervised(lambda **_: {}))
 @pytest.mark.parametrize(
     ("does", "code", "said"),
     [
-        ("sys.exit(3)", 3, ""), ("None", 0, ""), ("os.kill(os.getpid(), signal.SIGKILL)", 6, "memory was short"),
-        ("os.kill(os.getpid(), signal.SIGALRM)", 6, "--max-seconds"), ("os.abort()", 6, "--max-memory"),
+        ("sys.exit(3)", 3, ""),
+        ("None", 0, ""),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 6, "memory was short"),
+        ("os.kill(os.getpid(), signal.SIGALRM)", 6, "--max-seconds"),
+        ("os.abort()", 6, "--max-memory"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", 1, "Segmentation fault"),
     ],
-)  # fmt: skip
+)
 def test_a_command_that_ends_suddenly_has_an_exit_code_and_a_sentence(does: str, code: int, said: str) -> None:
     ran = python(ENDED.format(does))
     assert ran.returncode == code
@@ -224,28 +227,50 @@ def onnx_file(folder: Path, nodes: list[object], inputs: dict[str, tuple[int, ..
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 HOSTILE: dict[str, tuple[list[object], dict[str, tuple[int, ...]], dict[str, object], type[AotError] | None]] = {
     "hidden_size": (
-        [helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=1 << 40)], {"x": (1, 1, 4)},
-        {"w": (F32, (1, 4, 4), [1.0] * 16), "r": (F32, (1, 4, 1), [1.0] * 4)}, ModelError,
+        [helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=1 << 40)],
+        {"x": (1, 1, 4)},
+        {"w": (F32, (1, 4, 4), [1.0] * 16), "r": (F32, (1, 4, 1), [1.0] * 4)},
+        ModelError,
     ),
     "EyeLike": (
-        [helper.make_node("ConstantOfShape", ["s"], ["a"]), helper.make_node("EyeLike", ["a"], ["y"])], {},
-        {"s": (I64, (2,), [10**6, 10**6])}, BudgetError,
+        [helper.make_node("ConstantOfShape", ["s"], ["a"]), helper.make_node("EyeLike", ["a"], ["y"])],
+        {},
+        {"s": (I64, (2,), [10**6, 10**6])},
+        BudgetError,
     ),
     "MaxPool of a constant": (
-        [helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[10**6, 3], auto_pad="SAME_UPPER")], {},
-        {"c": (F32, (1, 1, 5, 5), [1.0] * 25)}, None,
+        [helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[10**6, 3], auto_pad="SAME_UPPER")],
+        {},
+        {"c": (F32, (1, 1, 5, 5), [1.0] * 25)},
+        None,
     ),
     "AveragePool": (
-        [helper.make_node("AveragePool", ["c"], ["y"], kernel_shape=[1 << 32, 3], auto_pad="SAME_UPPER")], {},
-        {"c": (F32, (1, 1, 5, 5), [1.0] * 25)}, None,
+        [helper.make_node("AveragePool", ["c"], ["y"], kernel_shape=[1 << 32, 3], auto_pad="SAME_UPPER")],
+        {},
+        {"c": (F32, (1, 1, 5, 5), [1.0] * 25)},
+        None,
     ),
     "skips of TfIdfVectorizer": (
-        [helper.make_node("TfIdfVectorizer", ["c"], ["y"], mode="TF", min_gram_length=2, max_gram_length=2,
-                          max_skip_count=1 << 62, ngram_counts=[0, 0], ngram_indexes=[0], pool_int64s=[1, 2])], {},
-        {"c": (I64, (4,), [1, 0, 2, 2])}, None,
+        [
+            helper.make_node(
+                "TfIdfVectorizer",
+                ["c"],
+                ["y"],
+                mode="TF",
+                min_gram_length=2,
+                max_gram_length=2,
+                max_skip_count=1 << 62,
+                ngram_counts=[0, 0],
+                ngram_indexes=[0],
+                pool_int64s=[1, 2],
+            )
+        ],
+        {},
+        {"c": (I64, (4,), [1, 0, 2, 2])},
+        None,
     ),
     "a transform of nothing": ([helper.make_node("DFT", ["x"], ["y"], axis=1)], {"x": (2, 0, 2)}, {}, None),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -264,6 +289,7 @@ def test_hostile_attributes_are_met_before_anything_is_built(tmp_path: Path, nam
 
 def doubling(folder: Path, times: int, first: str = "") -> Path:
     """Function i calls function i - 1 twice."""
+
     def function(name: str, nodes: list[object]) -> object:
         opsets = [helper.make_opsetid("", 19), helper.make_opsetid("d", 1)]
         return helper.make_function("d", name, ["a"], ["b"], nodes, opsets)

@@ -138,10 +138,18 @@ def test_info(library: Path) -> None:
     assert json.loads(aot("info", MODEL, "--json").stdout)["inputs"] == {"image": "f32[1,1,8,8]"}
 
 
-@pytest.mark.parametrize(("stage", "word"), [
-    ("imported", "Convolution"), ("optimized", "Convolution"), ("steps", "(ReduceMean)"), ("groups", "["),
-    ("loops", "for "), ("llvm", "define "), ("asm", ".text"),
-])
+@pytest.mark.parametrize(
+    ("stage", "word"),
+    [
+        ("imported", "Convolution"),
+        ("optimized", "Convolution"),
+        ("steps", "(ReduceMean)"),
+        ("groups", "["),
+        ("loops", "for "),
+        ("llvm", "define "),
+        ("asm", ".text"),
+    ],
+)
 def test_dump(stage: str, word: str) -> None:
     assert word in aot("dump", MODEL, "--stage", stage).stdout
 
@@ -194,10 +202,20 @@ def test_corrupt_files(library: Path, tmp_path: Path) -> None:
     aot("run", tmp_path / "short.so", SEVEN, code=4)
 
 
-@pytest.mark.parametrize(("error", "code"), [
-    (KeyError("x"), 1), (InternalError("x"), 1), (UsageError("x"), 2), (OSError("x"), 2), (UnsupportedError("x"), 3),
-    (CorruptError("x"), 4), (PlatformError("x"), 5), (BudgetError("x"), 6), (MemoryError(), 6),
-])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyError("x"), 1),
+        (InternalError("x"), 1),
+        (UsageError("x"), 2),
+        (OSError("x"), 2),
+        (UnsupportedError("x"), 3),
+        (CorruptError("x"), 4),
+        (PlatformError("x"), 5),
+        (BudgetError("x"), 6),
+        (MemoryError(), 6),
+    ],
+)
 def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     error.add_note("in layer 'conv1'")
     assert command.report(error) == code
@@ -254,10 +272,14 @@ def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
     assert "m.weights: the weights of " in aot("run", tmp_path / "m.so", SEVEN, code=2).stderr
 
 
-@pytest.mark.parametrize(("content", "code", "text"), [
-    (b"", 4, "empty file"), (b"\x7fELF....", 2, "next: run it: aot run"),
-    (b"\n<\x0a\x08binary", 3, "got a TensorFlow graph"),
-])
+@pytest.mark.parametrize(
+    ("content", "code", "text"),
+    [
+        (b"", 4, "empty file"),
+        (b"\x7fELF....", 2, "next: run it: aot run"),
+        (b"\n<\x0a\x08binary", 3, "got a TensorFlow graph"),
+    ],
+)
 def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text: str) -> None:
     (tmp_path / "m.pb").write_bytes(content)
     assert text in aot("compile", tmp_path / "m.pb", code=code).stderr

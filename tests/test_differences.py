@@ -216,9 +216,13 @@ def test_fill_of_doubles() -> None:
 
 def test_pads_of_all_dimensions() -> None:
     op = Interpolate_11(
-        Mode.NEAREST, False, (0, 0, 1, 0), (), ShapeFrom.SCALES,
+        Mode.NEAREST,
+        False,
+        (0, 0, 1, 0),
+        (),
+        ShapeFrom.SCALES,
         coordinate_transformation_mode=Coordinates.ASYMMETRIC,
-    )  # fmt: skip
+    )
     x = noise(2, 1, 6, 3)
     found = run(op, [x], [np.array([1, 2], np.float32), np.array([1, 2])])
     assert np.array_equal(found, np.repeat(np.pad(x, ((0, 0), (0, 0), (1, 0), (0, 0))), 2, 2))

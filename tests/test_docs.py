@@ -1,11 +1,11 @@
 """The pages of README and docs: their snippets run, what they print is what the page shows, and no page is long.
 
-    ```sh, ```python             run, in the order of the page, in one folder that holds `examples` and one namespace
-    ```text after one of these   its lines are in the output, in this order; a line `…` stands for any number of lines
-    <!-- not run: REASON -->     before a block that no test can run
-    <!-- excerpt: FILE -->       before a block whose lines are in FILE, in this order
-    <!-- golden: PASS -->        before lines of a golden of `tests/lowering`; a line may be cut by ` …`
-    <!-- file: PATH -->          before a block that is a file of the page's folder
+```sh, ```python             run, in the order of the page, in one folder that holds `examples` and one namespace
+```text after one of these   its lines are in the output, in this order; a line `…` stands for any number of lines
+<!-- not run: REASON -->     before a block that no test can run
+<!-- excerpt: FILE -->       before a block whose lines are in FILE, in this order
+<!-- golden: PASS -->        before lines of a golden of `tests/lowering`; a line may be cut by ` …`
+<!-- file: PATH -->          before a block that is a file of the page's folder
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin").mkdir()
     for name, code in {"aot": '-m cli "$@"', "python": '"$@"'}.items():
         script = tmp_path / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {code}\n')
+        script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {code}\n")
         script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -48,14 +48,14 @@ class {name}(Real):
         return np.square(np.maximum(x, 0))
 '''
 
-CONVERSION = '''
+CONVERSION = """
 from aot.frontends.onnx.registry import onnx
 
 
 @onnx("{name}", domain="me")
 def square(node, x):
     return node.build.{name}(x)
-'''
+"""
 
 RULES = '''
 from aot.opset.elementwise.unary import Abs, Negative
@@ -68,7 +68,7 @@ def flip(node, op, build):
     return build.Negative(node.source(0))
 '''
 
-PASS = '''
+PASS = """
 SEEN = []
 
 
@@ -78,7 +78,7 @@ class Count:
 
     def find_and_replace_pattern(self, graph):
         SEEN.append(len(graph.nodes))
-'''
+"""
 
 
 LOST = """
@@ -144,12 +144,15 @@ def test_rules_and_passes(tmp_path: Path) -> None:
     assert order.index("flip") < order.index("canonicalize") < order.index("decompose") < order.index("Count")
 
 
-@pytest.mark.parametrize(("files", "text"), [
-    ({}, "a folder that holds"),
-    ({"middle_x": "import absent_module"}, "x.py:1: ModuleNotFoundError: No module named 'absent_module'"),
-    ({"middle_x": PASS + "\n    run_before = ('decompose',)\n"}, "cannot be sorted: cycle"),
-    ({"middle_x": LOST}, r"extension Lose: KeyError: 'lost' \(.*x.py:\d+\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ({}, "a folder that holds"),
+        ({"middle_x": "import absent_module"}, "x.py:1: ModuleNotFoundError: No module named 'absent_module'"),
+        ({"middle_x": PASS + "\n    run_before = ('decompose',)\n"}, "cannot be sorted: cycle"),
+        ({"middle_x": LOST}, r"extension Lose: KeyError: 'lost' \(.*x.py:\d+\)"),
+    ],
+)
 def test_what_is_wrong_is_the_users(tmp_path: Path, files: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         _ = stages(absolute(tmp_path), options(folder(tmp_path, **files))).optimized
@@ -213,20 +216,23 @@ def test_two_folders_with_one_operation(tmp_path: Path) -> None:
 
 def test_a_conversion_of_a_builtin_operation_stays_in_its_compilation(tmp_path: Path) -> None:
     path = absolute(tmp_path)
-    text = CONVERSION.replace('"{name}", domain="me"', '"Abs"').replace('{name}', 'Negative')
+    text = CONVERSION.replace('"{name}", domain="me"', '"Abs"').replace("{name}", "Negative")
     for _ in range(2):
         np.testing.assert_array_equal(compile_model(path, options(folder(tmp_path, front_neg=text)))(X)[0], -X)
         np.testing.assert_array_equal(compile_model(path)(X)[0], np.abs(X))
 
 
-@pytest.mark.parametrize(("imports", "file"), [
-    ("from ..shared import FACTOR", "mine/shared.py"),
-    ("from ..deep.er import FACTOR", "mine/deep/er.py"),
-    ("from .other import FACTOR", "mine/ops/other.py"),
-    ("from shared_beside import FACTOR", "shared_beside.py"),
-    ("import shared_package.part\nFACTOR = shared_package.part.FACTOR", "shared_package/part.py"),
-    ("from through import FACTOR", "shared_behind.py"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("imports", "file"),
+    [
+        ("from ..shared import FACTOR", "mine/shared.py"),
+        ("from ..deep.er import FACTOR", "mine/deep/er.py"),
+        ("from .other import FACTOR", "mine/ops/other.py"),
+        ("from shared_beside import FACTOR", "shared_beside.py"),
+        ("import shared_package.part\nFACTOR = shared_package.part.FACTOR", "shared_package/part.py"),
+        ("from through import FACTOR", "shared_behind.py"),
+    ],
+)
 def test_the_cache_sees_modules_that_extensions_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imports: str, file: str
 ) -> None:
@@ -273,10 +279,13 @@ def two(place: Path) -> Path:
     return save(place, model(nodes, {"x": X}, ["y", "z"]))
 
 
-@pytest.mark.parametrize(("more", "body", "text"), [
-    ("pass", DROP, r"Change: outputs stay as they are.*got \['y.*'\] for"),
-    ("changes_interface = True", "for node in list(graph.results): graph.remove(node)", "keeps one of its outputs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "body", "text"),
+    [
+        ("pass", DROP, r"Change: outputs stay as they are.*got \['y.*'\] for"),
+        ("changes_interface = True", "for node in list(graph.results): graph.remove(node)", "keeps one of its outputs"),
+    ],
+)
 def test_inputs_and_outputs_stay(tmp_path: Path, more: str, body: str, text: str) -> None:
     mine = folder(tmp_path, middle_x=CHANGES.format(more=more, body=body))
     with pytest.raises(UsageError, match=text):
@@ -350,9 +359,9 @@ def test_the_same_inside_of_a_body(tmp_path: Path) -> None:
     flag = helper.make_tensor_value_info("c", 9, [])
     steps = [helper.make_node(kind, [i], [o]) for kind, i, o in zip(("Abs", "Neg"), "xa", "ab", strict=True)]
     then = helper.make_graph(steps, "then", [], [helper.make_tensor_value_info("b", 1, X.shape)])
-    other = helper.make_graph([helper.make_node("Exp", ["x"], ["e"])], "else", [], [
-        helper.make_tensor_value_info("e", 1, X.shape)
-    ])  # fmt: skip
+    other = helper.make_graph(
+        [helper.make_node("Exp", ["x"], ["e"])], "else", [], [helper.make_tensor_value_info("e", 1, X.shape)]
+    )
     made = model([helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)], {"x": X}, ["y"])
     made.graph.input.append(flag)
     run = compile_model(save(tmp_path, made), options(folder(tmp_path, front_x=BETWEEN)))
@@ -366,10 +375,18 @@ def test_the_folder_s_own_init_file_runs(tmp_path: Path) -> None:
     assert stages(absolute(tmp_path), options(mine)).optimized.results
 
 
-@pytest.mark.parametrize(("declared", "asked", "found"), [
-    ("extension", "extension", True), ("extension", "", False), ("extension", "experimental", False),
-    ("extension", "opset8", False), ("mine1", "mine1", True), ("mine1", "MINE1", True), ("mine1", "mine2", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("declared", "asked", "found"),
+    [
+        ("extension", "extension", True),
+        ("extension", "", False),
+        ("extension", "experimental", False),
+        ("extension", "opset8", False),
+        ("mine1", "mine1", True),
+        ("mine1", "MINE1", True),
+        ("mine1", "mine2", False),
+    ],
+)
 def test_an_operation_belongs_to_the_sets_that_it_names(tmp_path: Path, declared: str, asked: str, found: bool) -> None:
     mine = folder(tmp_path, ops_square=OPERATION.format(name="SquareS").replace("extension", declared))
     scope = load_extensions(mine).scope

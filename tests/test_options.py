@@ -15,9 +15,14 @@ def test_options_are_tuples(given: dict[str, Any]) -> None:
         CompileOptions(**given)
 
 
-@pytest.mark.parametrize(("arguments", "text"), [
-    ((b"<net>",), "model is .* got bytes"), ((None,), "got NoneType"), (("m.xml", "CPU"), "options is .* got str"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((b"<net>",), "model is .* got bytes"),
+        ((None,), "got NoneType"),
+        (("m.xml", "CPU"), "options is .* got str"),
+    ],
+)
 def test_arguments_of_other_types(arguments: tuple[Any, ...], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         compile_model(*arguments)

@@ -47,8 +47,12 @@ def test_wheel(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, env=environment)
     python = tmp_path / "venv" / "bin" / "python"
     quiet = ["--quiet", "--disable-pip-version-check"]
-    subprocess.run([python, "-m", "pip", "install", *quiet, "--only-binary=:all:", f"numpy=={np.__version__}", wheel],
-                   check=True, cwd=tmp_path, env=environment)  # fmt: skip
+    subprocess.run(
+        [python, "-m", "pip", "install", *quiet, "--only-binary=:all:", f"numpy=={np.__version__}", wheel],
+        check=True,
+        cwd=tmp_path,
+        env=environment,
+    )
     command = [python, "-c", PROGRAM, tmp_path / "m.so"]
     for _ in range(2):  # the first run compiles the modules
         done = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True, env=environment)

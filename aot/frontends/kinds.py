@@ -124,19 +124,30 @@ EXPORT_HUB = "export the network with its weights: optimum-cli export onnx --mod
 DOWNLOAD = "download the file itself, and look at its first bytes: head -c 100 '{file}'"
 
 BY_CONTENT = (
-    Kind("a Git LFS pointer, which stands for the file", "fetch the file itself: git lfs pull --include '{file}'",
-         _begins(b"version https://git-lfs.github.com/spec/"), CorruptError),
+    Kind(
+        "a Git LFS pointer, which stands for the file",
+        "fetch the file itself: git lfs pull --include '{file}'",
+        _begins(b"version https://git-lfs.github.com/spec/"),
+        CorruptError,
+    ),
     Kind("a web page", DOWNLOAD, _like(rb"<!doctype html|<html|<head|<script"), CorruptError),
     Kind("an error message of a server", DOWNLOAD, _like(rb"<\?xml[^>]*>\s*<error|<error"), CorruptError),
-    Kind("a compiled file", "run it: aot run '{file}' x.npy, or look at it: aot info '{file}'", _begins(b"\x7fELF"),
-         UsageError),
+    Kind(
+        "a compiled file",
+        "run it: aot run '{file}' x.npy, or look at it: aot info '{file}'",
+        _begins(b"\x7fELF"),
+        UsageError,
+    ),
     Kind("a TensorFlow Lite model", VIA_OPENVINO, _begins(b"TFL3", at=4)),
     Kind("a model in ONNX Runtime's own format", "take the .onnx file that it was made from", _begins(b"ORTM", at=4)),
     Kind("GGUF weights", EXPORT_HUB, _begins(b"GGUF", b"lmgg", b"tjgg", b"ggjt")),
     Kind("weights in Keras's HDF5 format", FROM_KERAS, _begins(b"\x89HDF\r\n\x1a\n")),
     Kind("an array of NumPy", "it is an input: aot run MODEL '{file}'", _begins(b"\x93NUMPY")),
-    Kind("a program exported by PyTorch (torch.export)", FROM_EXPORTED,
-         lambda head, path: any(_zipped(n)(head, path) for n in ("exported_program.json", "models/model.json"))),
+    Kind(
+        "a program exported by PyTorch (torch.export)",
+        FROM_EXPORTED,
+        lambda head, path: any(_zipped(n)(head, path) for n in ("exported_program.json", "models/model.json")),
+    ),
     Kind("a TorchScript model", FROM_SCRIPT, _zipped("data.pkl", "constants.pkl")),
     Kind("a PyTorch checkpoint, which holds weights and no network", FROM_TORCH, _zipped("data.pkl")),
     Kind("a Keras model", FROM_KERAS, _zipped("config.json", ".h5")),
@@ -150,29 +161,44 @@ BY_CONTENT = (
     Kind("a compressed file", "unpack it: unlz4 '{file}'", _begins(b"\x04\x22\x4d\x18")),
     Kind("an archive", "unpack it: 7z x '{file}'", _begins(b"7z\xbc\xaf\x27\x1c", b"Rar!")),
     Kind("an archive", "unpack it: tar xf '{file}'", _begins(b"ustar", at=257)),
-    Kind("a PyTorch checkpoint, which holds weights and no network", FROM_TORCH,
-         _begins(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.")),
-    Kind("pickled Python objects", "load them where they were made, and export the model as ONNX: skl2onnx, torch.onnx",
-         lambda head, path: head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and len(head) > 2),
+    Kind(
+        "a PyTorch checkpoint, which holds weights and no network",
+        FROM_TORCH,
+        _begins(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."),
+    ),
+    Kind(
+        "pickled Python objects",
+        "load them where they were made, and export the model as ONNX: skl2onnx, torch.onnx",
+        lambda head, path: head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and len(head) > 2,
+    ),
     Kind("a TensorRT engine", "take the .onnx file that it was made from", _begins(b"ptrt", b"ftrt")),
     Kind("a PDF document", DOWNLOAD, _begins(b"%PDF")),
-    Kind("an encrypted file", "decrypt it first: gpg -d '{file}', openssl enc -d",
-         lambda head, path: head.startswith((b"Salted__", b"-----BEGIN PGP", b"age-encryption.org"))),
+    Kind(
+        "an encrypted file",
+        "decrypt it first: gpg -d '{file}', openssl enc -d",
+        lambda head, path: head.startswith((b"Salted__", b"-----BEGIN PGP", b"age-encryption.org")),
+    ),
     Kind("safetensors, which hold weights and no network", EXPORT_HUB, _is_safetensors),
-)  # fmt: skip
+)
 
 BY_BOTH = (
-    Kind("a TensorFlow SavedModel's graph", "convert its folder: " + VIA_OPENVINO.replace("{file}", "FOLDER"),
-         _both(_begins(b"\x08\x01\x12"), _ends("saved_model.pb"))),
+    Kind(
+        "a TensorFlow SavedModel's graph",
+        "convert its folder: " + VIA_OPENVINO.replace("{file}", "FOLDER"),
+        _both(_begins(b"\x08\x01\x12"), _ends("saved_model.pb")),
+    ),
     Kind("a Core ML model", FROM_TRAINING, _ends(".mlmodel")),
     Kind("a TensorFlow graph", VIA_OPENVINO, _both(_begins(b"\x0a"), _ends(".pb"))),
     Kind("a PaddlePaddle model", VIA_OPENVINO, _ends(".pdmodel", ".pdiparams")),
     Kind("the weights of an IR", "give the .xml file beside it: {stem}.xml", _weights_of_ir),
     Kind("an XGBoost model", "convert it: onnxmltools.convert_xgboost", _like(rb'\{\s*"learner"')),
     Kind("a LightGBM model", "convert it: onnxmltools.convert_lightgbm", _like(rb"tree\s+version=")),
-    Kind("JSON", "give the .xml or .onnx file of the network; this describes something else",
-         _both(_like(rb'\{\s*(?:"|\})|\[\s*[\[{"\d\]]'), _is_text)),
-)  # fmt: skip
+    Kind(
+        "JSON",
+        "give the .xml or .onnx file of the network; this describes something else",
+        _both(_like(rb'\{\s*(?:"|\})|\[\s*[\[{"\d\]]'), _is_text),
+    ),
+)
 
 OTHER = Kind("something else", "OpenVINO reads other formats, too: " + VIA_OPENVINO, lambda head, path: True)
 BY_SUFFIX = (
@@ -181,12 +207,18 @@ BY_SUFFIX = (
     Kind("a PyTorch file that is damaged or encrypted", FROM_TORCH, _ends(".pt", ".pth", ".pt2"), CorruptError),
     Kind("a TensorFlow Lite file that is damaged or encrypted", VIA_OPENVINO, _ends(".tflite"), CorruptError),
     Kind("a Keras file that is damaged or encrypted", FROM_KERAS, _ends(".h5", ".keras"), CorruptError),
-    Kind("weights without a network", "give the .xml or .onnx file of the network",
-         _ends(".bin", ".safetensors", ".gguf", ".data", ".weights", ".ckpt", ".caffemodel")),
+    Kind(
+        "weights without a network",
+        "give the .xml or .onnx file of the network",
+        _ends(".bin", ".safetensors", ".gguf", ".data", ".weights", ".ckpt", ".caffemodel"),
+    ),
     Kind("a TensorFlow graph", VIA_OPENVINO, _ends(".pb")),
-    Kind("a TensorFlow.js, ncnn, MNN or RKNN model", FROM_TRAINING,
-         _ends(".param", ".mnn", ".rknn", ".engine", ".plan", ".om", ".dlc", ".hef")),
-)  # fmt: skip
+    Kind(
+        "a TensorFlow.js, ncnn, MNN or RKNN model",
+        FROM_TRAINING,
+        _ends(".param", ".mnn", ".rknn", ".engine", ".plan", ".om", ".dlc", ".hef"),
+    ),
+)
 
 FOLDER = Kind("a folder", "give the .xml or .onnx file of the network", lambda head, path: True)
 FOLDERS = (
@@ -194,10 +226,19 @@ FOLDERS = (
     Kind("a Core ML package", FROM_TRAINING, _holds("Manifest.json", "Data")),
     Kind("a folder of an OpenVINO model", "give the .xml file in it: ls '{file}'/*.xml", _holds("*.xml", "*.bin")),
     Kind("a folder of an ONNX model", "give the .onnx file in it: ls '{file}'/*.onnx", _holds("*.onnx")),
-    Kind("a folder of a Hugging Face model", "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
-         _holds("config.json", "*.safetensors")),
-    Kind("a folder of a Hugging Face model", "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
-         _holds("config.json", "*.bin")),
-    Kind("a folder of a PaddlePaddle model", "give OpenVINO its .pdmodel or .json file, and compile what it writes",
-         _holds("*.pdiparams")),
-)  # fmt: skip
+    Kind(
+        "a folder of a Hugging Face model",
+        "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
+        _holds("config.json", "*.safetensors"),
+    ),
+    Kind(
+        "a folder of a Hugging Face model",
+        "optimum-cli export onnx --model '{file}' '{stem}-onnx'",
+        _holds("config.json", "*.bin"),
+    ),
+    Kind(
+        "a folder of a PaddlePaddle model",
+        "give OpenVINO its .pdmodel or .json file, and compile what it writes",
+        _holds("*.pdiparams"),
+    ),
+)

@@ -1,6 +1,6 @@
 """Dimensions that only run time knows, in their shortest form: equal ones should be equal expressions.
 
-    ((h + 1) // 2 + 1) // 2  ->  (h + 3) // 4          max(n, max(min(n, 9), n))  ->  n
+((h + 1) // 2 + 1) // 2  ->  (h + 3) // 4          max(n, max(min(n, 9), n))  ->  n
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _once(e: Expr, memo: dict[Expr, Expr]) -> Expr:
             return _quotient(normal(a, {}), int(n))
         case "mod", (a, Const(n)) if n > 0:
             return normal(a - _quotient(normal(a, {}), int(n)) * int(n), {}).expr()
-        case ("min" | "max"), _:
+        case (("min" | "max"), _):
             return _extreme(e.fn, args)
         case _:
             return normal(prim(e.fn, *args, dtype=e.dtype), {}).expr()

@@ -168,8 +168,19 @@ class Node:
     """An operation in a graph. `op` may be replaced by another with as many inputs and outputs."""
 
     __slots__ = (
-        "_inputs", "_op", "_operands", "_outputs", "_symbols", "data", "given", "graph", "id", "name", "origin",
-        "regions", "rt_info",
+        "_inputs",
+        "_op",
+        "_operands",
+        "_outputs",
+        "_symbols",
+        "data",
+        "given",
+        "graph",
+        "id",
+        "name",
+        "origin",
+        "regions",
+        "rt_info",
     )
 
     def __init__(self, graph: Graph, id: int, op: Op, name: str, inputs: int, outputs: int, origin: Origin) -> None:

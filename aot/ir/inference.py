@@ -180,9 +180,7 @@ def _range(dtype: DType) -> tuple[int, int | None]:
     return -(1 << bits) if dtype.is_signed else 0, (1 << bits if bits <= 16 else None)
 
 
-def with_symbols(
-    op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
-) -> list[Array | None] | None:
+def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Array | None] | None:
     """The outputs' values from those of the inputs, which hold symbols; None if that cannot be computed."""
     if not op.symbolic or any(o is not None and o.value is None for o in inputs):
         return None

@@ -1,10 +1,10 @@
 """Operations: attributes, inference, a NumPy reference, and exactly one form that says how it runs.
 
-    ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce
-    ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: indices for each box of an output
-    DecomposedOp   decompose(build, *ports) -> ports              simpler operations
-    LoopOp         nest(outs, *inputs) -> work                    definitions, groups or statements written by hand
-    RegionOp       sub-graphs
+ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce
+ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: indices for each box of an output
+DecomposedOp   decompose(build, *ports) -> ports              simpler operations
+LoopOp         nest(outs, *inputs) -> work                    definitions, groups or statements written by hand
+RegionOp       sub-graphs
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Buffer, Expr, Load, Stmt, Var, as_expr, prim
 from codegen.ir.loops import Operand as ExprLike
 from runtime.abi import DType
-from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
+from runtime.errors import InternalError, ShapeError, UnsupportedError
 
 Element = Callable[..., Expr]
 Condition = tuple[Dim, Dim, str]  # two sizes that must be equal, and the rule in words
@@ -157,9 +157,13 @@ Work = Definition | Group | tuple[Stmt, ...]
 
 
 def attr(
-    default: Any = MISSING, *, xml: str | None = None, since: str = "", before: Container[object] = (),
+    default: Any = MISSING,
+    *,
+    xml: str | None = None,
+    since: str = "",
+    before: Container[object] = (),
     only: tuple[str, object] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """An attribute whose XML name is not its Python name, that has no default, or that a later operation set extended.
 
     `since`: the set whose definition has the attribute, or allows more values; `before`: the values, besides the
@@ -485,11 +489,3 @@ def axis_of(axis: int, rank: int, what: str) -> int:
     if not -rank <= axis < max(rank, 1):
         raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}")
     return axis + rank if axis < 0 else axis
-
-
-__all__ = [
-    "FORMS", "REGISTRY", "ComputeOp", "DecomposedOp", "Element", "Elements", "Foreign", "Input", "LoopOp", "ModelError",
-    "Op", "Operand", "Piece", "RegionOp", "Stateful", "ViewOp", "Work", "absent", "alike", "at_least", "at_most_equal",
-    "attr", "attributes", "axis_of", "definition_of", "find",
-    "is_written", "op", "opsets_of",
-]

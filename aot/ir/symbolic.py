@@ -1,6 +1,6 @@
 """Values with symbolic elements: arrays of objects, in which integers and expressions over sizes stand side by side.
 
-    [n // 2, 3]: i64          elements are numbers of the tensor's type: integers wrap as that type does
+[n // 2, 3]: i64          elements are numbers of the tensor's type: integers wrap as that type does
 """
 
 from __future__ import annotations

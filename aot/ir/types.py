@@ -1,6 +1,6 @@
 """Tensor types: an element type and a shape whose dimensions are numbers or expressions over named symbols.
 
-    f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
+f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Rules that a legal graph keeps.
 
-    links      an input's source lists it as a destination, once, and the other way round; both are in this graph
-    ports      are numbered in their order and belong to their node
-    inputs     every one is connected, or the operation takes None for it
-    lists      parameters, results and sinks are the graph's nodes of these types, each once
-    order      there is no cycle
-    names      of nodes differ
-    data       Constants have it, nothing else does; its element type is the operation's
-    regions    RegionOps have them, and foreign operations may; each is a legal graph
-    types      can be inferred
+links      an input's source lists it as a destination, once, and the other way round; both are in this graph
+ports      are numbered in their order and belong to their node
+inputs     every one is connected, or the operation takes None for it
+lists      parameters, results and sinks are the graph's nodes of these types, each once
+order      there is no cycle
+names      of nodes differ
+data       Constants have it, nothing else does; its element type is the operation's
+regions    RegionOps have them, and foreign operations may; each is a legal graph
+types      can be inferred
 """
 
 from __future__ import annotations

@@ -32,12 +32,18 @@ _LOG = logging.getLogger(__name__)
 
 Class = type[Any]
 FROM_CONFIG = (
-    FrontReplacementFromConfigFileGeneral, FrontReplacementFromConfigFileSubGraph, FrontReplacementFromConfigFileOp,
-)  # fmt: skip
+    FrontReplacementFromConfigFileGeneral,
+    FrontReplacementFromConfigFileSubGraph,
+    FrontReplacementFromConfigFileOp,
+)
 REPLACERS: tuple[Class, ...] = (
-    FrontReplacementPattern, FrontReplacementSubgraph, FrontReplacementOp, *FROM_CONFIG,
-    MiddleReplacementPattern, BackReplacementPattern,
-)  # fmt: skip
+    FrontReplacementPattern,
+    FrontReplacementSubgraph,
+    FrontReplacementOp,
+    *FROM_CONFIG,
+    MiddleReplacementPattern,
+    BackReplacementPattern,
+)
 BASES: tuple[Class, ...] = (FrontExtractorOp, CaffePythonFrontExtractorOp, Op, *REPLACERS)
 VARIABLES = ("MO_ENABLED_TRANSFORMS", "MO_DISABLED_TRANSFORMS")  # names with commas between them
 

@@ -178,8 +178,11 @@ def contents(path: str) -> set[str]:
         found |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):
         held = vars(import_module(home))
-        own = [n for n, v in held.items() if n[0] != "_" and n != "annotations" and v is not None
-               and not isinstance(v, ModuleType)]  # fmt: skip
+        own = [
+            n
+            for n, v in held.items()
+            if n[0] != "_" and n != "annotations" and v is not None and not isinstance(v, ModuleType)
+        ]
         found |= set(held.get("__all__", own))
     return found
 

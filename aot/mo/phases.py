@@ -123,12 +123,28 @@ class MoMiddle:
 def _options() -> Namespace:
     """Return the options that extensions ask for, as Model Optimizer had them by default."""
     return Namespace(
-        framework=FRAMEWORK, static_shape=False, data_type="float", layout_values={}, transformations_config=None,
-        disable_nhwc_to_nchw=False, reverse_input_channels=False, mean_scale_values={}, input=None, output=None,
-        batch=None, silent=True, log_level="ERROR", generate_deprecated_IR_V7=False, compress_to_fp16=False,
-        enable_concat_optimization=False, disable_fusing=False, disable_resnet_optimization=False,
-        tensorflow_custom_operations_config_update=None, finegrain_fusing=None, freeze_placeholder_with_value=None,
-    )  # fmt: skip
+        framework=FRAMEWORK,
+        static_shape=False,
+        data_type="float",
+        layout_values={},
+        transformations_config=None,
+        disable_nhwc_to_nchw=False,
+        reverse_input_channels=False,
+        mean_scale_values={},
+        input=None,
+        output=None,
+        batch=None,
+        silent=True,
+        log_level="ERROR",
+        generate_deprecated_IR_V7=False,
+        compress_to_fp16=False,
+        enable_concat_optimization=False,
+        disable_fusing=False,
+        disable_resnet_optimization=False,
+        tensorflow_custom_operations_config_update=None,
+        finegrain_fusing=None,
+        freeze_placeholder_with_value=None,
+    )
 
 
 def _opset(graph: IrGraph) -> int:

@@ -180,8 +180,17 @@ _ESTIMATES: dict[str, Callable[[int, int], int]] = {
 
 
 COST = {
-    "exp": 10, "exp_normal": 10, "log": 12, "tanh": 12, "erf": 14, "pow": 25, "sin": 15, "cos": 15, "sqrt": 4, "div": 4,
-}  # fmt: skip
+    "exp": 10,
+    "exp_normal": 10,
+    "log": 12,
+    "tanh": 12,
+    "erf": 14,
+    "pow": 25,
+    "sin": 15,
+    "cos": 15,
+    "sqrt": 4,
+    "div": 4,
+}
 
 
 def work(d: Definition) -> Size:

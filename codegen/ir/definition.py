@@ -1,7 +1,7 @@
 """The computation: definitions and groups of definitions. No order, no memory, no vector.
 
-    Definition   out[index(axes)] = value          value holds at most one Reduce
-    Group        shared axes { temps; members }    members run one after another for each point (or tile) of the axes
+Definition   out[index(axes)] = value          value holds at most one Reduce
+Group        shared axes { temps; members }    members run one after another for each point (or tile) of the axes
 """
 
 from __future__ import annotations

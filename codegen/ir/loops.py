@@ -326,9 +326,13 @@ class Kernel(Node):
 
 
 def dense(
-    name: str, *shape: Size, space: Space = Space.ARG, dtype: DType = DType.F32, pitch: int = 0,
+    name: str,
+    *shape: Size,
+    space: Space = Space.ARG,
+    dtype: DType = DType.F32,
+    pitch: int = 0,
     values: tuple[float, ...] = (),
-) -> Buffer:  # fmt: skip
+) -> Buffer:
     """Return a row-major buffer; `pitch` elements are added to the outermost stride."""
     strides: list[Size] = []
     step: Size = 1
@@ -381,9 +385,14 @@ def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
 
 
 _INTEGER: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "mod": operator.mod,
-    "floordiv": lambda a, b: a // b, "min": min, "max": max,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "mod": operator.mod,
+    "floordiv": lambda a, b: a // b,
+    "min": min,
+    "max": max,
+}
 
 
 def select(condition: Expr, yes: Operand, no: Operand) -> Expr:

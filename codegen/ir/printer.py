@@ -31,13 +31,33 @@ from codegen.ir.schedule import Pack, Schedule, Tail
 from runtime.abi import DType
 
 INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "eq": "==", "ne": "!=", "lt": "<",
-    "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 PRECEDENCE = {
-    "eq": 0, "ne": 0, "lt": 0, "le": 0, "gt": 0, "ge": 0,
-    "add": 1, "sub": 1, "mul": 2, "div": 2, "floordiv": 2, "mod": 2,
-}  # fmt: skip
+    "eq": 0,
+    "ne": 0,
+    "lt": 0,
+    "le": 0,
+    "gt": 0,
+    "ge": 0,
+    "add": 1,
+    "sub": 1,
+    "mul": 2,
+    "div": 2,
+    "floordiv": 2,
+    "mod": 2,
+}
 ASSIGN = {None: "=", "add": "+=", "mul": "*=", "max": "max=", "min": "min=", "and": "and=", "or": "or="}
 
 

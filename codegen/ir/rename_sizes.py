@@ -1,6 +1,6 @@
 """Rename the sizes that works read: kernels that differ in these names alone are one kernel.
 
-    y0[i, j] = x0[i, j] for i in s9, j in s48        becomes        y0[i, j] = x0[i, j] for i in size0, j in size1
+y0[i, j] = x0[i, j] for i in s9, j in s48        becomes        y0[i, j] = x0[i, j] for i in size0, j in size1
 """
 
 from __future__ import annotations

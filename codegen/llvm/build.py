@@ -1,8 +1,8 @@
 """Builds a program: object code, manifest and weights, ready to be written as a library or loaded in memory.
 
-    Program -> functions -> module text -> object code -+-> write_shared: m.so
-                                           manifest    -+-> write_object: m.o
-                                           constants   -+-> jit.load: memory
+Program -> functions -> module text -> object code -+-> write_shared: m.so
+                                       manifest    -+-> write_object: m.o
+                                       constants   -+-> jit.load: memory
 """
 
 from __future__ import annotations
@@ -123,9 +123,7 @@ class Built:
         return Data(section, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
 
 
-def weights_section(
-    name: str, size: int, constants: tuple[ConstantBlock, ...], aliases: tuple[str, ...] = ()
-) -> Data:
+def weights_section(name: str, size: int, constants: tuple[ConstantBlock, ...], aliases: tuple[str, ...] = ()) -> Data:
     """Return the section of weights inside of a library; UnsupportedError for more than it can hold."""
     if size > _MOST_WEIGHTS:
         raise UnsupportedError(
@@ -143,9 +141,15 @@ def reserved(data: Data) -> Data:
 
 
 def build(
-    program: Program, target: Target, *, level: int | None = 1, options: Manifest | None = None,
-    external: bool = False, progress: Progress = _silent, key: str = "",
-) -> Built:  # fmt: skip
+    program: Program,
+    target: Target,
+    *,
+    level: int | None = 1,
+    options: Manifest | None = None,
+    external: bool = False,
+    progress: Progress = _silent,
+    key: str = "",
+) -> Built:
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options`: further options of the compiler, kept in the manifest. `external`: weights in their own file.

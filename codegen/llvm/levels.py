@@ -37,15 +37,31 @@ _LOWEST = "x86-64-v2"
 # word of CPUID, as (leaf, register) -> the bit of each feature
 _WORDS: dict[tuple[int, int], dict[str, int]] = {
     (1, 2): {
-        "sse3": 0, "ssse3": 9, "fma": 12, "cx16": 13, "sse4.1": 19, "sse4.2": 20, "movbe": 22, "popcnt": 23,
-        "xsave": 27, "avx": 28, "f16c": 29,
+        "sse3": 0,
+        "ssse3": 9,
+        "fma": 12,
+        "cx16": 13,
+        "sse4.1": 19,
+        "sse4.2": 20,
+        "movbe": 22,
+        "popcnt": 23,
+        "xsave": 27,
+        "avx": 28,
+        "f16c": 29,
     },
     (1, 3): {"cx8": 8, "cmov": 15, "mmx": 23, "fxsr": 24, "sse": 25, "sse2": 26},
     (7, 1): {
-        "bmi": 3, "avx2": 5, "bmi2": 8, "avx512f": 16, "avx512dq": 17, "avx512cd": 28, "avx512bw": 30, "avx512vl": 31,
+        "bmi": 3,
+        "avx2": 5,
+        "bmi2": 8,
+        "avx512f": 16,
+        "avx512dq": 17,
+        "avx512cd": 28,
+        "avx512bw": 30,
+        "avx512vl": 31,
     },
     (0x80000001, 2): {"sahf": 0, "lzcnt": 5},
-}  # fmt: skip
+}
 _SAVED = {"avx": 0x06, "avx512f": 0xE6}  # bits of XCR0: registers that the system must save
 
 

@@ -1,7 +1,7 @@
 """Limits of this machine: multiply-adds and memory bandwidth, measured by two loops made for its target.
 
-    multiply   as many independent fused multiply-adds as there are registers for
-    stream     sums a block of memory; the block decides which cache it comes from
+multiply   as many independent fused multiply-adds as there are registers for
+stream     sums a block of memory; the block decides which cache it comes from
 """
 
 from __future__ import annotations
@@ -118,30 +118,46 @@ def _text(lanes: int, accumulators: int) -> str:
     sums = range(accumulators)
     lines = [
         f"declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})",
-        "define void @multiply(i64 %turns, ptr %out) nounwind {", "entry:",
+        "define void @multiply(i64 %turns, ptr %out) nounwind {",
+        "entry:",
         # values loaded from memory: constants would be folded
-        f"  %m = load {vector}, ptr %out, align {bytes_}", "  br label %loop", "loop:",
+        f"  %m = load {vector}, ptr %out, align {bytes_}",
+        "  br label %loop",
+        "loop:",
         "  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]",
         *(f"  %s{k} = phi {vector} [ %m, %entry ], [ %t{k}, %loop ]" for k in sums),
         *(f"  %t{k} = call {vector} @llvm.fmuladd.v{lanes}f32({vector} %m, {vector} %m, {vector} %s{k})" for k in sums),
-        "  %i.next = add i64 %i, 1", "  %more = icmp slt i64 %i.next, %turns",
-        "  br i1 %more, label %loop, label %done", "done:",
+        "  %i.next = add i64 %i, 1",
+        "  %more = icmp slt i64 %i.next, %turns",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
         # stored, or the loops would be removed as dead code
-        *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in sums), "  ret void", "}",
-        "define void @stream(i64 %turns, ptr %data, ptr %out) nounwind {", "entry:",
-        f"  %m = load {vector}, ptr %out, align {bytes_}", "  br label %loop", "loop:",
+        *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in sums),
+        "  ret void",
+        "}",
+        "define void @stream(i64 %turns, ptr %data, ptr %out) nounwind {",
+        "entry:",
+        f"  %m = load {vector}, ptr %out, align {bytes_}",
+        "  br label %loop",
+        "loop:",
         "  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]",
     ]
     lines += [f"  %s{k} = phi {vector} [ %m, %entry ], [ %t{k}, %loop ]" for k in range(_STREAMS)]
     lines.append(f"  %base = mul i64 %i, {_STREAMS}")
     for k in range(_STREAMS):
         lines += [
-            f"  %o{k} = add i64 %base, {k}", f"  %p{k} = getelementptr {vector}, ptr %data, i64 %o{k}",
-            f"  %v{k} = load {vector}, ptr %p{k}, align {bytes_}", f"  %t{k} = fadd {vector} %s{k}, %v{k}",
+            f"  %o{k} = add i64 %base, {k}",
+            f"  %p{k} = getelementptr {vector}, ptr %data, i64 %o{k}",
+            f"  %v{k} = load {vector}, ptr %p{k}, align {bytes_}",
+            f"  %t{k} = fadd {vector} %s{k}, %v{k}",
         ]
     lines += [
-        "  %i.next = add i64 %i, 1", "  %more = icmp slt i64 %i.next, %turns",
-        "  br i1 %more, label %loop, label %done", "done:",
-        *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in range(_STREAMS)), "  ret void", "}",
+        "  %i.next = add i64 %i, 1",
+        "  %more = icmp slt i64 %i.next, %turns",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+        *(f"  store volatile {vector} %t{k}, ptr %out, align {bytes_}" for k in range(_STREAMS)),
+        "  ret void",
+        "}",
     ]
     return "\n".join(lines) + "\n"

@@ -43,7 +43,7 @@ def can_take(stmts: Stmts) -> bool:
         match s:
             case For(var, _, LoopKind.PARALLEL):
                 return bounds(normal(as_expr(var.extent or 0, DType.I64), {}))[0] >= 1
-            case (Let() | Alloc()) if has_parallel(s.body):
+            case Let() | Alloc() if has_parallel(s.body):
                 return can_take(s.body)
             case _:
                 continue

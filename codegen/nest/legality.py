@@ -54,10 +54,13 @@ def _all_axes(work: Definition | Group) -> set[str]:
 
 def _names(name: str, s: Schedule, outputs: tuple[str, ...], known: tuple[str, ...]) -> None:
     fields = {
-        "blocks": tuple(n for n, _ in s.blocks), "order": s.order, "tile": tuple(t.axis for t in s.tile),
-        "unroll": s.unroll, "lanes": (s.lanes[0],) if s.lanes else (),
+        "blocks": tuple(n for n, _ in s.blocks),
+        "order": s.order,
+        "tile": tuple(t.axis for t in s.tile),
+        "unroll": s.unroll,
+        "lanes": (s.lanes[0],) if s.lanes else (),
         "parallel": (s.parallel,) if s.parallel else (),
-    }  # fmt: skip
+    }
     for field, names in fields.items():
         allowed = outputs if field == "parallel" else known
         for n in names:

@@ -1,7 +1,7 @@
 """Definitions or groups + schedules -> a kernel. Loops get their order here alone, whatever the operation is.
 
-    for the tiles of the output axes:            schedule.order, one loop per segment of equal tiles
-      the points of a tile                       codegen.nest.points, codegen.nest.reduction
+for the tiles of the output axes:            schedule.order, one loop per segment of equal tiles
+  the points of a tile                       codegen.nest.points, codegen.nest.reduction
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ Works = Definition | Group | tuple[Definition | Group, ...]
 
 
 def apply(
-    name: str, work: Works, schedule: Schedule | tuple[Schedule, ...], params: tuple[Buffer, ...],
+    name: str,
+    work: Works,
+    schedule: Schedule | tuple[Schedule, ...],
+    params: tuple[Buffer, ...],
     sizes: tuple[Var, ...] = (),
 ) -> Kernel:
     """Return the kernel that computes `work`; several works run one after another and must not depend on each other.
@@ -64,7 +67,10 @@ def apply(
 
 @lru_cache(maxsize=1 << 8)  # layers that repeat have equal kernels
 def _kernel(
-    name: str, works: tuple[Definition | Group, ...], schedules: tuple[Schedule, ...], params: tuple[Buffer, ...],
+    name: str,
+    works: tuple[Definition | Group, ...],
+    schedules: tuple[Schedule, ...],
+    params: tuple[Buffer, ...],
     sizes: tuple[Var, ...],
 ) -> Kernel:
     if len(works) != len(schedules):
@@ -269,7 +275,10 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
 
 
 def _blocks(
-    outputs: tuple[Var, ...], sums: tuple[Var, ...], schedule: Schedule, spans: Spans,
+    outputs: tuple[Var, ...],
+    sums: tuple[Var, ...],
+    schedule: Schedule,
+    spans: Spans,
     body: Callable[[Spans, Schedule], Stmts],
 ) -> Stmts:
     """Build loops over `schedule.blocks`; `body` is built for each combination of block sizes, with the plan's rest.

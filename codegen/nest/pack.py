@@ -1,7 +1,7 @@
 """Packing of an operand: the same definition over a blocked layout.
 
-    b[k, j]  ->  b[j // 16, k, j % 16]                weights at compile time (`pack_array`)
-    b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summed four at a time
+b[k, j]  ->  b[j // 16, k, j % 16]                weights at compile time (`pack_array`)
+b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summed four at a time
 """
 
 from __future__ import annotations

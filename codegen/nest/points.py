@@ -1,10 +1,10 @@
 """The points of one tile: unrolled loops, the vector axis innermost, each index named where it becomes known.
 
-    unrolled p.t in 6:
-      let p = p.o * 6 + p.t
-      vector oc.t in 16 by 8:
-        let oc = oc.o * 16 + oc.t
-        ...
+unrolled p.t in 6:
+  let p = p.o * 6 + p.t
+  vector oc.t in 16 by 8:
+    let oc = oc.o * 16 + oc.t
+    ...
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Reductions of one tile: accumulators in registers, or partial results in the lanes of a vector.
 
-    acc[tile] = init
-    for the tiles of the reduction axes:
-      acc[tile] += body                      unrolled over the tile, vector over the lanes
-    out[tile] = value(acc)
+acc[tile] = init
+for the tiles of the reduction axes:
+  acc[tile] += body                      unrolled over the tile, vector over the lanes
+out[tile] = value(acc)
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ from codegen.ir.loops import (
     as_expr,
     prim,
     select,
-)  # fmt: skip
+)
 from codegen.ir.schedule import Schedule, ScheduleError
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from runtime.abi import DType
-
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 
@@ -101,11 +100,16 @@ def in_tiles(
             start = select(prim("eq", begin, Const(0)), start, Load(definition.out, definition.target))
             raw = points.each((Store(definition.out, definition.target, Load(acc, cell)),))
             end = (If(prim("lt", begin + _size(part[axis].extent), as_expr(extent, DType.I64)), raw, end),)
-    return (Alloc(acc, (
-        *points.each((Store(acc, cell, start),)),
-        *terms(sums, {}),
-        *end,
-    )),)  # fmt: skip
+    return (
+        Alloc(
+            acc,
+            (
+                *points.each((Store(acc, cell, start),)),
+                *terms(sums, {}),
+                *end,
+            ),
+        ),
+    )
 
 
 def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:
@@ -134,9 +138,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     return [(dot(*factors, min(size, extent - n)), {**inner, axis: Span(start + n, 1)}) for n in starts]
 
 
-def _ahead(
-    reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans
-) -> Stmts:
+def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans) -> Stmts:
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
@@ -295,11 +297,21 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
         return tiles(outer, schedule, {}, update)
 
     fold = (Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), reduction.fn),)
-    return (Alloc(part, (Alloc(acc, (
-        *points.each(vectors(here, (Store(part, (*cell, here), start),))),
-        *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
-        *(s for p in sweep.parts for s in pass_over(*p)),
-        *(points.each((For(later, vectors(lane, fold), LoopKind.UNROLLED),)) if most > 1 else ()),
-        *points.each(vectors(lane, (Store(acc, cell, Load(part, (*cell, lane)), reduction.fn),))),
-        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
-    )),)),)  # fmt: skip
+    return (
+        Alloc(
+            part,
+            (
+                Alloc(
+                    acc,
+                    (
+                        *points.each(vectors(here, (Store(part, (*cell, here), start),))),
+                        *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
+                        *(s for p in sweep.parts for s in pass_over(*p)),
+                        *(points.each((For(later, vectors(lane, fold), LoopKind.UNROLLED),)) if most > 1 else ()),
+                        *points.each(vectors(lane, (Store(acc, cell, Load(part, (*cell, lane)), reduction.fn),))),
+                        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
+                    ),
+                ),
+            ),
+        ),
+    )

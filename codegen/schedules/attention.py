@@ -1,6 +1,6 @@
 """Groups of products and rows over the same axes: a block of rows of each at a time.
 
-    tile[i:48] parallel=b        products of 48 rows, whose results the rows between them find in the cache
+tile[i:48] parallel=b        products of 48 rows, whose results the rows between them find in the cache
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.reasons import note
 from codegen.target import Target
-
 
 Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
 

@@ -1,6 +1,6 @@
 """Schedules that a measured search tries for a definition: other register tiles, and the other order of their loops.
 
-    order[p oc kh kc] tile[p:14 oc:32]   ->   tile[p:7 oc:48], tile[p:28 oc:16], ..., order[oc p kh kc], ...
+order[p oc kh kc] tile[p:14 oc:32]   ->   tile[p:7 oc:48], tile[p:28 oc:16], ..., order[oc p kh kc], ...
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """A schedule for a definition or group, by its form and the target: never by the name of an operation.
 
-    form                                               schedule
-    a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
-      all of them                                      codegen.schedules.depthwise    pixels x channels
-      in many small groups                             codegen.schedules.grouped    pixels x channels of several groups
-    a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
-    no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
-    group                                              members as above, rows in parallel
-    products with rows between                         codegen.schedules.attention      a block of rows at a time
-    what windows read, and they                        codegen.schedules.row_strips     a strip of rows at a time
+form                                               schedule
+a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
+  all of them                                      codegen.schedules.depthwise    pixels x channels
+  in many small groups                             codegen.schedules.grouped    pixels x channels of several groups
+a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
+no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
+group                                              members as above, rows in parallel
+products with rows between                         codegen.schedules.attention      a block of rows at a time
+what windows read, and they                        codegen.schedules.row_strips     a strip of rows at a time
 """
 
 from __future__ import annotations
@@ -55,9 +55,7 @@ def _chosen(work: Definition | Group, target: Target, constants: frozenset[str])
     return _planned(work, target, constants, NOTHING)
 
 
-def _planned(
-    work: Definition | Group, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule:
+def _planned(work: Definition | Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     if isinstance(work, Group):
         return _group(work, target, constants, shared)
     return _definition(work, target, constants, shared)

@@ -1,8 +1,8 @@
 """Windows over channels, as in depthwise convolutions and pooling: nothing is shared between rows but the window.
 
-    y[h, w, c] = add[kh, kw](x[h + kh, w + kw, c] * k[kh, kw, c])
+y[h, w, c] = add[kh, kw](x[h + kh, w + kw, c] * k[kh, kw, c])
 
-    blocks[c:96] order[h w c kh kw] tile[w:7] unroll[kh kw] lanes[c:16] pack[k.2:16] parallel=h
+blocks[c:96] order[h w c kh kw] tile[w:7] unroll[kh kw] lanes[c:16] pack[k.2:16] parallel=h
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Definitions without a reduction: vectors along the axis that most accesses move along by one element.
 
-    y[n, h, w, c] = x[n, h, w, c] * s[c]      fuse[p=(n,h,w)] order[p c] tile[c:64/cut] lanes[c:16] parallel=p
+y[n, h, w, c] = x[n, h, w, c] * s[c]      fuse[p=(n,h,w)] order[p c] tile[c:64/cut] lanes[c:16] parallel=p
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
     return outer[-1:] if len(outer) > 1 and enough and not shared and varies(outer) else []
 
 
-def _across(
-    inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]
-) -> Var | None:
+def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]) -> Var | None:
     """Return an axis along which an access is contiguous that is strided along the lanes; None without one.
 
     Tiles of both axes are transposed in registers.
@@ -190,8 +188,12 @@ def packable(x: Access, a: Var) -> bool:
 
 
 def packs(
-    accesses: tuple[Access, ...], axis: Var, constants: frozenset[str], lanes: int,
-    order: tuple[Var, ...] = (), outside: tuple[Var, ...] = (),
+    accesses: tuple[Access, ...],
+    axis: Var,
+    constants: frozenset[str],
+    lanes: int,
+    order: tuple[Var, ...] = (),
+    outside: tuple[Var, ...] = (),
 ) -> tuple[Pack, ...]:
     """Return packings of constants that are not contiguous along the lanes: blocks of as many elements as lanes.
 

@@ -184,7 +184,11 @@ def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: i
 
 
 def _rows(
-    d: Definition, form: MatmulShape, width: int, target: Target, fuse: list[tuple[str, tuple[str, ...]]],
+    d: Definition,
+    form: MatmulShape,
+    width: int,
+    target: Target,
+    fuse: list[tuple[str, tuple[str, ...]]],
     skipped: list[PaddingTerms],
 ) -> tuple[str, list[str]]:
     """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles.
@@ -221,9 +225,7 @@ def _count(form: MatmulShape, rows: str, fuse: list[tuple[str, tuple[str, ...]]]
     return prod(extent(a) for a in form.rows if a.name in together)
 
 
-def tile_of(
-    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1
-) -> tuple[int, int]:
+def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1) -> tuple[int, int]:
     """Rows and vectors of the register tile that cost least for these extents.
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels.

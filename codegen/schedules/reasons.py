@@ -1,6 +1,6 @@
 """Reasons of a schedule, noted where the choice is made; nothing is noted unless `recorded` runs the choice.
 
-    recorded(lambda: choose(work, target, constants))   ->   ("y: a product: lanes j, rows i, sums k", ...)
+recorded(lambda: choose(work, target, constants))   ->   ("y: a product: lanes j, rows i, sums k", ...)
 """
 
 from __future__ import annotations

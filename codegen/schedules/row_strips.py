@@ -1,6 +1,6 @@
 """Windows over what is made just before: a strip of rows at a time, so that the windows find it in the cache.
 
-    tile[h':7/short] parallel=h'        7 rows of the result, and all that these are made of
+tile[h':7/short] parallel=h'        7 rows of the result, and all that these are made of
 """
 
 from __future__ import annotations

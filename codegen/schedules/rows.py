@@ -1,6 +1,6 @@
 """Reductions along contiguous memory: partial results in lanes, folded once; or element by element where nothing fits.
 
-    s[r] = add[j in 1024](x[r, j])      lanes[j:16] partials=4
+s[r] = add[j in 1024](x[r, j])      lanes[j:16] partials=4
 """
 
 from __future__ import annotations

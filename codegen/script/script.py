@@ -52,13 +52,23 @@ from codegen.ir.loops import (
     dense,
     prim,
     select,
-)  # fmt: skip
+)
 from codegen.script.script_values import Evaluator, ScriptError, is_expr, match_integers
 from runtime.abi import DType
 
 __all__ = [
-    "Script", "ScriptError", "Scripted", "array", "cast", "lanes", "loops", "parallel", "select", "unrolled", "var",
-]  # fmt: skip
+    "Script",
+    "ScriptError",
+    "Scripted",
+    "array",
+    "cast",
+    "lanes",
+    "loops",
+    "parallel",
+    "select",
+    "unrolled",
+    "var",
+]
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
 LANES = 16  # of a vector loop at most; the compiler splits them for targets with shorter vectors
@@ -415,4 +425,3 @@ def _trips(over: _Range) -> Size:
     if is_expr(length):
         (length, _) = match_integers(length, Const(0))
     return length if step == 1 else (length + (step - 1)) // step
-

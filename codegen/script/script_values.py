@@ -18,7 +18,7 @@ _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Div: ("div", lambda a, b: a / b),
     ast.FloorDiv: ("floordiv", lambda a, b: a // b),
     ast.Mod: ("mod", lambda a, b: a % b),
-    ast.Pow: ("pow", lambda a, b: a ** b),
+    ast.Pow: ("pow", lambda a, b: a**b),
     ast.BitAnd: ("and", lambda a, b: a & b),
     ast.BitOr: ("or", lambda a, b: a | b),
     ast.BitXor: ("xor", lambda a, b: a ^ b),
@@ -63,8 +63,7 @@ class Evaluator(ABC):
         return ScriptError(f"{self.file}:{getattr(node, 'lineno', 0)}: {message}")
 
     @abstractmethod
-    def lookup(self, node: ast.Name) -> Any:
-        ...
+    def lookup(self, node: ast.Name) -> Any: ...
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression: a Python value or an Expr."""

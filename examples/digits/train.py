@@ -26,10 +26,13 @@ class Digits(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
-            nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
             nn.MaxPool2d(2),
-            nn.Conv2d(32, 48, 3, padding=1), nn.ReLU(),
+            nn.Conv2d(32, 48, 3, padding=1),
+            nn.ReLU(),
         )
         self.classify = nn.Linear(48, 10)
 

@@ -1,7 +1,7 @@
 """Tables of cases, in the folders of aot/opset: an operation, its inputs, and how close the compiled result must be.
 
-    Case(Relu(), [(DType.F32, (2, 3))])                       two inputs would be two entries
-    Case(ReduceSum(), [(DType.F32, ("n=3", 4)), AXES])        an array is a compile-time constant; `n` a run-time size
+Case(Relu(), [(DType.F32, (2, 3))])                       two inputs would be two entries
+Case(ReduceSum(), [(DType.F32, ("n=3", 4)), AXES])        an array is a compile-time constant; `n` a run-time size
 """
 
 from __future__ import annotations

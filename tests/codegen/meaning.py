@@ -21,9 +21,14 @@ FOLD = {
     "or": np.bitwise_or,
 }
 BINARY = {
-    **FOLD, "sub": np.subtract, "floordiv": np.floor_divide, "mod": np.mod, "lt": np.less, "ge": np.greater_equal,
+    **FOLD,
+    "sub": np.subtract,
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+    "lt": np.less,
+    "ge": np.greater_equal,
     "eq": np.equal,
-}  # fmt: skip
+}
 
 
 class Meaning:

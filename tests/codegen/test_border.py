@@ -101,12 +101,18 @@ def asking(other: float | None = None, turned: bool = False) -> Definition:
 ROWS = Schedule(order=("h", "w", "c", "k"), tile=(Tile("w", 4),), unroll=("k",), lanes=("c", 8), skip_padding=("k",))
 FLAT = Schedule(
     fuse=(("p", ("h", "w")),), order=("p", "c", "k"), tile=(Tile("p", 7),), lanes=("c", 8), skip_padding=("k",)
-)  # fmt: skip
+)
 
 
-@pytest.mark.parametrize(("plan", "turned", "asks"), [
-    (ROWS, False, 0), (replace(ROWS, skip_padding=()), False, 1), (FLAT, False, 1), (ROWS, True, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("plan", "turned", "asks"),
+    [
+        (ROWS, False, 0),
+        (replace(ROWS, skip_padding=()), False, 1),
+        (FLAT, False, 1),
+        (ROWS, True, 1),
+    ],
+)
 def test_a_tile_that_lies_inside_asks_no_longer(plan: Schedule, turned: bool, asks: int) -> None:
     """But where its points lie in several rows, or the window goes upwards."""
     d = asking(turned=turned)

@@ -49,9 +49,16 @@ def test_each_core_has_its_rows_where_they_are_many() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "steps", "cores", "panel"),
-    [(96, 12288, 2, 48), (128, 9216, 2, 64), (128, 9216, 1, 128), (384, 1024, 2, 96), (512, 784, 2, 128),
-     (128, 256, 2, 128), (32, 12288, 2, 32)],
-)  # fmt: skip
+    [
+        (96, 12288, 2, 48),
+        (128, 9216, 2, 64),
+        (128, 9216, 1, 128),
+        (384, 1024, 2, 96),
+        (512, 784, 2, 128),
+        (128, 256, 2, 128),
+        (32, 12288, 2, 32),
+    ],
+)
 def test_cores_share_the_panels_of_one_row(columns: int, steps: int, cores: int, panel: int) -> None:
     """As many for each, where weights of 256 KB or more are read; fewer are not worth it."""
     target = replace(Target.parse("x86-64-v4"), cores=cores)
@@ -133,9 +140,16 @@ def test_panels_are_read_once_in_each_product_of_a_batch() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "steps", "units"),
-    [(1, 512, 784, 3), (1, 512, 512, 4), (4, 512, 784, 5), (1, 1024, 1024, 0), (1, 256, 512, None), (6, 512, 784, None),
-     (1, 4096, 4096, None)],
-)  # fmt: skip
+    [
+        (1, 512, 784, 3),
+        (1, 512, 512, 4),
+        (4, 512, 784, 5),
+        (1, 1024, 1024, 0),
+        (1, 256, 512, None),
+        (6, 512, 784, None),
+        (1, 4096, 4096, None),
+    ],
+)
 def test_weights_that_few_rows_read_from_l3_are_fetched_as_they_are_read(
     rows: int, columns: int, steps: int, units: int | None
 ) -> None:
@@ -239,9 +253,15 @@ def test_rows_with_padding_stay_apart_where_run_time_tells_their_length() -> Non
         assert (chosen(d, FAR).fuse, chosen(d, FAR).lanes) == ((), ("w", 8))
 
 
-@pytest.mark.parametrize(("cpu", "rows", "steps", "panel"), [
-    ("x86-64", 49, 4608, 32), ("x86-64", 49, 3072, 48), ("znver4", 49, 4608, 48), ("x86-64", 9, 4608, 48),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cpu", "rows", "steps", "panel"),
+    [
+        ("x86-64", 49, 4608, 32),
+        ("x86-64", 49, 3072, 48),
+        ("znver4", 49, 4608, 48),
+        ("x86-64", 9, 4608, 48),
+    ],
+)
 def test_a_panel_that_is_used_again_stays_in_the_cache_with_the_next_one(
     cpu: str, rows: int, steps: int, panel: int
 ) -> None:

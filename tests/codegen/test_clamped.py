@@ -91,9 +91,19 @@ def test_numbers(t: DType, source: DType, lanes: int) -> None:
 
 
 @pytest.mark.parametrize("target", ["native", "x86-64-v2", "x86-64-v3"])
-@pytest.mark.parametrize(("t", "low", "high"), [(DType.U8, 3, 200), (DType.I8, -127, 127), (DType.I8, 5, 7),
-                                                (DType.I8, -9, -2), (DType.U8, 0.5, 9.5), (DType.I16, -0.5, 0.5),
-                                                (DType.U8, -0.0, 1.0), (DType.U16, 9, 9)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("t", "low", "high"),
+    [
+        (DType.U8, 3, 200),
+        (DType.I8, -127, 127),
+        (DType.I8, 5, 7),
+        (DType.I8, -9, -2),
+        (DType.U8, 0.5, 9.5),
+        (DType.I16, -0.5, 0.5),
+        (DType.U8, -0.0, 1.0),
+        (DType.U16, 9, 9),
+    ],
+)
 def test_bounds_inside(t: DType, low: float, high: float, target: str) -> None:
     """NaN gives 0, wherever the bounds are."""
     x = floats(t, "f4")

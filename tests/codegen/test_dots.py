@@ -78,9 +78,7 @@ def numbers(*shape: int, dtype: type[np.integer]) -> np.ndarray:
     return np.where(r.random(shape) < 0.2, r.choice([info.min, info.max], shape), found).astype(dtype)
 
 
-def check(
-    rows: int, terms: int, columns: int, plan: Schedule, *, start: bool = False, kind: Kind = BYTES
-) -> None:
+def check(rows: int, terms: int, columns: int, plan: Schedule, *, start: bool = False, kind: Kind = BYTES) -> None:
     """The compiled kernel is exact, up to sums that overflow."""
     work, params = product(rows, terms, columns, start=start, kind=kind)
     x, w = numbers(rows, terms, dtype=NUMPY[kind.x]), numbers(terms, columns, dtype=NUMPY[kind.w])
@@ -166,8 +164,12 @@ def test_product_prints() -> None:
 @pytest.mark.parametrize("terms", [1, 3, 4, 6, 11])
 def test_nests_mean_the_same(terms: int) -> None:
     """Without a code generator, on every machine."""
-    plan = replace(PLAN, tile=(Tile("i", 2), Tile("j", 4, Tail.CUT), Tile("k", 8, Tail.CUT)), lanes=("j", 4),
-                   pack=(Pack("w", (1, 0), 1, 4, 1),))  # fmt: skip
+    plan = replace(
+        PLAN,
+        tile=(Tile("i", 2), Tile("j", 4, Tail.CUT), Tile("k", 8, Tail.CUT)),
+        lanes=("j", 4),
+        pack=(Pack("w", (1, 0), 1, 4, 1),),
+    )
     work, params = product(3, terms, 6)
     x, w = numbers(3, terms, dtype=np.uint8), numbers(terms, 6, dtype=np.int8)
     run = Interpreter(x=cells(x), w=cells(pack_array(w, plan.pack[0])))
@@ -218,8 +220,14 @@ def test_windows_whose_innermost_sums_are_one(c: int, taps: int) -> None:
     x, w = dense("x", 8 + taps, c, dtype=DType.U8), dense("w", taps, c, 20, dtype=DType.I8)
     y = dense("y", 9, 20, dtype=DType.I32)
     total = Reduce("add", (t, k), cast(x[h + t, k], DType.I32) * cast(w[t, k, j], DType.I32))
-    plan = replace(PLAN, order=("h", "j", "q"), fuse=(("q", ("t", "c")),), pack=(Pack("w", (2, 0, 1), 2, 16, 2),),
-                   tile=(Tile("h", 4), Tile("j", 16, Tail.CUT), Tile("q", 16, Tail.CUT)), dots="q")  # fmt: skip
+    plan = replace(
+        PLAN,
+        order=("h", "j", "q"),
+        fuse=(("q", ("t", "c")),),
+        pack=(Pack("w", (2, 0, 1), 2, 16, 2),),
+        tile=(Tile("h", 4), Tile("j", 16, Tail.CUT), Tile("q", 16, Tail.CUT)),
+        dots="q",
+    )
     data, weights = numbers(8 + taps, c, dtype=np.uint8), numbers(taps, c, 20, dtype=np.int8)
     found = aligned(np.zeros((9, 20), np.int32))
     compiled(apply("k", Definition(y, (h, j), total), plan, (x, w, y)))(
@@ -341,8 +349,12 @@ def test_fours_and_panels_are_not_cut(change: dict[str, Any]) -> None:
 
 def test_vectors_longer_than_the_instruction() -> None:
     """Refused: there is no such function to call."""
-    plan = replace(PLAN, lanes=("j", 32), tile=(PLAN.tile[0], Tile("j", 32, Tail.CUT), PLAN.tile[2]),
-                   pack=(Pack("w", (1, 0), 1, 32, 1),))  # fmt: skip
+    plan = replace(
+        PLAN,
+        lanes=("j", 32),
+        tile=(PLAN.tile[0], Tile("j", 32, Tail.CUT), PLAN.tile[2]),
+        pack=(Pack("w", (1, 0), 1, 32, 1),),
+    )
     work, params = product(4, 11, 64)
     with pytest.raises(ScheduleError, match="y: dots are sums of u8"):
         apply("k", work, plan, params)

@@ -15,9 +15,20 @@ from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 NUMPY = {
-    DType.F64: "f8", DType.F32: "f4", DType.F16: "f2", DType.BF16: ml_dtypes.bfloat16, DType.I64: "i8", DType.I32: "i4",
-    DType.I16: "i2", DType.I8: "i1", DType.U64: "u8", DType.U32: "u4", DType.U16: "u2", DType.U8: "u1", DType.BOOL: "?",
-}  # fmt: skip
+    DType.F64: "f8",
+    DType.F32: "f4",
+    DType.F16: "f2",
+    DType.BF16: ml_dtypes.bfloat16,
+    DType.I64: "i8",
+    DType.I32: "i4",
+    DType.I16: "i2",
+    DType.I8: "i1",
+    DType.U64: "u8",
+    DType.U32: "u4",
+    DType.U16: "u2",
+    DType.U8: "u1",
+    DType.BOOL: "?",
+}
 INTEGERS = [t for t in NUMPY if t.is_integer]
 FLOATS = [DType.F64, DType.F32]
 Array = np.ndarray
@@ -129,9 +140,15 @@ def test_floats(dtype: DType, lanes: int) -> None:
     """NaN passes min and max in either place; comparisons with it are false."""
     x, y = (v.ravel() for v in np.meshgrid(edges(dtype), edges(dtype)))
     binary = {
-        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "min": np.minimum, "max": np.maximum,
-        "mod": np.mod, "rem": np.fmod,
-    }  # fmt: skip
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "min": np.minimum,
+        "max": np.maximum,
+        "mod": np.mod,
+        "rem": np.fmod,
+    }
     with np.errstate(all="ignore"):
         for fn, ref in binary.items():
             got = run(lambda a, b, fn=fn: prim(fn, a, b), dtype, (dtype, x), (dtype, y), lanes=lanes)

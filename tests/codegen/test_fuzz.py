@@ -47,9 +47,14 @@ def schedule(r: random.Random, outputs: list[str], reductions: list[str], writte
         if a != parallel and written.get(a, 99) <= 4 and r.random() < 0.2 and not (lanes and a == lanes[0])
     )
     return Schedule(
-        fuse=fuse, order=((parallel,) if parallel else ()) + tuple(order), tile=tile, unroll=unroll, lanes=lanes,
-        partials=r.choice((1, 2, 4)), parallel=parallel,
-    )  # fmt: skip
+        fuse=fuse,
+        order=((parallel,) if parallel else ()) + tuple(order),
+        tile=tile,
+        unroll=unroll,
+        lanes=lanes,
+        partials=r.choice((1, 2, 4)),
+        parallel=parallel,
+    )
 
 
 def blocks(r: random.Random, work: Definition, plan: Schedule) -> tuple[tuple[str, int], ...]:
@@ -70,9 +75,15 @@ def blocks(r: random.Random, work: Definition, plan: Schedule) -> tuple[tuple[st
     return tuple((a, r.randint(1, 9)) for a in chosen)
 
 
-def check(r: random.Random, work: Definition | Group, plan: Schedule, params: tuple[Buffer, ...],
-          data: dict[str, np.ndarray],
-          sizes: dict[Var, int] | None = None, origins: dict[str, tuple[int, ...]] | None = None) -> None:  # fmt: skip
+def check(
+    r: random.Random,
+    work: Definition | Group,
+    plan: Schedule,
+    params: tuple[Buffer, ...],
+    data: dict[str, np.ndarray],
+    sizes: dict[Var, int] | None = None,
+    origins: dict[str, tuple[int, ...]] | None = None,
+) -> None:
     sizes = sizes or {}
     kernel = apply("k", work, plan, params, tuple(sizes))
     wanted = {n: a.copy() for n, a in data.items()}
@@ -118,8 +129,12 @@ def test_products(seed: int) -> None:
     symbols = {s: v for s, v in ((size, m), (depth, l_)) if isinstance(s, Var)}
     if symbols:  # only the outermost of fused axes may have a size known at run time
         lanes = plan.lanes if plan.lanes and plan.lanes[0] not in "pq" else None
-        plan = Schedule(order=tuple(a for a in plan.order if a not in "pq"), lanes=lanes,
-                        tile=tuple(t for t in plan.tile if t.axis not in "pq"), partials=plan.partials)  # fmt: skip
+        plan = Schedule(
+            order=tuple(a for a in plan.order if a not in "pq"),
+            lanes=lanes,
+            tile=tuple(t for t in plan.tile if t.axis not in "pq"),
+            partials=plan.partials,
+        )
     elif r.random() < 0.4:
         plan = replace(plan, pack=(Pack("b", (1, 0), 1, r.choice((4, 8))),), prefetch=r.choice((None, "b")))
         plan = replace(plan, prefetch_within=r.choice((None, 0, 2)) if plan.prefetch else None)
@@ -152,11 +167,15 @@ def test_products_of_bytes(seed: int) -> None:
     rows = Tile("i", r.randint(1, 6), r.choice(TAILS))
     columns, terms = Tile("j", width * r.randint(1, 3), Tail.CUT), Tile(inner, 4 * r.randint(1, 4), Tail.CUT)
     plan = Schedule(
-        fuse=(("q", ("l_", "k")),) if fused else (), order=tuple(order), tile=(rows, columns, terms),
-        lanes=("j", r.choice([x for x in (1, 2, 4, 8, 16) if x <= width])), dots=inner,
+        fuse=(("q", ("l_", "k")),) if fused else (),
+        order=tuple(order),
+        tile=(rows, columns, terms),
+        lanes=("j", r.choice([x for x in (1, 2, 4, 8, 16) if x <= width])),
+        dots=inner,
         prefetch_epilogue=r.random() < 0.3,
-        pack=(Pack("b", (2, 0, 1), 2, width, 2 if fused else 1),), parallel=parallel,
-    )  # fmt: skip
+        pack=(Pack("b", (2, 0, 1), 2, width, 2 if fused else 1),),
+        parallel=parallel,
+    )
     shapes = {"a": (m, l_, k), "b": (l_, k, n), "bias": (n,), "c": (m, n)}
     data = {x.name: numbers(r, shapes[x.name], x.dtype) for x in (a, b, bias, c)}
     check(r, work, plan, (a, b, bias, c), data)
@@ -219,12 +238,17 @@ def test_groups(seed: int) -> None:
         dense("top", i, space=space),
         dense("total", i, space=space),
     )
-    work = Group("rows", (i,), (e, top, total), (
-        Definition(top, (i,), Reduce("max", (j,), x[i, j])),
-        Definition(e, (i, j), x[i, j] - top[i]),
-        Definition(total, (i,), Reduce("add", (j,), e[i, j]) + 1.0),
-        Definition(y, (i, j), e[i, j] * total[i]),
-    ))  # fmt: skip
+    work = Group(
+        "rows",
+        (i,),
+        (e, top, total),
+        (
+            Definition(top, (i,), Reduce("max", (j,), x[i, j])),
+            Definition(e, (i, j), x[i, j] - top[i]),
+            Definition(total, (i,), Reduce("add", (j,), e[i, j]) + 1.0),
+            Definition(y, (i, j), e[i, j] * total[i]),
+        ),
+    )
     shared = Schedule(tile=tiles(r, ("i",)), parallel="i" if r.random() < 0.5 else None)
 
     def member(names: list[str]) -> Schedule:

@@ -115,14 +115,17 @@ def test_two_models_in_one_c_program(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "main"], check=False, timeout=60).returncode == 0
 
 
-@pytest.mark.parametrize(("names", "said"), [
-    (("net", "net"), "two models are called AOT_NET"),
-    (("net", "NET"), "two models are called AOT_NET"),
-    (("net", "net_name"), "two models are called AOT_NET"),
-    (("net_external", "net"), "two models are called AOT_NET"),
-    ((None, None), ""),
-    (("net", "other"), ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("net", "net"), "two models are called AOT_NET"),
+        (("net", "NET"), "two models are called AOT_NET"),
+        (("net", "net_name"), "two models are called AOT_NET"),
+        (("net_external", "net"), "two models are called AOT_NET"),
+        ((None, None), ""),
+        (("net", "other"), ""),
+    ],
+)
 def test_two_models_of_one_name_are_an_error(tmp_path: Path, names: tuple[str | None, str | None], said: str) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
@@ -138,10 +141,16 @@ def test_two_models_of_one_name_are_an_error(tmp_path: Path, names: tuple[str | 
     assert said in done.stderr
 
 
-@pytest.mark.parametrize(("stem", "name"), [
-    ("digits", "digits"), ("mobilenet-v2.1", "mobilenet_v2_1"), ("3d", "model_3d"), ("é", "model"),
-    ("abi", "model_abi"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [
+        ("digits", "digits"),
+        ("mobilenet-v2.1", "mobilenet_v2_1"),
+        ("3d", "model_3d"),
+        ("é", "model"),
+        ("abi", "model_abi"),
+    ],
+)
 def test_names_that_file_names_give(stem: str, name: str) -> None:
     assert name_from(stem) == name
     assert checked_name(name) == name

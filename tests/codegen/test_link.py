@@ -70,8 +70,10 @@ def test_object_for_static_linking(small: Built, tmp_path: Path) -> None:
         model.write_object(tmp_path / f"{i}.o")
     done = subprocess.run(
         [find_linker("x86_64").path, "-shared", "-o", tmp_path / "both.so", tmp_path / "0.o", tmp_path / "1.o"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     with (tmp_path / "both.so").open("rb") as stream:
         symbols = ElfFile(stream, "both.so").dynamic_symbols()

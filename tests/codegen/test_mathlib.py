@@ -16,14 +16,23 @@ from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 REFERENCE = {
-    "exp": ((-87.3, 88.7), np.exp), "exp_normal": ((-87.3, 88.3), np.exp), "log": ((1e-6, 1e4), np.log),
+    "exp": ((-87.3, 88.7), np.exp),
+    "exp_normal": ((-87.3, 88.3), np.exp),
+    "log": ((1e-6, 1e4), np.log),
     "tanh": ((-12, 12), np.tanh),
-    "erf": ((-5, 5), np.vectorize(math.erf)), "sin": ((-100, 100), np.sin), "cos": ((-100, 100), np.cos),
-    "tan": ((-10, 10), np.tan), "asin": ((-1, 1), np.arcsin), "acos": ((-1, 1), np.arccos),
+    "erf": ((-5, 5), np.vectorize(math.erf)),
+    "sin": ((-100, 100), np.sin),
+    "cos": ((-100, 100), np.cos),
+    "tan": ((-10, 10), np.tan),
+    "asin": ((-1, 1), np.arcsin),
+    "acos": ((-1, 1), np.arccos),
     "atan": ((-50, 50), np.arctan),
-    "sinh": ((-89, 89), np.sinh), "cosh": ((-89, 89), np.cosh), "asinh": ((-100, 100), np.arcsinh),
-    "acosh": ((1, 100), np.arccosh), "atanh": ((-1, 1), np.arctanh),
-}  # fmt: skip
+    "sinh": ((-89, 89), np.sinh),
+    "cosh": ((-89, 89), np.cosh),
+    "asinh": ((-100, 100), np.arcsinh),
+    "acosh": ((1, 100), np.arccosh),
+    "atanh": ((-1, 1), np.arctanh),
+}
 ULP32 = {"exp": 1.0, "exp_normal": 1.0, "log": 1.0, "tanh": 2.5, "erf": 6.0}  # the others are rounded from f64
 EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 1.0, -1.0, 1e5, -1e5])
 NUMPY = {DType.F32: "f4", DType.F64: "f8"}

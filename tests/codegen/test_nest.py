@@ -26,7 +26,7 @@ from codegen.ir.loops import (
     Var,
     dense,
     prim,
-)  # fmt: skip
+)
 from codegen.ir.printer import definition_text, kernel_text, schedule_text
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from codegen.llvm.emit.kernel import emit
@@ -197,7 +197,8 @@ def test_what_the_end_of_a_tile_touches_is_fetched_while_it_is_summed() -> None:
     line = "min(k.o * 16 // 16 * 2{}, 7)"
     assert [x.strip() for x in text.splitlines() if "prefetch" in x] == [
         f"prefetch {buffer}[i.o * 4 + {at} // 2, {at} % 2 * 16]"
-        for buffer in "dc" for at in (line.format(""), line.format(" + 1"))
+        for buffer in "dc"
+        for at in (line.format(""), line.format(" + 1"))
     ]
 
 
@@ -278,11 +279,16 @@ def test_group_axes_fuse() -> None:
     a, b, j = Var("a", 3), Var("b", 4), Var("j", 10)
     x, t, y = dense("x", 3, 4, 10), dense("t", a, b, 10, space=Space.STACK), dense("y", 3, 4, 10)
     top = dense("top", a, b, space=Space.STACK)
-    group = Group("rows", (a, b), (t, top), (
-        Definition(top, (a, b), Reduce("max", (j,), x[a, b, j])),
-        Definition(t, (a, b, j), x[a, b, j] - top[a, b]),
-        Definition(y, (a, b, j), t[a, b, j] * 2.0),
-    ))  # fmt: skip
+    group = Group(
+        "rows",
+        (a, b),
+        (t, top),
+        (
+            Definition(top, (a, b), Reduce("max", (j,), x[a, b, j])),
+            Definition(t, (a, b, j), x[a, b, j] - top[a, b]),
+            Definition(y, (a, b, j), t[a, b, j] * 2.0),
+        ),
+    )
     lanes = Schedule(lanes=("j", 4))
     kernel = apply("k", group, Schedule(fuse=(("p", ("a", "b")),), parallel="p", members=(lanes,) * 3), (x, y))
     assert units(kernel) == 12
@@ -299,11 +305,16 @@ def test_the_last_block_of_a_group_is_as_long_as_what_is_left() -> None:
     i, j, k = Var("i", m), Var("j", n), Var("k", n)
     x, y = dense("x", m, n), dense("y", m, n)
     s, t = (dense(name, i, n, space=Space.ARENA) for name in "st")
-    group = Group("chain", (i,), (s, t), (
-        Definition(s, (i, j), x[i, j] * 2.0),
-        Definition(t, (i, j), s[i, j] + 1.0),
-        Definition(y, (i, j), Reduce("add", (k,), s[i, k]) + t[i, j]),
-    ))  # fmt: skip
+    group = Group(
+        "chain",
+        (i,),
+        (s, t),
+        (
+            Definition(s, (i, j), x[i, j] * 2.0),
+            Definition(t, (i, j), s[i, j] + 1.0),
+            Definition(y, (i, j), Reduce("add", (k,), s[i, k]) + t[i, j]),
+        ),
+    )
     lanes = Schedule(lanes=("j", 4))
     plan = Schedule(tile=(Tile("i", 4, Tail.SHORT),), parallel="i", members=(lanes,) * 3)
     kernel = apply("k", group, plan, (x, y), (m, n))

@@ -25,10 +25,16 @@ def windowed(n: int) -> tuple[Group, Buffer, Buffer]:
     whole = RowRange(v, i, 2, 1, 3)
     edges = (above, Const(-1.0, DType.F32), (-1, 0)), (below, Const(-2.0, DType.F32), (9, 11))
     parts = ((row, x[row] * 2.0, (0, 9)), *edges)
-    group = Group("strips", (i,), (t,), (
-        *(Group("rows", (a,), (), (Definition(t, (a,), value),)) for a, value, _ in parts),
-        Definition(y, (i,), Reduce("add", (k,), t[i * 2 + k - 1])),
-    ), (whole, *(replace(whole, axis=a, within=limits) for a, _, limits in parts)))  # fmt: skip
+    group = Group(
+        "strips",
+        (i,),
+        (t,),
+        (
+            *(Group("rows", (a,), (), (Definition(t, (a,), value),)) for a, value, _ in parts),
+            Definition(y, (i,), Reduce("add", (k,), t[i * 2 + k - 1])),
+        ),
+        (whole, *(replace(whole, axis=a, within=limits) for a, _, limits in parts)),
+    )
     return group, x, y
 
 

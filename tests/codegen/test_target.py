@@ -63,10 +63,12 @@ def test_what_is_made_for_this_machine_runs_on_it() -> None:
 @pytest.mark.parametrize(
     ("cpu", "rows", "hint"),
     [
-        ("znver5", 64, "prefetcht0"), ("znver4", 14, "prefetcht1"), ("sapphirerapids", 64, "prefetcht1"),
+        ("znver5", 64, "prefetcht0"),
+        ("znver4", 14, "prefetcht1"),
+        ("sapphirerapids", 64, "prefetcht1"),
         ("x86-64", 64, "prefetcht1"),
     ],
-)  # fmt: skip
+)
 def test_lines_are_fetched_into_the_cache_that_has_room_for_them(cpu: str, rows: int, hint: str) -> None:
     """Few rows use a panel so soon that more of the next one is on its way than the nearest cache has room for."""
     i, j, k = Var("i", rows), Var("j", 256), Var("k", 256)

@@ -14,8 +14,10 @@ from aot.ir.types import Array
 from benchmarks.decoder import Llama, make
 
 PLAIN = {  # OpenVINO keeps keys, values and weights as they are
-    "INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
-}  # fmt: skip
+    "INFERENCE_PRECISION_HINT": "f32",
+    "KV_CACHE_PRECISION": "f32",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+}
 LENGTHS = (5, 1, 1, 3)  # words of each step: a prompt, single words, several at once
 CLOSE = 2e-5  # relative to the largest logit
 
@@ -30,10 +32,11 @@ def logits(infer: Infer, words: int) -> list[Array]:
         mask[1, :2] = 0
         last = length == LENGTHS[-1]
         feed = {
-            "input_ids": rng.integers(0, words, (2, length)), "attention_mask": mask,
+            "input_ids": rng.integers(0, words, (2, length)),
+            "attention_mask": mask,
             "position_ids": np.broadcast_to(np.arange(kept, kept + length), (2, length)).astype(np.int64),
             "beam_idx": np.array([1, 0] if last else [0, 1], np.int32),
-        }  # fmt: skip
+        }
         found.append(np.array(infer(feed)))
         kept += length
     return found

@@ -68,8 +68,9 @@ def test_sizes_choose_the_version() -> None:
 def test_dims_are_combined() -> None:
     asked = specialised(conv_net(), "batch=1,2", "h=16")
     assert [v.sizes for v in asked.program.versions] == [
-        (("batch", 1), ("h", 16)), (("batch", 2), ("h", 16)),
-    ]  # fmt: skip
+        (("batch", 1), ("h", 16)),
+        (("batch", 2), ("h", 16)),
+    ]
 
 
 def arena(model: CompiledModel, x: Array) -> int:

@@ -15,8 +15,16 @@ def ports(kind: str, *ids: int | str) -> str:
 
 
 def layer(
-    id: int, name: str, type: str, version: str = "opset1", *, inputs: tuple[int | str, ...] = (),
-    outputs: tuple[int | str, ...] = (), extra: str = "", more: str = "", **data: str,
+    id: int,
+    name: str,
+    type: str,
+    version: str = "opset1",
+    *,
+    inputs: tuple[int | str, ...] = (),
+    outputs: tuple[int | str, ...] = (),
+    extra: str = "",
+    more: str = "",
+    **data: str,
 ) -> str:
     attributes = "".join(f' {k.replace("__", "-")}="{v}"' for k, v in data.items())
     body = (f"<data{attributes}/>" if data else "") + extra + ports("input", *inputs) + ports("output", *outputs)

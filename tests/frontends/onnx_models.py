@@ -42,9 +42,14 @@ def i64(*values: int) -> Array:
 
 
 def model(
-    nodes: list[onnx.NodeProto], inputs: dict[str, Array | tuple[Any, ...]], outputs: list[str],
-    constants: dict[str, Array] | None = None, opset: int = 17, domain: str = "", **more: Any,
-) -> onnx.ModelProto:  # fmt: skip
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, Array | tuple[Any, ...]],
+    outputs: list[str],
+    constants: dict[str, Array] | None = None,
+    opset: int = 17,
+    domain: str = "",
+    **more: Any,
+) -> onnx.ModelProto:
     """`inputs`: arrays that have the inputs' types, or (dtype, shape)."""
     infos = []
     for name, given in inputs.items():

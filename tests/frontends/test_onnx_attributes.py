@@ -107,7 +107,7 @@ OLD = [
     ("BatchNormalization", 8, [f32(2, 3, 4)], FEATURES, {"spatial": 0}, 1),
     ("BatchNormalization", 8, [f32(2, 3, 4)], CHANNELS, {"spatial": 1}, 1),
     ("Dropout", 7, [f32(2, 3)], {}, {"ratio": 0.5}, 1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.oracle
@@ -161,16 +161,21 @@ RECURRENT = [
     ("RNN", 1, {"clip": 0.4}),
     ("RNN", 1, {"activations": ["Affine"], "activation_alpha": [0.3], "activation_beta": [0.1]}),
     (
-        "LSTM", 4,
-        {"activations": ["HardSigmoid", "Tanh", "Affine"], "activation_alpha": [0.3, 2.0],
-         "activation_beta": [0.4, 0.1]},
+        "LSTM",
+        4,
+        {
+            "activations": ["HardSigmoid", "Tanh", "Affine"],
+            "activation_alpha": [0.3, 2.0],
+            "activation_beta": [0.4, 0.1],
+        },
     ),
     (
-        "LSTM", 4,
+        "LSTM",
+        4,
         {"activations": ["Tanh", "Relu", "ScaledTanh"], "activation_alpha": [0.7], "activation_beta": [0.5]},
     ),
     ("LSTM", 4, {"input_forget": 1}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.oracle

@@ -16,13 +16,26 @@ from tests.frontends.onnx_oracle import expected
 
 SHAPES = [(2, 3, 4), (2, 1, 4), (1, 3, 4), (1, 1, 4)]
 CONSTANTS: dict[str, Array] = {
-    "0": np.array(0), "1": np.array(1), "-1": np.array(-1), "[0]": i64(0), "[1]": i64(1), "[2]": i64(2),
-    "[-1]": i64(-1), "2": np.array(2), "[1,3]": i64(1, 3), "[0,2]": i64(0, 2), "[-1,1,4]": i64(-1, 1, 4),
-    "depth": np.array(5), "half": np.array(0.5, np.float32), "values": np.array([0, 1], np.float32),
+    "0": np.array(0),
+    "1": np.array(1),
+    "-1": np.array(-1),
+    "[0]": i64(0),
+    "[1]": i64(1),
+    "[2]": i64(2),
+    "[-1]": i64(-1),
+    "2": np.array(2),
+    "[1,3]": i64(1, 3),
+    "[0,2]": i64(0, 2),
+    "[-1,1,4]": i64(-1, 1, 4),
+    "depth": np.array(5),
+    "half": np.array(0.5, np.float32),
+    "values": np.array([0, 1], np.float32),
     "scale": np.arange(4, dtype=np.float32),
-    "w": np.arange(20, dtype=np.float32).reshape(4, 5) / 7, "some": np.array([True, False, True]),
-    "true": np.array(True), "kernel": np.arange(30, dtype=np.float32).reshape(5, 3, 2) / 30,
-}  # fmt: skip
+    "w": np.arange(20, dtype=np.float32).reshape(4, 5) / 7,
+    "some": np.array([True, False, True]),
+    "true": np.array(True),
+    "kernel": np.arange(30, dtype=np.float32).reshape(5, 3, 2) / 30,
+}
 
 
 def node(kind: str, inputs: str, outputs: str, **attrs: Any) -> NodeProto:
@@ -43,8 +56,10 @@ def squeeze(x: str, r: str, axis: int = 1, swapped: bool = False) -> list[NodePr
     """r = x without dimension `axis` if that is 1."""
     one, other = branch([node("Squeeze", f"{x} [{axis}]", f"{r}.t")]), branch([node("Identity", x, f"{r}.e")])
     test = [
-        node("Shape", x, f"{r}.s"), node("Gather", f"{r}.s {axis}", f"{r}.d"), node("Equal", f"{r}.d 1", f"{r}.c"),
-    ]  # fmt: skip
+        node("Shape", x, f"{r}.s"),
+        node("Gather", f"{r}.s {axis}", f"{r}.d"),
+        node("Equal", f"{r}.d 1", f"{r}.c"),
+    ]
     if swapped:
         test.append(node("Not", f"{r}.c", f"{r}.n"))
         return [*test, node("If", f"{r}.n", r, then_branch=other, else_branch=one)]
@@ -55,25 +70,35 @@ def nested() -> list[NodeProto]:
     """Three ranks: an If in a branch of another one."""
     inner = branch([*squeeze("x", "in", axis=0), node("Neg", "in", "in.neg")])
     return [
-        node("ReduceSum", "x", "sum", keepdims=0), node("Greater", "sum half", "positive"),
+        node("ReduceSum", "x", "sum", keepdims=0),
+        node("Greater", "sum half", "positive"),
         node("If", "positive", "r", then_branch=inner, else_branch=branch([node("Identity", "x", "same")])),
-    ]  # fmt: skip
+    ]
 
 
 HEADS = {"squeeze": squeeze("x", "r"), "swapped": squeeze("x", "r", swapped=True), "nested": nested()}
 
 ADDING = body(
-    [node("Softmax", "r", "soft", axis=-1), node("ReduceMax", "soft", "top", keepdims=0),
-     node("Add", "acc top", "acc2"), node("Identity", "go", "going")],
+    [
+        node("Softmax", "r", "soft", axis=-1),
+        node("ReduceMax", "soft", "top", keepdims=0),
+        node("Add", "acc top", "acc2"),
+        node("Identity", "go", "going"),
+    ],
     {"i": TensorProto.INT64, "go": TensorProto.BOOL, "acc": TensorProto.FLOAT},
     {"going": TensorProto.BOOL, "acc2": TensorProto.FLOAT},
-)  # fmt: skip
+)
 SQUEEZING = body(
-    [*squeeze("x", "in"), node("Softmax", "in", "soft", axis=0), node("ReduceMax", "soft", "top", keepdims=0),
-     node("Add", "acc top", "acc2"), node("Identity", "go", "going")],
+    [
+        *squeeze("x", "in"),
+        node("Softmax", "in", "soft", axis=0),
+        node("ReduceMax", "soft", "top", keepdims=0),
+        node("Add", "acc top", "acc2"),
+        node("Identity", "go", "going"),
+    ],
     {"i": TensorProto.INT64, "go": TensorProto.BOOL, "acc": TensorProto.FLOAT},
     {"going": TensorProto.BOOL, "acc2": TensorProto.FLOAT},
-)  # fmt: skip
+)
 CARRYING = body(
     [node("Softmax", "state", "state2", axis=-1), node("Identity", "go", "going")],
     {"i": TensorProto.INT64, "go": TensorProto.BOOL, "state": TensorProto.FLOAT},
@@ -116,42 +141,65 @@ CHAINS: dict[str, list[NodeProto]] = {
     "non-zero": [node("NonZero", "r", "a"), node("Shape", "a", "z")],
     "sequence": [node("SequenceConstruct", "r r", "a"), node("ConcatFromSequence", "a", "z", axis=-1)],
     "joined, read inside": [
-        node("ReduceSum", "r", "a", keepdims=0), node("Tanh", "a", "b"), node("Mul", "r b", "c"),
+        node("ReduceSum", "r", "a", keepdims=0),
+        node("Tanh", "a", "b"),
+        node("Mul", "r b", "c"),
         node("Softmax", "c", "z", axis=-1),
     ],
     "chain of forks": [
-        node("Softmax", "r", "a", axis=-1), *squeeze("a", "b", axis=0), node("Softmax", "b", "z", axis=-1),
+        node("Softmax", "r", "a", axis=-1),
+        *squeeze("a", "b", axis=0),
+        node("Softmax", "b", "z", axis=-1),
     ],
     "one fork behind another": [
-        *squeeze("r", "a", axis=0), node("Reshape", "a [-1]", "b"), node("Reshape", "b [-1,1,4]", "c"),
-        *squeeze("c", "d", axis=0), node("Reshape", "d [-1]", "e"), node("Reshape", "e [-1,1,4]", "f"),
+        *squeeze("r", "a", axis=0),
+        node("Reshape", "a [-1]", "b"),
+        node("Reshape", "b [-1,1,4]", "c"),
+        *squeeze("c", "d", axis=0),
+        node("Reshape", "d [-1]", "e"),
+        node("Reshape", "e [-1,1,4]", "f"),
         node("Softmax", "f", "z", axis=-1),
     ],
     "side by side": [*squeeze("x", "a", axis=0), node("Add", "r a", "b"), node("Softmax", "b", "z", axis=-1)],
     "fork that reads the other": [
-        node("ReduceSum", "r", "a", keepdims=0), node("Mul", "x a", "b"), *squeeze("b", "c", axis=0),
-        node("Add", "r c", "d"), node("Softmax", "d", "z", axis=-1),
+        node("ReduceSum", "r", "a", keepdims=0),
+        node("Mul", "x a", "b"),
+        *squeeze("b", "c", axis=0),
+        node("Add", "r c", "d"),
+        node("Softmax", "d", "z", axis=-1),
     ],
     "If behind": [
-        node("ReduceSum", "r", "a", keepdims=0), node("Greater", "a half", "b"),
-        node("If", "b", "c", then_branch=branch([node("Softmax", "r", "t", axis=-1)]),
-             else_branch=branch([node("Neg", "r", "e")])),
+        node("ReduceSum", "r", "a", keepdims=0),
+        node("Greater", "a half", "b"),
+        node(
+            "If",
+            "b",
+            "c",
+            then_branch=branch([node("Softmax", "r", "t", axis=-1)]),
+            else_branch=branch([node("Neg", "r", "e")]),
+        ),
         node("LogSoftmax", "c", "z", axis=-1),
     ],
     "If of known rank behind": [
-        node("Shape", "r", "a"), node("Size", "a", "b"), node("Equal", "b 1", "c"),
+        node("Shape", "r", "a"),
+        node("Size", "a", "b"),
+        node("Equal", "b 1", "c"),
         node("If", "c", "d", then_branch=branch([node("Neg", "r", "t")]), else_branch=branch([node("Exp", "r", "e")])),
         node("Softmax", "d", "z", axis=-1),
     ],
     "in a loop": [node("Loop", "2 true half", "z", body=ADDING)],
     "in a loop at run time": [
-        node("Shape", "x", "a"), node("Gather", "a 0", "b"), node("Loop", "b true half", "z", body=ADDING),
+        node("Shape", "x", "a"),
+        node("Gather", "a 0", "b"),
+        node("Loop", "b true half", "z", body=ADDING),
     ],
     "fork in a loop at run time": [
-        node("Shape", "x", "a"), node("Gather", "a 0", "b"), node("Loop", "b true half", "z", body=SQUEEZING),
+        node("Shape", "x", "a"),
+        node("Gather", "a 0", "b"),
+        node("Loop", "b true half", "z", body=SQUEEZING),
     ],
     "carried": [node("Loop", "2 true r", "z", body=CARRYING)],
-}  # fmt: skip
+}
 
 
 def renamed(nodes: list[NodeProto], prefix: str) -> list[NodeProto]:

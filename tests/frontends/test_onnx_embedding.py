@@ -1,6 +1,6 @@
 """A sentence embedder of MiniLM's architecture, as PyTorch's exporter writes it; random weights, any batch and length.
 
-    ids, mask, types -> embeddings -> layers of attention and Gelu (Erf written out) -> mean over the mask -> length 1
+ids, mask, types -> embeddings -> layers of attention and Gelu (Erf written out) -> mean over the mask -> length 1
 """
 
 from __future__ import annotations

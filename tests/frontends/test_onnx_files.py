@@ -18,11 +18,13 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 @pytest.mark.parametrize(
     ("code", "dtype"),
     [
-        (TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn), (TensorProto.FLOAT8E5M2FNUZ, ml_dtypes.float8_e5m2fnuz),
-        (TensorProto.FLOAT4E2M1, ml_dtypes.float4_e2m1fn), (TensorProto.INT4, ml_dtypes.int4),
+        (TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn),
+        (TensorProto.FLOAT8E5M2FNUZ, ml_dtypes.float8_e5m2fnuz),
+        (TensorProto.FLOAT4E2M1, ml_dtypes.float4_e2m1fn),
+        (TensorProto.INT4, ml_dtypes.int4),
         (TensorProto.UINT2, ml_dtypes.uint2),
     ],
-)  # fmt: skip
+)
 def test_small_types_at_the_interface(tmp_path: Path, code: int, dtype: type) -> None:
     kinds = (TensorProto.FLOAT, code)
     nodes = [helper.make_node("Cast", [a], [b], to=k) for a, b, k in zip("xw", "wy", kinds, strict=True)]

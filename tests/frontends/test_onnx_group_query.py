@@ -18,9 +18,19 @@ pytestmark = pytest.mark.oracle
 f32 = Numbers(23).f32
 HEADS, GROUPS, SIZE, ROOM = 4, 2, 16, 12
 NAMES = (
-    "query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length", "cos_cache", "sin_cache",
-    "position_ids", "attention_bias", "head_sink",
-)  # fmt: skip
+    "query",
+    "key",
+    "value",
+    "past_key",
+    "past_value",
+    "seqlens_k",
+    "total_sequence_length",
+    "cos_cache",
+    "sin_cache",
+    "position_ids",
+    "attention_bias",
+    "head_sink",
+)
 OUTPUTS = ["y", "present_key", "present_value"]
 
 
@@ -31,10 +41,14 @@ def rows(batch: int, length: int, heads: int) -> Array:
 def given(batch: int, length: int, past: int, lengths: list[int], **more: Array) -> dict[str, Array]:
     """Inputs: `past` rows are held, and sequence b has `lengths[b]` keys with the new ones."""
     found = {
-        "query": rows(batch, length, HEADS), "key": rows(batch, length, GROUPS), "value": rows(batch, length, GROUPS),
-        "past_key": f32(batch, GROUPS, past, SIZE), "past_value": f32(batch, GROUPS, past, SIZE),
-        "seqlens_k": np.array(lengths, np.int32) - 1, "total_sequence_length": np.array(max(lengths), np.int32),
-    }  # fmt: skip
+        "query": rows(batch, length, HEADS),
+        "key": rows(batch, length, GROUPS),
+        "value": rows(batch, length, GROUPS),
+        "past_key": f32(batch, GROUPS, past, SIZE),
+        "past_value": f32(batch, GROUPS, past, SIZE),
+        "seqlens_k": np.array(lengths, np.int32) - 1,
+        "total_sequence_length": np.array(max(lengths), np.int32),
+    }
     return found | more
 
 

@@ -75,8 +75,12 @@ CASES: list[Case] = [
     ("Resize", 19, [IMAGE, None, scales(1, 1, 2, 0.5)], {"mode": "nearest"}, (2,), 1),
     ("Resize", 19, [IMAGE, None, scales(2, 0.5)], {"mode": "linear", "axes": [2, 3], "antialias": 1}, (2,), 1),
     (
-        "Resize", 19, [IMAGE, scales(0, 0, 0.2, 0.1, 1, 1, 0.9, 0.8), None, i64(1, 2, 3, 5)],
-        {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}, (3,), 1,
+        "Resize",
+        19,
+        [IMAGE, scales(0, 0, 0.2, 0.1, 1, 1, 0.9, 0.8), None, i64(1, 2, 3, 5)],
+        {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"},
+        (3,),
+        1,
     ),
     ("Upsample", 9, [IMAGE, scales(1, 1, 2, 0.5)], {}, (1,), 1),
     ("DFT", 20, [f32(2, 6, 5, 1), number(4), number(1)], {}, (1, 2), 1),
@@ -87,23 +91,45 @@ CASES: list[Case] = [
     ("MelWeightMatrix", 17, [number(8), number(16), number(8192), *scales(0, 4096)], {}, (0, 1, 2, 3, 4), 1),
     ("AffineGrid", 20, [f32(2, 2, 3), i64(2, 3, 4, 5)], {}, (1,), 1),
     (
-        "MaxUnpool", 22, [f32(1, 1, 2, 2), i64(5, 7, 13, 15).reshape(1, 1, 2, 2), i64(1, 1, 5, 6)],
-        {"kernel_shape": [2, 2], "strides": [2, 2]}, (1, 2), 1,
+        "MaxUnpool",
+        22,
+        [f32(1, 1, 2, 2), i64(5, 7, 13, 15).reshape(1, 1, 2, 2), i64(1, 1, 5, 6)],
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+        (1, 2),
+        1,
     ),
     ("GridSample", 20, [IMAGE, f32(1, 2, 2, 2)], {}, (1,), 1),
     ("RoiAlign", 16, [f32(2, 2, 4, 4), f32(2, 4), i64(0, 1)], {"output_height": 2, "output_width": 2}, (1, 2), 1),
     ("NonMaxSuppression", 11, [np.abs(f32(1, 3, 4)), f32(1, 2, 3), i64(1), scales(0.5), scales(0)], {}, (2, 3, 4), 1),
     (
-        "LSTM", 14, [f32(3, 2, 2), f32(1, 8, 2), f32(1, 8, 2), None, np.array([3, 2], np.int32)],
-        {"hidden_size": 2}, (4,), 1,
+        "LSTM",
+        14,
+        [f32(3, 2, 2), f32(1, 8, 2), f32(1, 8, 2), None, np.array([3, 2], np.int32)],
+        {"hidden_size": 2},
+        (4,),
+        1,
     ),
     ("TensorScatter", 24, [f32(2, 3, 4, 5), f32(2, 3, 2, 5), i64(1, 2)], {"axis": -2}, (2,), 1),
-]  # fmt: skip
+]
 # what they take is said, though ONNX Runtime refuses it
 DEFINED = {
-    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "RoiAlign", "LSTM", "OneHot", "Pad",
-    "ReverseSequence", "Resize", "Upsample", "MelWeightMatrix", "AffineGrid", "NonMaxSuppression", "TensorScatter",
-}  # fmt: skip
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "ScatterElements",
+    "ScatterND",
+    "RoiAlign",
+    "LSTM",
+    "OneHot",
+    "Pad",
+    "ReverseSequence",
+    "Resize",
+    "Upsample",
+    "MelWeightMatrix",
+    "AffineGrid",
+    "NonMaxSuppression",
+    "TensorScatter",
+}
 STATIC = {"DFT", "MaxUnpool"}  # with an axis or sizes as inputs, the data have sizes that are known
 ALONE = {"GridSample", "MaxUnpool"}  # outside of the data others compute something else
 # those that DEFINED leaves open
@@ -115,7 +141,7 @@ NEVER: list[Case] = [
     ("OneHot", 11, [i64(0, 2), number(-1), scales(0, 1)], {}, (), 1),
     ("MelWeightMatrix", 17, [number(-1), number(16), number(8192), *scales(0, 4096)], {}, (), 1),
     ("Compress", 11, [X, np.array([True, False, True, False])], {"axis": 0}, (), 1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])

@@ -44,38 +44,54 @@ R = (scale(0.03), zero(131))
 FLOATS: list[tuple[str, Array, list[Array | None], dict[str, Any], int]] = [
     ("FusedConv", f32(1, 3, 7, 7), [f32(4, 3, 3, 3), f32(4)], {"activation": "Relu", "pads": [1, 1, 1, 1]}, 1),
     (
-        "FusedConv", f32(1, 3, 7, 7), [f32(4, 3, 3, 3)],
-        {"activation": "LeakyRelu", "activation_params": [0.2], "kernel_shape": [3, 3]}, 1,
+        "FusedConv",
+        f32(1, 3, 7, 7),
+        [f32(4, 3, 3, 3)],
+        {"activation": "LeakyRelu", "activation_params": [0.2], "kernel_shape": [3, 3]},
+        1,
     ),
     ("FusedGemm", f32(3, 4), [f32(4, 5), f32(5)], {"activation": "LeakyRelu", "activation_alpha": 0.3}, 1),
     ("Attention", f32(2, 3, 8), [f32(8, 24), f32(24)], {"num_heads": 2, "unidirectional": 1}, 1),
     ("Attention", f32(2, 3, 8), [f32(8, 24), f32(24), np.int32([2, 3])], {"num_heads": 2}, 1),
     ("Attention", f32(2, 3, 8), [f32(8, 24), f32(24), np.int32([3, 2, 1, 0])], {"num_heads": 2}, 1),
     (
-        "Attention", f32(2, 3, 8), [f32(8, 24), f32(24), None, f32(2, 2, 2, 4, 4)],
-        {"num_heads": 2, "unidirectional": 1}, 2,
+        "Attention",
+        f32(2, 3, 8),
+        [f32(8, 24), f32(24), None, f32(2, 2, 2, 4, 4)],
+        {"num_heads": 2, "unidirectional": 1},
+        2,
     ),
     (
-        "Attention", f32(2, 3, 8),
+        "Attention",
+        f32(2, 3, 8),
         [f32(8, 24), f32(24), np.int32([[1, 1, 0, 1, 1], [0, 1, 1, 1, 1]]), f32(2, 2, 2, 2, 4)],
-        {"num_heads": 2}, 2,
+        {"num_heads": 2},
+        2,
     ),
     (
-        "Attention", f32(2, 3, 8),
-        [f32(8, 24), f32(24), np.tril(np.ones((2, 3, 7), np.int32)), f32(2, 2, 2, 4, 4)], {"num_heads": 2}, 2,
+        "Attention",
+        f32(2, 3, 8),
+        [f32(8, 24), f32(24), np.tril(np.ones((2, 3, 7), np.int32)), f32(2, 2, 2, 4, 4)],
+        {"num_heads": 2},
+        2,
     ),
     ("Attention", f32(2, 3, 8), [f32(8, 20), f32(20)], {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 4]}, 1),
     ("MultiHeadAttention", f32(2, 5, 8), [f32(2, 7, 8), f32(2, 7, 12)], {"num_heads": 2}, 1),
     ("MultiHeadAttention", f32(2, 5, 8), [f32(2, 7, 8), f32(2, 7, 8), f32(24)], {"num_heads": 2, "scale": 0.3}, 1),
     ("MultiHeadAttention", f32(2, 5, 8), [f32(2, 5, 8), f32(2, 5, 8)], {"num_heads": 2, "unidirectional": 1}, 1),
     (
-        "MultiHeadAttention", f32(2, 5, 8),
+        "MultiHeadAttention",
+        f32(2, 5, 8),
         [f32(2, 7, 8), f32(2, 7, 8), None, np.int32([[1] * 7, [1, 1, 1, 1, 0, 0, 0]]), f32(2, 2, 5, 7)],
-        {"num_heads": 2}, 1,
+        {"num_heads": 2},
+        1,
     ),
     (
-        "MultiHeadAttention", f32(2, 5, 8),
-        [f32(2, 5, 8), f32(2, 5, 8), None, None, None, f32(2, 2, 3, 4), f32(2, 2, 3, 4)], {"num_heads": 2}, 3,
+        "MultiHeadAttention",
+        f32(2, 5, 8),
+        [f32(2, 5, 8), f32(2, 5, 8), None, None, None, f32(2, 2, 3, 4), f32(2, 2, 3, 4)],
+        {"num_heads": 2},
+        3,
     ),
     ("MultiHeadAttention", f32(2, 5, 8), [f32(2, 2, 7, 4), f32(2, 2, 7, 4)], {"num_heads": 2}, 1),
     ("RotaryEmbedding", f32(2, 3, 16), [np.int64([[0, 1, 2], [4, 3, 2]]), f32(9, 4), f32(9, 4)], {}, 1),
@@ -84,37 +100,72 @@ FLOATS: list[tuple[str, Array, list[Array | None], dict[str, Any], int]] = [
     ("MatMulNBits", f32(3, 64), [u8(5, 2, 16), f32(10), u8(5)], {"K": 64, "N": 5, "bits": 4, "block_size": 32}, 1),
     ("MatMulNBits", f32(3, 64), [u8(5, 2, 32), f32(10)], {"K": 64, "N": 5, "bits": 8, "block_size": 32}, 1),
     (
-        "MatMulNBits", f32(3, 64), [u8(5, 2, 16), f32(10), None, np.arange(64, dtype=np.int32) % 2],
-        {"K": 64, "N": 5, "bits": 4, "block_size": 32}, 1,
+        "MatMulNBits",
+        f32(3, 64),
+        [u8(5, 2, 16), f32(10), None, np.arange(64, dtype=np.int32) % 2],
+        {"K": 64, "N": 5, "bits": 4, "block_size": 32},
+        1,
     ),
     (
-        "QAttention", u8(2, 3, 8),
-        [i7(8, 24), f32(24), scale(0.02), scale(0.01), np.int32([[1] * 5, [1, 1, 1, 1, 0]]), zero(120),
-         np.array(2, np.int8), f32(2, 2, 2, 2, 4)],
-        {"num_heads": 2}, 2,
+        "QAttention",
+        u8(2, 3, 8),
+        [
+            i7(8, 24),
+            f32(24),
+            scale(0.02),
+            scale(0.01),
+            np.int32([[1] * 5, [1, 1, 1, 1, 0]]),
+            zero(120),
+            np.array(2, np.int8),
+            f32(2, 2, 2, 2, 4),
+        ],
+        {"num_heads": 2},
+        2,
     ),
     ("FusedMatMul", f32(3, 2, 4), [f32(2, 4, 5)], {"transBatchA": 1, "alpha": 0.5}, 1),
     ("FusedMatMul", f32(4, 2, 3), [f32(5, 2, 4)], {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1}, 1),
     ("TransposeMatMul", f32(2, 3, 4), [f32(2, 5, 4)], {"transB": 1}, 1),
     (
-        "EmbedLayerNormalization", np.int32([[1, 2, 8], [0, 3, 3]]),
-        [np.int32([[0, 1, 1], [1, 0, 0]]), f32(9, 6), f32(5, 6), f32(2, 6), f32(6), f32(6),
-         np.int32([[1, 1, 0], [1, 1, 1]])],
-        {}, 2,
+        "EmbedLayerNormalization",
+        np.int32([[1, 2, 8], [0, 3, 3]]),
+        [
+            np.int32([[0, 1, 1], [1, 0, 0]]),
+            f32(9, 6),
+            f32(5, 6),
+            f32(2, 6),
+            f32(6),
+            f32(6),
+            np.int32([[1, 1, 0], [1, 1, 1]]),
+        ],
+        {},
+        2,
     ),
     (
-        "QEmbedLayerNormalization", np.int32([[1, 2, 8], [0, 3, 3]]),
-        [np.int32([[0, 1, 1], [1, 0, 0]]), u8(9, 6), u8(5, 6), u8(2, 6), u8(6), u8(6), np.int32([[1, 1, 0], [1, 1, 1]]),
-         *(scale(0.01 * k) for k in range(1, 6)), *(zero(100 + k) for k in range(5))],
-        {}, 2,
+        "QEmbedLayerNormalization",
+        np.int32([[1, 2, 8], [0, 3, 3]]),
+        [
+            np.int32([[0, 1, 1], [1, 0, 0]]),
+            u8(9, 6),
+            u8(5, 6),
+            u8(2, 6),
+            u8(6),
+            u8(6),
+            np.int32([[1, 1, 0], [1, 1, 1]]),
+            *(scale(0.01 * k) for k in range(1, 6)),
+            *(zero(100 + k) for k in range(5)),
+        ],
+        {},
+        2,
     ),
     ("QGemm", u8(3, 16), [*Q, i7(16, 5), scale(0.01), np.array(3, np.int8), np.arange(5, dtype=np.int32)], {}, 1),
     (
-        "QAttention", u8(2, 3, 8),
+        "QAttention",
+        u8(2, 3, 8),
         [i7(8, 24), f32(24), scale(0.02), scale(0.01), np.int32([2, 3]), zero(120), np.array(2, np.int8)],
-        {"num_heads": 2}, 1,
+        {"num_heads": 2},
+        1,
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "x", "others", "attrs", "outputs"), FLOATS, ids=numbered(FLOATS))
@@ -135,7 +186,9 @@ QUANTISED: list[tuple[str, Array, list[Array | None], dict[str, Any]]] = [
     ("QLinearSoftmax", u8(3, 20), [*Q, scale(1 / 256), zero(0)], {"axis": -1, "opset": 13}),
     ("NhwcMaxPool", u8(2, 7, 6, 5), [], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}),
     (
-        "QLinearConv", u8(1, 7, 6, 3), [*Q, i7(4, 3, 3, 3), scale(0.01), np.array(2, np.int8), scale(0.3), zero(128)],
+        "QLinearConv",
+        u8(1, 7, 6, 3),
+        [*Q, i7(4, 3, 3, 3), scale(0.01), np.array(2, np.int8), scale(0.3), zero(128)],
         {"channels_last": 1, "pads": [1, 1, 1, 1]},
     ),
     ("QLinearGlobalAveragePool", u8(2, 5, 7, 6), [*Q, *R], {"channels_last": 0}),
@@ -143,7 +196,7 @@ QUANTISED: list[tuple[str, Array, list[Array | None], dict[str, Any]]] = [
     ("QLinearAveragePool", u8(2, 5, 7, 6), [*Q, *R], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
     ("QGemm", u8(3, 16), [*Q, u8(16, 5), *R, np.arange(5, dtype=np.int32), scale(0.4), zero(128)], {}),
     ("QGemm", u8(3, 16), [*Q, i7(5, 16), np.abs(f32(5)) / 50, i8(5), None, scale(0.4), zero(128)], {"transB": 1}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "x", "others", "attrs"), QUANTISED, ids=numbered(QUANTISED))
@@ -170,9 +223,18 @@ def test_lstm_of_quantised_weights(tmp_path: Path) -> None:
     """ONNX Runtime also quantises inputs and states: to 8 bits of their range."""
     x = f32(5, 2, 3)
     others: list[Array | None] = [
-        i7(2, 3, 16), i7(2, 4, 16), f32(2, 32), None, None, None, None, np.float32([0.01, 0.008]), np.int8([0, 0]),
-        np.float32([0.009, 0.01]), np.int8([0, 0]),
-    ]  # fmt: skip
+        i7(2, 3, 16),
+        i7(2, 4, 16),
+        f32(2, 32),
+        None,
+        None,
+        None,
+        None,
+        np.float32([0.01, 0.008]),
+        np.int8([0, 0]),
+        np.float32([0.009, 0.01]),
+        np.int8([0, 0]),
+    ]
     path = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": 4, "direction": "bidirectional"}, 3)
     for found, wanted in zip(run(path, x), expected(path, x), strict=True):
         np.testing.assert_allclose(found, wanted, atol=0.05)

@@ -34,12 +34,16 @@ def same(path: Path, *inputs: Array, exact: bool = False) -> None:
 ONE: list[tuple[str, list[Array], dict[str, Array], dict[str, Any]]] = [
     ("Gemm", [f32(3, 4)], {"w": f32(5, 4), "c": f32(5)}, {"transB": 1, "alpha": 0.5, "beta": 2.0}),
     (
-        "Conv", [f32(1, 4, 9, 8)], {"w": f32(6, 2, 3, 3), "b": f32(6)},
+        "Conv",
+        [f32(1, 4, 9, 8)],
+        {"w": f32(6, 2, 3, 3), "b": f32(6)},
         {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]},
     ),
     ("Conv", [f32(1, 2, 9, 8)], {"w": f32(3, 2, 3, 3)}, {"auto_pad": "SAME_LOWER", "strides": [2, 2]}),
     (
-        "ConvTranspose", [f32(1, 4, 5, 6)], {"w": f32(4, 3, 3, 3), "b": f32(3)},
+        "ConvTranspose",
+        [f32(1, 4, 5, 6)],
+        {"w": f32(4, 3, 3, 3), "b": f32(3)},
         {"strides": [2, 2], "pads": [1, 1, 0, 1], "output_padding": [1, 0]},
     ),
     ("ConvTranspose", [f32(1, 2, 5)], {"w": f32(2, 3, 4)}, {"strides": [3], "output_shape": [15]}),
@@ -50,7 +54,9 @@ ONE: list[tuple[str, list[Array], dict[str, Array], dict[str, Any]]] = [
     ("InstanceNormalization", [f32(2, 3, 4)], {"s": f32(3), "b": f32(3)}, {}),
     ("Resize", [f32(1, 2, 6, 8)], {"r": f32(0), "s": f32(0), "z": i64(1, 2, 4, 3)}, {"mode": "linear", "antialias": 1}),
     (
-        "Resize", [f32(1, 2, 6, 8)], {"r": f32(0), "s": f32(0), "z": i64(1, 2, 9, 3)},
+        "Resize",
+        [f32(1, 2, 6, 8)],
+        {"r": f32(0), "s": f32(0), "z": i64(1, 2, 9, 3)},
         {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5},
     ),
     ("GridSample", [f32(1, 2, 3, 4, 5), f32(1, 2, 3, 4, 3)], {}, {"mode": "linear", "padding_mode": "border"}),
@@ -64,16 +70,25 @@ ONE: list[tuple[str, list[Array], dict[str, Array], dict[str, Any]]] = [
     ("Unique", [RNG.integers(0, 3, (4, 2))], {}, {"axis": 0}),
     ("Compress", [f32(3, 4), np.array([True, False, True])], {}, {"axis": 1}),
     (
-        "NonMaxSuppression", [np.abs(f32(2, 5, 4)), np.abs(f32(2, 3, 5)), i64(2)],
-        {"overlap": np.array([0.3], np.float32), "least": np.array([0.5], np.float32)}, {},
+        "NonMaxSuppression",
+        [np.abs(f32(2, 5, 4)), np.abs(f32(2, 3, 5)), i64(2)],
+        {"overlap": np.array([0.3], np.float32), "least": np.array([0.5], np.float32)},
+        {},
     ),
     ("Squeeze", [f32(1, 3, 1, 4), i64(2)], {}, {}),
     ("CumSum", [f32(2, 3, 4), np.array(-2)], {}, {"reverse": 1}),
     (
-        "TfIdfVectorizer", [RNG.integers(0, 4, (3, 9))], {},
+        "TfIdfVectorizer",
+        [RNG.integers(0, 4, (3, 9))],
+        {},
         {
-            "mode": "TFIDF", "max_skip_count": 2, "min_gram_length": 1, "max_gram_length": 2, "ngram_counts": [0, 3],
-            "ngram_indexes": [2, 1, 0, 3, 4], "pool_int64s": [1, 2, 3, 1, 2, 3, 0],
+            "mode": "TFIDF",
+            "max_skip_count": 2,
+            "min_gram_length": 1,
+            "max_gram_length": 2,
+            "ngram_counts": [0, 3],
+            "ngram_indexes": [2, 1, 0, 3, 4],
+            "pool_int64s": [1, 2, 3, 1, 2, 3, 0],
             "weights": [1.0, 2.0, 3.0, 0.5, 2.5],
         },
     ),
@@ -94,14 +109,18 @@ ONE: list[tuple[str, list[Array], dict[str, Array], dict[str, Any]]] = [
     ("Trilu", [f32(4, 5)], {"k": np.array(1, np.int64)}, {"upper": 0}),
     ("CumSum", [f32(3, 4)], {"a": np.array(1, np.int64)}, {"reverse": 1}),
     (
-        "LSTM", [f32(5, 2, 3)], {"w": f32(2, 16, 3), "r": f32(2, 16, 4), "b": f32(2, 32)},
+        "LSTM",
+        [f32(5, 2, 3)],
+        {"w": f32(2, 16, 3), "r": f32(2, 16, 4), "b": f32(2, 32)},
         {"hidden_size": 4, "direction": "bidirectional"},
     ),
     (
-        "GRU", [f32(5, 2, 3)], {"w": f32(1, 12, 3), "r": f32(1, 12, 4), "b": f32(1, 24)},
+        "GRU",
+        [f32(5, 2, 3)],
+        {"w": f32(1, 12, 3), "r": f32(1, 12, 4), "b": f32(1, 24)},
         {"hidden_size": 4, "linear_before_reset": 1},
     ),
-]  # fmt: skip
+]
 NEWER = dict.fromkeys(("GridSample", "ReduceMax", "Resize"), 20)  # operation sets; 17 for all others
 OUTPUTS = {"TopK": 2, "LSTM": 3, "GRU": 2}
 
@@ -123,16 +142,35 @@ EXACT: list[tuple[str, list[Array], list[Array], dict[str, Any]]] = [
     ("QuantizeLinear", [f32(3, 5) * 50], [np.array(0.5, np.float32), np.array(3, np.int8)], {}),
     ("DequantizeLinear", [i8(3, 5)], [np.abs(f32(5)), i8(5)], {"axis": 1}),
     (
-        "QLinearMatMul", [u8(3, 64)],
-        [scalar(0.02), np.array(120, np.uint8), u8(64, 5), scalar(0.01), np.array(130, np.uint8), scalar(0.5),
-         np.array(7, np.uint8)], {},
+        "QLinearMatMul",
+        [u8(3, 64)],
+        [
+            scalar(0.02),
+            np.array(120, np.uint8),
+            u8(64, 5),
+            scalar(0.01),
+            np.array(130, np.uint8),
+            scalar(0.5),
+            np.array(7, np.uint8),
+        ],
+        {},
     ),
     (
-        "QLinearConv", [u8(1, 3, 6, 6)],
-        [scalar(0.02), np.array(120, np.uint8), i7(4, 3, 3, 3), np.abs(f32(4)) / 50 + 0.01, np.zeros(4, np.int8),
-         scalar(0.3), np.array(128, np.uint8), np.arange(4, dtype=np.int32) * 100], {"pads": [1, 1, 1, 1]},
+        "QLinearConv",
+        [u8(1, 3, 6, 6)],
+        [
+            scalar(0.02),
+            np.array(120, np.uint8),
+            i7(4, 3, 3, 3),
+            np.abs(f32(4)) / 50 + 0.01,
+            np.zeros(4, np.int8),
+            scalar(0.3),
+            np.array(128, np.uint8),
+            np.arange(4, dtype=np.int32) * 100,
+        ],
+        {"pads": [1, 1, 1, 1]},
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "inputs", "constants", "attrs"), EXACT, ids=[c[0] for c in EXACT])
@@ -151,8 +189,13 @@ def test_quantised_operation_exactly(
 def test_lstm_with_peepholes_and_lengths(tmp_path: Path, direction: str, layout: int) -> None:
     d = 2 if direction == "bidirectional" else 1
     held = {
-        "w": f32(d, 16, 3), "r": f32(d, 16, 4), "b": f32(d, 32), "h": f32(d, 2, 4), "c": f32(d, 2, 4), "p": f32(d, 12),
-    }  # fmt: skip
+        "w": f32(d, 16, 3),
+        "r": f32(d, 16, 4),
+        "b": f32(d, 32),
+        "h": f32(d, 2, 4),
+        "c": f32(d, 2, 4),
+        "p": f32(d, 12),
+    }
     x, lengths = f32(5, 2, 3), np.int32([5, 3])
     names, outputs = ["x", "w", "r", "b", "n", "h", "c", "p"], ["y", "h1", "c1"]
     node = helper.make_node("LSTM", names, outputs, hidden_size=4, direction=direction)
@@ -194,9 +237,10 @@ def test_if_at_run_time_reads_values_around_it(tmp_path: Path, condition: bool) 
 
 def test_loop_of_known_length_is_unrolled(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Identity", ["going"], ["more"]), helper.make_node("Add", ["state", "x"], ["next"]),
+        helper.make_node("Identity", ["going"], ["more"]),
+        helper.make_node("Add", ["state", "x"], ["next"]),
         helper.make_node("Mul", ["next", "next"], ["square"]),
-    ]  # fmt: skip
+    ]
     infos = [
         helper.make_tensor_value_info("i", TensorProto.INT64, []),
         helper.make_tensor_value_info("going", TensorProto.BOOL, []),
@@ -241,7 +285,7 @@ MICROSOFT: list[tuple[str, list[Array], list[Array], dict[str, Any], int]] = [
     ("Attention", [f32(2, 3, 8)], [f32(8, 24), f32(24)], {"num_heads": 2}, 1),
     ("Attention", [f32(2, 3, 8)], [f32(8, 24), f32(24), np.int32([[1, 1, 0], [1, 1, 1]])], {"num_heads": 2}, 1),
     ("DynamicQuantizeMatMul", [f32(3, 8)], [u8(8, 4), np.array([0.01], np.float32), np.array([128], np.uint8)], {}, 1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "inputs", "constants", "attrs", "count"), MICROSOFT)
@@ -256,9 +300,11 @@ def test_microsoft(
 
 def test_compiled(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("GlobalAveragePool", ["r"], ["p"]), helper.make_node("Flatten", ["p"], ["y"]),
-    ]  # fmt: skip
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["y"]),
+    ]
     x = f32(1, 3, 8, 8)
     path = save(tmp_path, model(nodes, {"x": x}, ["y"], {"w": f32(8, 3, 3, 3)}))
     compiled = aot.compile_model(path, threads=1)

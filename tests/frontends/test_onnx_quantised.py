@@ -40,10 +40,17 @@ def network(folder: Path) -> Path:
         helper.make_node("Gemm", ["i", "w4", "b4"], ["y"], name="g", transB=1),
     ]
     held = {
-        "w0": f32(8, 3, 3, 3, size=0.2), "b0": f32(8, size=0.1), "w1": f32(8, 8, 3, 3, size=0.1),
-        "b1": f32(8, size=0.1), "w2": f32(8, 1, 3, 3, size=0.3), "b2": f32(8, size=0.1), "w3": f32(16, 12, size=0.3),
-        "b3": f32(12), "w4": f32(10, 12, size=0.3), "b4": f32(10),
-    }  # fmt: skip
+        "w0": f32(8, 3, 3, 3, size=0.2),
+        "b0": f32(8, size=0.1),
+        "w1": f32(8, 8, 3, 3, size=0.1),
+        "b1": f32(8, size=0.1),
+        "w2": f32(8, 1, 3, 3, size=0.3),
+        "b2": f32(8, size=0.1),
+        "w3": f32(16, 12, size=0.3),
+        "b3": f32(12),
+        "w4": f32(10, 12, size=0.3),
+        "b4": f32(10),
+    }
     return save(folder, model(nodes, {"x": (np.float32, INPUT)}, ["y"], held))
 
 

@@ -120,11 +120,14 @@ def test_damaged_files_are_corrupt(tmp_path: Path) -> None:
         read_model(path)
 
 
-@pytest.mark.parametrize("nodes", [
-    [helper.make_node("Relu", ["nowhere"], ["y"])],
-    [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["y"])],
-    [helper.make_node("Relu", ["x"], ["z"])],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [helper.make_node("Relu", ["nowhere"], ["y"])],
+        [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["y"])],
+        [helper.make_node("Relu", ["x"], ["z"])],
+    ],
+)
 def test_names_without_a_source_or_with_two_are_corrupt(tmp_path: Path, nodes: list) -> None:
     with pytest.raises(CorruptError):
         read_model(save(tmp_path, model(nodes, {"x": X}, ["y"])))
@@ -152,8 +155,10 @@ def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
     with pytest.raises(UnconvertedError, match=r"3 nodes.*'first'.*'second'.*'third'") as caught:
         converted(path)
     assert [(p.node, p.kind, p.domain, p.opset) for p in caught.value.problems] == [
-        ("first", "StringNormalizer", "", 17), ("second", "Mystery", "mine", 1), ("third", "RandomNormalLike", "", 17),
-    ]  # fmt: skip
+        ("first", "StringNormalizer", "", 17),
+        ("second", "Mystery", "mine", 1),
+        ("third", "RandomNormalLike", "", 17),
+    ]
 
 
 def test_sequences_and_strings_at_the_interface_are_unsupported(tmp_path: Path) -> None:

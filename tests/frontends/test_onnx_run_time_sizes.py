@@ -40,27 +40,30 @@ CASES: list[tuple[str, int, list[Array | None], dict[str, Any]]] = [
     ("STFT", 17, [f32(2, 40, 1), number(8), None, number(16)], {"onesided": 0}),
     ("Col2Im", 18, [f32(2, 6, 16), i64(5, 4), i64(2, 1)], {}),
     (
-        "Col2Im", 18, [f32(1, 8, 6), i64(7, 6), i64(2, 2)],
+        "Col2Im",
+        18,
+        [f32(1, 8, 6), i64(7, 6), i64(2, 2)],
         {"strides": [2, 3], "pads": [0, 1, 1, 0], "dilations": [2, 1]},
     ),
     ("Col2Im", 18, [f32(1, 10, 12), i64(3, 4, 5), i64(1, 1, 5)], {}),
     ("Resize", 19, [f32(1, 2, 7, 8), None, None, i64(1, 2, 3, 5)], {"mode": "linear", "antialias": 1}),
     ("Resize", 19, [f32(1, 2, 7, 8), None, None, i64(1, 2, 4, 11)], {"mode": "cubic", "antialias": 1}),
     (
-        "Resize", 19, [f32(1, 2, 7, 8), None, np.array([1, 1, 0.4, 0.7], np.float32)],
+        "Resize",
+        19,
+        [f32(1, 2, 7, 8), None, np.array([1, 1, 0.4, 0.7], np.float32)],
         {"mode": "cubic", "antialias": 1, "exclude_outside": 1},
     ),
     (
-        "MaxUnpool", 22,
+        "MaxUnpool",
+        22,
         [np.abs(f32(1, 1, 2, 2)), np.array([[[[5, 7], [13, 15]]]]), i64(1, 1, 5, 6)],
         {"kernel_shape": [2, 2], "strides": [2, 2]},
     ),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "opset", "inputs", "attrs"), CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)]
-)
+@pytest.mark.parametrize(("kind", "opset", "inputs", "attrs"), CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
 def test_operation(tmp_path: Path, kind: str, opset: int, inputs: list[Array | None], attrs: dict[str, Any]) -> None:
     given = {f"x{i}": np.asarray(x) for i, x in enumerate(inputs) if x is not None}
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
@@ -105,11 +108,14 @@ def test_parts_of_a_concatenation_that_do_not_fit_are_an_error(tmp_path: Path) -
 def test_memory_relies_on_no_rule_that_is_checked_later(tmp_path: Path) -> None:
     """`d`, of p[0] elements, is made before `updates` fit x, which says that p is 4 and 5."""
     nodes = [
-        helper.make_node("Slice", ["p", "zero", "one"], ["rows"]), helper.make_node("Expand", ["c", "rows"], ["d"]),
-        helper.make_node("CumSum", ["d", "axis"], ["e"]), helper.make_node("CumSum", ["e", "axis"], ["g"]),
-        helper.make_node("ReduceSum", ["g"], ["s"], keepdims=0), helper.make_node("Expand", ["s", "p"], ["updates"]),
+        helper.make_node("Slice", ["p", "zero", "one"], ["rows"]),
+        helper.make_node("Expand", ["c", "rows"], ["d"]),
+        helper.make_node("CumSum", ["d", "axis"], ["e"]),
+        helper.make_node("CumSum", ["e", "axis"], ["g"]),
+        helper.make_node("ReduceSum", ["g"], ["s"], keepdims=0),
+        helper.make_node("Expand", ["s", "p"], ["updates"]),
         helper.make_node("ScatterElements", ["x", "places", "updates"], ["y"], axis=0),
-    ]  # fmt: skip
+    ]
     held = {"zero": i64(0), "one": i64(1), "c": f32(1), "axis": number(0), "places": np.zeros((4, 5), np.int64)}
     x = f32(4, 5)
     compiled = aot.compile_model(save(tmp_path, model(nodes, {"x": x, "p": i64(4, 5)}, ["y"], held)), threads=1)

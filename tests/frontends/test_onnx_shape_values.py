@@ -31,10 +31,12 @@ SCALARS: list[tuple[str, list[str], dict[str, Any]]] = [
 def sized(name: str, value: str) -> list[NodeProto]:
     """A tensor with |value| rows, and how many it has."""
     return [
-        node("Cast", [value], [f"{name}.i"], to=TensorProto.INT64), node("Abs", [f"{name}.i"], [f"{name}.a"]),
-        node("Unsqueeze", [f"{name}.a", "list0"], [f"{name}.u"]), node("ConstantOfShape", [f"{name}.u"], [f"{name}.c"]),
+        node("Cast", [value], [f"{name}.i"], to=TensorProto.INT64),
+        node("Abs", [f"{name}.i"], [f"{name}.a"]),
+        node("Unsqueeze", [f"{name}.a", "list0"], [f"{name}.u"]),
+        node("ConstantOfShape", [f"{name}.u"], [f"{name}.c"]),
         node("Shape", [f"{name}.c"], [name]),
-    ]  # fmt: skip
+    ]
 
 
 def test_integer_arithmetic_on_sizes_equals_onnx_runtime(tmp_path: Path) -> None:
@@ -63,9 +65,10 @@ def test_chunks_of_a_size_that_varies_and_of_one_that_does_not(tmp_path: Path, p
     constants |= {f"k{k}": i64(k) for k in range(parts + 1)}
     for axis in (0, 1):
         nodes += [
-            node("Gather", ["s", f"k{axis}"], [f"n{axis}"]), node("Add", [f"n{axis}", "less"], [f"m{axis}"]),
+            node("Gather", ["s", f"k{axis}"], [f"n{axis}"]),
+            node("Add", [f"n{axis}", "less"], [f"m{axis}"]),
             node("Div", [f"m{axis}", "parts"], [f"q{axis}"]),
-        ]  # fmt: skip
+        ]
         nodes += [node("Mul", [f"q{axis}", f"k{k}"], [f"end{axis}_{k}"]) for k in range(parts + 1)]
         for k in range(parts):
             outputs.append(f"y{axis}_{k}")
@@ -82,10 +85,13 @@ def test_chunks_of_a_size_that_varies_and_of_one_that_does_not(tmp_path: Path, p
 def test_a_branch_that_depends_on_a_quotient_of_sizes(tmp_path: Path) -> None:
     """6 // 4 * 4 is not 6, also while another size varies."""
     nodes = [
-        node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["b"]), node("Div", ["b", "four"], ["q"]),
-        node("Mul", ["q", "four"], ["p"]), node("Equal", ["p", "b"], ["c"]),
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "one"], ["b"]),
+        node("Div", ["b", "four"], ["q"]),
+        node("Mul", ["q", "four"], ["p"]),
+        node("Equal", ["p", "b"], ["c"]),
         node("If", ["c"], ["y"], then_branch=branch("one"), else_branch=branch("four")),
-    ]  # fmt: skip
+    ]
     constants = {"one": np.array(1), "four": np.array(4)}
     path = save(tmp_path, model(nodes, {"x": (np.float32, ("n", 6))}, ["y"], constants))
     assert np.array(aot.compile_model(path)(np.zeros((2, 6), np.float32))[0]).tolist() == 4

@@ -16,9 +16,10 @@ from tests.frontends.onnx_oracle import expected
 
 FLAT = {"flat": i64(-1), "axis": i64(0)}
 STATES = {
-    "w": np.ones((1, 12, 4), np.float32) / 9, "r": np.ones((1, 12, 3), np.float32) / 9,
+    "w": np.ones((1, 12, 4), np.float32) / 9,
+    "r": np.ones((1, 12, 3), np.float32) / 9,
     "h": np.zeros((1, 1, 3), np.float32),
-}  # fmt: skip
+}
 SOFTMAX = [helper.make_node("Softmax", ["s"], ["p"], axis=-1), helper.make_node("Reshape", ["p", "flat"], ["y"])]
 LSTM = helper.make_node("LSTM", ["x", "w", "r", "", "", "h", "h"], ["o"], hidden_size=3)
 
@@ -28,9 +29,13 @@ def squeeze(source: str, to: str) -> NodeProto:
 
 
 def built(
-    folder: Path, nodes: list[NodeProto], shape: tuple[Any, ...], constants: dict[str, Array], opset: int = 17,
+    folder: Path,
+    nodes: list[NodeProto],
+    shape: tuple[Any, ...],
+    constants: dict[str, Array],
+    opset: int = 17,
     rank: int | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """`rank`: of the output, as the file declares it."""
     made = model(nodes, {"x": (np.float32, shape)}, ["y"], constants, opset)
     if rank is not None:
@@ -89,13 +94,20 @@ def test_an_output_of_open_rank_is_refused_with_a_remedy(tmp_path: Path) -> None
     "nodes",
     [
         [LSTM, squeeze("o", "y")],
-        [squeeze("x", "s"), LSTM, helper.make_node("ReduceSum", ["o"], ["t"], keepdims=0),
-         helper.make_node("Mul", ["s", "t"], ["y"])],
-        [squeeze("x", "s"), helper.make_node("Squeeze", ["x", "axis"], ["t"]),
-         helper.make_node("Add", ["s", "t"], ["y"])],
+        [
+            squeeze("x", "s"),
+            LSTM,
+            helper.make_node("ReduceSum", ["o"], ["t"], keepdims=0),
+            helper.make_node("Mul", ["s", "t"], ["y"]),
+        ],
+        [
+            squeeze("x", "s"),
+            helper.make_node("Squeeze", ["x", "axis"], ["t"]),
+            helper.make_node("Add", ["s", "t"], ["y"]),
+        ],
     ],
     ids=["state before", "state behind", "another Squeeze"],
-)  # fmt: skip
+)
 def test_a_size_that_a_rule_makes_1_is_1(tmp_path: Path, nodes: list[NodeProto]) -> None:
     constants = {"axis": i64(1)} if any("axis" in n.input for n in nodes) else STATES
     path = built(tmp_path, nodes, (4, "n", 4), constants)

@@ -28,8 +28,10 @@ def close(found: Array, expected: Array) -> bool:
     """Labels are equal; scores differ by a few roundings of f32."""
     if expected.dtype.kind in "iU":
         return np.array_equal(found.astype(expected.dtype), expected)
-    return found.dtype == expected.dtype and found.shape == expected.shape and np.allclose(
-        found, expected, 2e-5, 5e-6, equal_nan=True
+    return (
+        found.dtype == expected.dtype
+        and found.shape == expected.shape
+        and np.allclose(found, expected, 2e-5, 5e-6, equal_nan=True)
     )
 
 
@@ -77,10 +79,19 @@ def random_trees(
     rng: np.random.Generator, modes: tuple[str, ...], prefix: str, targets: int, dense: bool
 ) -> dict[str, Any]:
     """Attributes of an ensemble whose thresholds are values that rows have."""
-    nodes: dict[str, list[Any]] = {k: [] for k in (
-        "treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids",
-        "missing_value_tracks_true",
-    )}  # fmt: skip
+    nodes: dict[str, list[Any]] = {
+        k: []
+        for k in (
+            "treeids",
+            "nodeids",
+            "featureids",
+            "modes",
+            "values",
+            "truenodeids",
+            "falsenodeids",
+            "missing_value_tracks_true",
+        )
+    }
     leaves: dict[str, list[Any]] = {k: [] for k in ("treeids", "nodeids", "ids", "weights")}
     for tree in range(5):
         size = int(rng.integers(3, 8))
@@ -88,9 +99,15 @@ def random_trees(
             inner = at < size
             mode, below = (str(rng.choice(modes)), 2 * at + 1) if inner else ("LEAF", 0)
             row = (
-                tree, at, int(rng.integers(4)), mode, float(rng.choice(VALUES)), below, below + inner,
+                tree,
+                at,
+                int(rng.integers(4)),
+                mode,
+                float(rng.choice(VALUES)),
+                below,
+                below + inner,
                 int(rng.integers(2)),
-            )  # fmt: skip
+            )
             for values, value in zip(nodes.values(), row, strict=True):
                 values.append(value)
             for target in range(targets) if dense else [tree % targets]:
@@ -147,9 +164,20 @@ def test_doubles_of_tensors_are_compared_in_doubles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize(
     ("names", "used", "base"),
-    [(3, 3, None), (3, 2, None), (3, 3, [0.1, 0.2, 0.3]), (2, 1, None), (2, 1, [0.3]), (2, 1, [0.1, 0.2]), (2, 2, None),
-     (2, 2, [0.2]), (2, 2, [0.2, 0.4]), (1, 1, None), (1, 1, [0.5])],
-)  # fmt: skip
+    [
+        (3, 3, None),
+        (3, 2, None),
+        (3, 3, [0.1, 0.2, 0.3]),
+        (2, 1, None),
+        (2, 1, [0.3]),
+        (2, 1, [0.1, 0.2]),
+        (2, 2, None),
+        (2, 2, [0.2]),
+        (2, 2, [0.2, 0.4]),
+        (1, 1, None),
+        (1, 1, [0.5]),
+    ],
+)
 @pytest.mark.parametrize("positive", [False, True])
 def test_classifiers_of_trees_label_as_onnx_runtime(
     tmp_path: Path, transform: str, names: int, used: int, base: list[float] | None, positive: bool
@@ -161,9 +189,14 @@ def test_classifiers_of_trees_label_as_onnx_runtime(
     x = hit(rng)
     more = {} if base is None else {"base_values": base}
     made = single(
-        "TreeEnsembleClassifier", ["l", "p"], {"x": x}, post_transform=transform,
-        classlabels_int64s=[10, 11, 12][:names], **attributes, **more,
-    )  # fmt: skip
+        "TreeEnsembleClassifier",
+        ["l", "p"],
+        {"x": x},
+        post_transform=transform,
+        classlabels_int64s=[10, 11, 12][:names],
+        **attributes,
+        **more,
+    )
     compare(tmp_path, made, x)
 
 
@@ -171,13 +204,25 @@ def member_model(x: Array) -> onnx.ModelProto:
     """Two trees: x0 in {1, 2, 2.5, 7} or not, then x1 <= 0; and a tree of one leaf for everything."""
     tensor, real = onnx.numpy_helper.from_array, x.dtype
     return single(
-        "TreeEnsemble", ["y"], {"x": x}, version=5, n_targets=2, aggregate_function=1, post_transform=0,
-        tree_roots=[0, 2], nodes_featureids=[0, 1, 0], nodes_modes=tensor(np.array([6, 0, 0], np.uint8)),
-        nodes_splits=tensor(np.array([0, 0, 0], real)), nodes_truenodeids=[1, 0, 3], nodes_trueleafs=[0, 1, 1],
-        nodes_falsenodeids=[2, 1, 3], nodes_falseleafs=[1, 1, 1], leaf_targetids=[0, 1, 0, 1],
+        "TreeEnsemble",
+        ["y"],
+        {"x": x},
+        version=5,
+        n_targets=2,
+        aggregate_function=1,
+        post_transform=0,
+        tree_roots=[0, 2],
+        nodes_featureids=[0, 1, 0],
+        nodes_modes=tensor(np.array([6, 0, 0], np.uint8)),
+        nodes_splits=tensor(np.array([0, 0, 0], real)),
+        nodes_truenodeids=[1, 0, 3],
+        nodes_trueleafs=[0, 1, 1],
+        nodes_falsenodeids=[2, 1, 3],
+        nodes_falseleafs=[1, 1, 1],
+        leaf_targetids=[0, 1, 0, 1],
         leaf_weights=tensor(np.array([1.5, 2, 3, -0.5], real)),
         membership_values=tensor(np.array([7, 1, 2, 2.5, np.nan], real)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -199,37 +244,81 @@ NODES: dict[str, tuple[str, dict[str, Array], dict[str, Any]]] = {
     "normalizer_l1": ("Normalizer", {"x": np.where(ROWS > 0, ROWS, 0)}, {"norm": "L1"}),
     "normalizer_l2": ("Normalizer", {"x": ROWS.astype(np.float64)}, {"norm": "L2"}),
     "normalizer_zero": ("Normalizer", {"x": ROWS * 0}, {"norm": "L2"}),
-    "imputer": ("Imputer", {"x": HOLES}, {
-        "imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": float("nan")}),
+    "imputer": (
+        "Imputer",
+        {"x": HOLES},
+        {"imputed_value_floats": [1.0, 2.0, 3.0, 4.0], "replaced_value_float": float("nan")},
+    ),
     "imputer_zero": ("Imputer", {"x": np.round(ROWS)}, {"imputed_value_floats": [7.0], "replaced_value_float": 1.0}),
-    "imputer_int": ("Imputer", {"x": (ROWS * 2).astype(np.int64)}, {
-        "imputed_value_int64s": [7], "replaced_value_int64": 1}),
+    "imputer_int": (
+        "Imputer",
+        {"x": (ROWS * 2).astype(np.int64)},
+        {"imputed_value_int64s": [7], "replaced_value_int64": 1},
+    ),
     "one_hot": ("OneHotEncoder", {"x": (ROWS * 2).astype(np.int64)}, {"cats_int64s": [-1, 0, 1, 3], "zeros": 1}),
     "one_hot_floats": ("OneHotEncoder", {"x": ROWS * 2}, {"cats_int64s": [-1, 0, 1], "zeros": 1}),
     "vectorizer": ("FeatureVectorizer", {"a": ROWS, "b": ROWS[:, :1]}, {"inputdimensions": [4, 1]}),
     "vectorizer_int": ("FeatureVectorizer", {"a": (ROWS * 5).astype(np.int64)}, {"inputdimensions": [4]}),
-    "labels_int": ("LabelEncoder", {"x": (ROWS * 2).astype(np.int64)}, {
-        "keys_int64s": [1, -1, 0, 1], "values_floats": [0.5, 1.5, 2.5, 9.0], "default_float": -7.0}),
-    "labels_text": ("LabelEncoder", {"x": (ROWS[:, 0] * 2).astype(np.int64)}, {
-        "keys_int64s": [1, -1, 0], "values_strings": ["one", "minus", "zero"]}),
-    "labels_nan": ("LabelEncoder", {"x": np.where(np.isnan(HOLES), HOLES, np.round(HOLES))}, {
-        "keys_floats": [1.0, float("nan"), 0.0], "values_int64s": [10, 11, 12]}),
-    "labels_nan_4": ("LabelEncoder", {"x": np.where(np.isnan(HOLES), HOLES, np.round(HOLES))}, {
-        "keys_tensor": onnx.numpy_helper.from_array(np.array([1, np.nan, 0], np.float32)),
-        "values_tensor": onnx.numpy_helper.from_array(np.array([5, 6, 7], np.int64)),
-        "default_tensor": onnx.numpy_helper.from_array(np.array([8], np.int64))}),
-    "mapper": ("CategoryMapper", {"x": (ROWS[:, 0] * 2).astype(np.int64)}, {
-        "cats_int64s": [1, 0], "cats_strings": ["one", "zero"], "default_string": "none"}),
+    "labels_int": (
+        "LabelEncoder",
+        {"x": (ROWS * 2).astype(np.int64)},
+        {"keys_int64s": [1, -1, 0, 1], "values_floats": [0.5, 1.5, 2.5, 9.0], "default_float": -7.0},
+    ),
+    "labels_text": (
+        "LabelEncoder",
+        {"x": (ROWS[:, 0] * 2).astype(np.int64)},
+        {"keys_int64s": [1, -1, 0], "values_strings": ["one", "minus", "zero"]},
+    ),
+    "labels_nan": (
+        "LabelEncoder",
+        {"x": np.where(np.isnan(HOLES), HOLES, np.round(HOLES))},
+        {"keys_floats": [1.0, float("nan"), 0.0], "values_int64s": [10, 11, 12]},
+    ),
+    "labels_nan_4": (
+        "LabelEncoder",
+        {"x": np.where(np.isnan(HOLES), HOLES, np.round(HOLES))},
+        {
+            "keys_tensor": onnx.numpy_helper.from_array(np.array([1, np.nan, 0], np.float32)),
+            "values_tensor": onnx.numpy_helper.from_array(np.array([5, 6, 7], np.int64)),
+            "default_tensor": onnx.numpy_helper.from_array(np.array([8], np.int64)),
+        },
+    ),
+    "mapper": (
+        "CategoryMapper",
+        {"x": (ROWS[:, 0] * 2).astype(np.int64)},
+        {"cats_int64s": [1, 0], "cats_strings": ["one", "zero"], "default_string": "none"},
+    ),
     "binarizer": ("Binarizer", FLOATS, {"threshold": 0.3}),
-    "regressor": ("LinearRegressor", FLOATS, {"coefficients": [0.1 * k for k in range(8)], "targets": 2,
-                                              "intercepts": [1.0, -1.0], "post_transform": "SOFTMAX"}),
+    "regressor": (
+        "LinearRegressor",
+        FLOATS,
+        {
+            "coefficients": [0.1 * k for k in range(8)],
+            "targets": 2,
+            "intercepts": [1.0, -1.0],
+            "post_transform": "SOFTMAX",
+        },
+    ),
     "regressor_one": ("LinearRegressor", FLOATS, {"coefficients": [1.0, 2.0, 3.0, 4.0], "post_transform": "LOGISTIC"}),
-    "svr_linear": ("SVMRegressor", FLOATS, {
-        "coefficients": [1.0, 2.0, 3.0, 4.0], "rho": [0.5], "kernel_params": [0.0] * 3}),
-    "one_class": ("SVMRegressor", FLOATS, {
-        "coefficients": [1.0, -0.5], "rho": [-0.1], "kernel_type": "RBF", "kernel_params": [0.3, 0.0, 0.0],
-        "support_vectors": [0.1 * k for k in range(8)], "n_supports": 2, "one_class": 1}),
-}  # fmt: skip
+    "svr_linear": (
+        "SVMRegressor",
+        FLOATS,
+        {"coefficients": [1.0, 2.0, 3.0, 4.0], "rho": [0.5], "kernel_params": [0.0] * 3},
+    ),
+    "one_class": (
+        "SVMRegressor",
+        FLOATS,
+        {
+            "coefficients": [1.0, -0.5],
+            "rho": [-0.1],
+            "kernel_type": "RBF",
+            "kernel_params": [0.3, 0.0, 0.0],
+            "support_vectors": [0.1 * k for k in range(8)],
+            "n_supports": 2,
+            "one_class": 1,
+        },
+    ),
+}
 
 
 @pytest.mark.oracle
@@ -244,8 +333,14 @@ COEFFICIENTS = [0.3, -0.2, 0.9, 0.1, -0.5, 0.4, 0.2, -0.8, 0.6, 0.7, -0.1, -0.3]
 THREE = {"coefficients": COEFFICIENTS, "intercepts": [0.1, 0.2, -0.3]}
 ONE = {"coefficients": COEFFICIENTS[:4], "intercepts": [0.1]}
 CENTRES = [float(v) for v in np.random.default_rng(8).normal(size=5 * 4)]
-PAIRS = {"coefficients": COEFFICIENTS[:10], "support_vectors": CENTRES, "rho": [0.1, -0.2, 0.3],
-         "vectors_per_class": [2, 1, 2], "kernel_type": "RBF", "kernel_params": [0.2, 0.0, 3.0]}  # fmt: skip
+PAIRS = {
+    "coefficients": COEFFICIENTS[:10],
+    "support_vectors": CENTRES,
+    "rho": [0.1, -0.2, 0.3],
+    "vectors_per_class": [2, 1, 2],
+    "kernel_type": "RBF",
+    "kernel_params": [0.2, 0.0, 3.0],
+}
 PAIR = {**PAIRS, "coefficients": COEFFICIENTS[:5], "rho": [0.05], "vectors_per_class": [3, 2]}
 CHANCES = {"prob_a": [-1.5, -1.0, -2.0], "prob_b": [0.1, -0.1, 0.2]}
 PLAIN = {"kernel_params": [0.0, 0.0, 0.0]}

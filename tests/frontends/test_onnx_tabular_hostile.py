@@ -15,25 +15,39 @@ from tests.frontends.onnx_models import run, save
 from tests.frontends.test_onnx_tabular import ROWS, single
 
 STUMP: dict[str, Any] = {
-    "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [1, 0, 0],
-    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_values": [0.5, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
-    "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0],
-    "target_weights": [1.0, 2.0], "n_targets": 1,
-}  # fmt: skip
+    "nodes_treeids": [0, 0, 0],
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_featureids": [1, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_values": [0.5, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+    "target_treeids": [0, 0],
+    "target_nodeids": [1, 2],
+    "target_ids": [0, 0],
+    "target_weights": [1.0, 2.0],
+    "n_targets": 1,
+}
 CHAIN = 5000
 DEEP = {
-    "nodes_treeids": [0] * (2 * CHAIN + 1), "nodes_nodeids": list(range(2 * CHAIN + 1)),
-    "nodes_featureids": [0] * (2 * CHAIN + 1), "nodes_modes": [*["BRANCH_LEQ", "LEAF"] * CHAIN, "LEAF"],
-    "nodes_values": [0.0] * (2 * CHAIN + 1), "nodes_truenodeids": [*(k + 1 for k in range(2 * CHAIN)), 0],
+    "nodes_treeids": [0] * (2 * CHAIN + 1),
+    "nodes_nodeids": list(range(2 * CHAIN + 1)),
+    "nodes_featureids": [0] * (2 * CHAIN + 1),
+    "nodes_modes": [*["BRANCH_LEQ", "LEAF"] * CHAIN, "LEAF"],
+    "nodes_values": [0.0] * (2 * CHAIN + 1),
+    "nodes_truenodeids": [*(k + 1 for k in range(2 * CHAIN)), 0],
     "nodes_falsenodeids": [*(k + 2 for k in range(2 * CHAIN)), 0],
-}  # fmt: skip
+}
 WRONG: dict[str, tuple[dict[str, Any], type[AotError], str]] = {
     "lengths": ({"nodes_values": [0.5]}, ModelError, "equal lengths, got .*nodes_values 1"),
     "weights": ({"target_weights": [1.0]}, ModelError, "equal lengths, got .*target_weights 1"),
     "child": ({"nodes_truenodeids": [7, 0, 0]}, ModelError, "got node 7 of tree 0"),
     "itself": ({"nodes_truenodeids": [0, 0, 0]}, ModelError, "one parent at most, got several of node 0"),
-    "twice": ({"nodes_falsenodeids": [1, 0, 0], "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"]}, ModelError,
-              "one parent at most"),
+    "twice": (
+        {"nodes_falsenodeids": [1, 0, 0], "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"]},
+        ModelError,
+        "one parent at most",
+    ),
     "same": ({"nodes_nodeids": [0, 1, 1]}, ModelError, "different numbers, got 1 twice"),
     "mode": ({"nodes_modes": ["BRANCH_MAYBE", "LEAF", "LEAF"]}, ModelError, "got 'BRANCH_MAYBE'"),
     "feature": ({"nodes_featureids": [4, 0, 0]}, ModelError, "nodes_featureids must be in 0..3, got 4"),
@@ -49,7 +63,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[AotError], str]] = {
     "missing": ({"nodes_missing_value_tracks_true": [1]}, ModelError, "equal lengths"),
     "deep": (DEEP, UnsupportedError, "trees of at most 4096 levels are supported"),
     "empty": ({k: [] for k in STUMP if k.startswith("nodes_")}, ModelError, "nodes_"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -67,10 +81,17 @@ def tensor(values: Any, dtype: type) -> onnx.TensorProto:
 
 
 FIFTH: dict[str, Any] = {
-    "tree_roots": [0], "nodes_featureids": [0], "nodes_modes": tensor([0], np.uint8), "nodes_splits": tensor([0], "f4"),
-    "nodes_truenodeids": [0], "nodes_trueleafs": [1], "nodes_falsenodeids": [1], "nodes_falseleafs": [1],
-    "leaf_targetids": [0, 0], "leaf_weights": tensor([1, 2], "f4"),
-}  # fmt: skip
+    "tree_roots": [0],
+    "nodes_featureids": [0],
+    "nodes_modes": tensor([0], np.uint8),
+    "nodes_splits": tensor([0], "f4"),
+    "nodes_truenodeids": [0],
+    "nodes_trueleafs": [1],
+    "nodes_falsenodeids": [1],
+    "nodes_falseleafs": [1],
+    "leaf_targetids": [0, 0],
+    "leaf_weights": tensor([1, 2], "f4"),
+}
 FIFTHS: dict[str, tuple[dict[str, Any], str]] = {
     "root": ({"tree_roots": [3]}, "tree_roots must be in 0..0, got 3"),
     "leaf": ({"nodes_falsenodeids": [2]}, "leaves must be in 0..1, got 2"),
@@ -81,7 +102,7 @@ FIFTHS: dict[str, tuple[dict[str, Any], str]] = {
     "aggregate": ({"aggregate_function": 4}, "aggregate_function must be in 0..3, got 4"),
     "transform": ({"post_transform": -1}, "post_transform must be in 0..4, got -1"),
     "weights": ({"leaf_targetids": [0]}, "equal lengths, got leaf_weights 2, leaf_targetids 1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FIFTHS)
@@ -100,12 +121,20 @@ OTHERS: dict[str, tuple[str, dict[str, Any], type[AotError], str]] = {
     "keys": ("LabelEncoder", {"keys_floats": [1.0], "values_int64s": [1, 2]}, ModelError, "1 keys and 2 values"),
     "linear": ("LinearRegressor", {"coefficients": [1.0] * 3}, ModelError, "1 x 4 numbers, got 3"),
     "targets": ("LinearRegressor", {"coefficients": [1.0], "targets": 1 << 50}, ModelError, "numbers, got 1"),
-    "vectors": ("SVMRegressor", {"coefficients": [1.0], "rho": [0.0], "n_supports": 1, "support_vectors": [1.0]},
-                ModelError, "support_vectors must have 1 x 4 numbers, got 1"),
-    "texts": ("LabelEncoder", {"keys_tensor": onnx.helper.make_tensor("k", 8, [1], [b"a"]), "values_int64s": [1]},
-              UnsupportedError, "texts as keys"),
+    "vectors": (
+        "SVMRegressor",
+        {"coefficients": [1.0], "rho": [0.0], "n_supports": 1, "support_vectors": [1.0]},
+        ModelError,
+        "support_vectors must have 1 x 4 numbers, got 1",
+    ),
+    "texts": (
+        "LabelEncoder",
+        {"keys_tensor": onnx.helper.make_tensor("k", 8, [1], [b"a"]), "values_int64s": [1]},
+        UnsupportedError,
+        "texts as keys",
+    ),
     "features": ("FeatureVectorizer", {"inputdimensions": [3]}, ModelError, "must have 3 features, got 4"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -31,7 +31,11 @@ CASES: list[tuple[str, int, dict[str, Any], int, dict[str, tuple[int, ...]], lis
     ),
     *(
         (
-            "ConvTranspose", 11, {"auto_pad": how, "strides": strides}, 1, {"w": (0, 1, 2, 3)},
+            "ConvTranspose",
+            11,
+            {"auto_pad": how, "strides": strides},
+            1,
+            {"w": (0, 1, 2, 3)},
             [{"x": (1, 2, 3, 4), "w": (2, 3, 3, 4)}, {"x": (2, 2, 5, 1), "w": (2, 3, 3, 4)}],
         )
         for how in ("SAME_UPPER", "SAME_LOWER")
@@ -39,21 +43,35 @@ CASES: list[tuple[str, int, dict[str, Any], int, dict[str, tuple[int, ...]], lis
     ),
     *(
         (
-            "ConvTranspose", 11, {"auto_pad": how, "output_shape": [6, 7], "strides": [2, 2]}, 1, {"w": (0, 1, 2, 3)},
+            "ConvTranspose",
+            11,
+            {"auto_pad": how, "output_shape": [6, 7], "strides": [2, 2]},
+            1,
+            {"w": (0, 1, 2, 3)},
             [{"x": (1, 2, 3, 4), "w": (2, 3, 3, 3)}, {"x": (2, 2, 4, 4), "w": (2, 3, 3, 3)}],
         )
         for how in ("SAME_UPPER", "SAME_LOWER", "NOTSET")
     ),
     (
-        "Attention", 23, HEADS, 1, {},
+        "Attention",
+        23,
+        HEADS,
+        1,
+        {},
         [{"q": (1, 3, 16), "k": (1, 5, 8), "v": (1, 5, 8)}, {"q": (2, 2, 8), "k": (2, 4, 4), "v": (2, 4, 12)}],
     ),
     (
-        "Attention", 23, {}, 1, {},
-        [{"q": (1, 2, 3, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4)},
-         {"q": (2, 6, 3, 8), "k": (2, 3, 1, 8), "v": (2, 3, 1, 2)}],
+        "Attention",
+        23,
+        {},
+        1,
+        {},
+        [
+            {"q": (1, 2, 3, 4), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4)},
+            {"q": (2, 6, 3, 8), "k": (2, 3, 1, 8), "v": (2, 3, 1, 2)},
+        ],
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
@@ -89,9 +107,14 @@ def test_parts_of_opset_18_are_as_long_as_the_first_but_the_last(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("opset", "attrs", "count", "good", "bad"),
-    [(18, {"num_outputs": 4}, 4, 7, 5), (13, {}, 2, 4, 5), (11, {}, 3, 6, 4), (11, {"split": [1, 3]}, 2, 4, 5),
-     (11, {"split": [1, 3]}, 2, 4, 3)],
-)  # fmt: skip
+    [
+        (18, {"num_outputs": 4}, 4, 7, 5),
+        (13, {}, 2, 4, 5),
+        (11, {}, 3, 6, 4),
+        (11, {"split": [1, 3]}, 2, 4, 5),
+        (11, {"split": [1, 3]}, 2, 4, 3),
+    ],
+)
 def test_a_size_that_does_not_divide_is_refused(
     tmp_path: Path, opset: int, attrs: dict[str, Any], count: int, good: int, bad: int
 ) -> None:

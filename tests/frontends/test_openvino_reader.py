@@ -55,8 +55,10 @@ def test_result_without_output_names_has_those_of_its_tensor(tmp_path: Path) -> 
 def test_layers_in_any_order_with_any_ids(tmp_path: Path) -> None:
     xml = network(
         [
-            result(70, "r"), layer(8, "p", "MatMul", inputs=(4, 9), outputs=(11,), transpose_b="TRUE"),
-            parameter(5, "a"), parameter(900, "b"),
+            result(70, "r"),
+            layer(8, "p", "MatMul", inputs=(4, 9), outputs=(11,), transpose_b="TRUE"),
+            parameter(5, "a"),
+            parameter(900, "b"),
         ],
         "8.11->70.0 5.0->8.4 900.0->8.9",
     )
@@ -235,8 +237,10 @@ CYCLE = [parameter(), product(1, "a"), product(2, "b"), result(3)]
         (network([parameter(), result(1)], "0.0->1.0 0.0->1.0"), "layer 'y': one edge into input port 0, got two"),
         (network([parameter(), result(1)], "0.5->1.0"), "layer 'x': no output port 5, but an edge from it"),
         (network([parameter(), result(1)], "0.0->1.7"), "layer 'y': no input port 7, but an edge to it"),
-        (network([parameter(), layer(1, "y", "Result", inputs=(0,), outputs=(1,)), result(2)], "0.0->1.0 1.1->2.0"),
-         "layer 'y': a Result has no outputs, but an edge from it"),
+        (
+            network([parameter(), layer(1, "y", "Result", inputs=(0,), outputs=(1,)), result(2)], "0.0->1.0 1.1->2.0"),
+            "layer 'y': a Result has no outputs, but an edge from it",
+        ),
         (network([parameter(), result(1)], "0.0->9.0"), "m.xml: edge 0.0 -> 9.0: there is no layer 9 in 'm'"),
         (network(CYCLE, "0.0->1.0 2.2->1.1 1.2->2.0 0.0->2.1 2.2->3.0"), "graph: cycle through layers a -> b"),
         (relay(shape="2,x"), "Parameter: attribute shape must be a shape, got '2,x'"),
@@ -318,9 +322,7 @@ def test_what_a_body_reads_is_fed_once(tmp_path: Path, kind: str, maps: str, mes
     tags = ("then_", "else_") if kind == "If" else ("",)
     fed = maps.replace('"0"', '"1"') if kind == "If" else maps
     extra = "".join(
-        f"<{t}port_map>{fed}{out}</{t}port_map>"
-        + network(inner, "10.0->20.0", tag=f"{t}body")
-        for t in tags
+        f"<{t}port_map>{fed}{out}</{t}port_map>" + network(inner, "10.0->20.0", tag=f"{t}body") for t in tags
     )
     made = layer(2, "held", kind, "opset8" if kind == "If" else "opset1", inputs=(0, 1), outputs=(2,), extra=extra)
     xml = network([parameter(0, "c", "", "boolean"), parameter(1), made, result(3)], "0.0->2.0 1.0->2.1 2.2->3.0")

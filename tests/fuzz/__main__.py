@@ -1,6 +1,6 @@
 """The command: draws cases of each kind in turn, judges them in children, and keeps the smallest form of what fails.
 
-    python -m tests.fuzz --minutes 5 --seed 1 --only ir --jobs 2 --out found
+python -m tests.fuzz --minutes 5 --seed 1 --only ir --jobs 2 --out found
 """
 
 from __future__ import annotations

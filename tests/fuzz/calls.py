@@ -45,10 +45,13 @@ def operands_as_inputs(d: Draw) -> Growing:
         constants = d.flag()
         try:
             inputs = [
-                None if a is None else made.constant(a)
-                if a.dtype == object or (k in drawn.fixed and constants and d.flag()) else made.parameter(a)
+                None
+                if a is None
+                else made.constant(a)
+                if a.dtype == object or (k in drawn.fixed and constants and d.flag())
+                else made.parameter(a)
                 for k, a in enumerate(drawn.arrays)
-            ]  # fmt: skip
+            ]
             made.add(drawn.op, *inputs)
         except Refused:
             continue

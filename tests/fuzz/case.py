@@ -1,6 +1,6 @@
 """A case: files and a few facts, and how it is kept.
 
-    found/NAME.model.xml  found/NAME.model.bin  found/NAME.json        {"kind": "ir", "expected": "refused 4", ...}
+found/NAME.model.xml  found/NAME.model.bin  found/NAME.json        {"kind": "ir", "expected": "refused 4", ...}
 """
 
 from __future__ import annotations

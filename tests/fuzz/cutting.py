@@ -77,8 +77,10 @@ def _pruned(case: Case, graph: Graph, inputs: list[Array]) -> Case:
     while changed:
         changed = False
         for node in list(graph.nodes.values()):
-            if node not in graph.results and node not in graph.sinks and not any(
-                p.destinations for p in node.out_ports().values()
+            if (
+                node not in graph.results
+                and node not in graph.sinks
+                and not any(p.destinations for p in node.out_ports().values())
             ):
                 if node in graph.parameters:
                     del inputs[graph.parameters.index(node)]

@@ -21,10 +21,17 @@ from tests.fuzz.formulas import Equality, ints, number, rank_of, rule, size_of
 from tests.properties.drawing import Draw
 
 WIDER = {
-    DType.F16: (DType.F32, DType.F64), DType.BF16: (DType.F32,), DType.F32: (DType.F64,), DType.I8: (DType.I16,),
-    DType.U8: (DType.I32, DType.U16, DType.F32), DType.I16: (DType.I32,), DType.I32: (DType.I64, DType.F64),
-    DType.BOOL: (DType.U8, DType.F32), DType.U16: (DType.U32,), DType.U32: (DType.I64,),
-}  # fmt: skip
+    DType.F16: (DType.F32, DType.F64),
+    DType.BF16: (DType.F32,),
+    DType.F32: (DType.F64,),
+    DType.I8: (DType.I16,),
+    DType.U8: (DType.I32, DType.U16, DType.F32),
+    DType.I16: (DType.I32,),
+    DType.I32: (DType.I64, DType.F64),
+    DType.BOOL: (DType.U8, DType.F32),
+    DType.U16: (DType.U32,),
+    DType.U32: (DType.I64,),
+}
 
 
 # data that move there and back
@@ -263,9 +270,34 @@ def distributed(b: Builder, x: OutPort, d: Draw) -> OutPort | None:
 
 
 MOVING: tuple[Equality, ...] = (
-    transposed, flattened, reshaped, split_joined, cut_joined, padded, doubled, raised, reversed_twice, rolled,
-    gathered, broadcast, tiled, selected, chosen, looped, iterated, widened,
-)  # fmt: skip
+    transposed,
+    flattened,
+    reshaped,
+    split_joined,
+    cut_joined,
+    padded,
+    doubled,
+    raised,
+    reversed_twice,
+    rolled,
+    gathered,
+    broadcast,
+    tiled,
+    selected,
+    chosen,
+    looped,
+    iterated,
+    widened,
+)
 COMPUTING: tuple[Equality, ...] = (
-    shifted, negated, greater_self, scaled, multiplied, distributed, rule, rule, rule, rule,
-)  # fmt: skip
+    shifted,
+    negated,
+    greater_self,
+    scaled,
+    multiplied,
+    distributed,
+    rule,
+    rule,
+    rule,
+    rule,
+)

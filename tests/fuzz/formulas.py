@@ -159,8 +159,26 @@ def _by_rows(b: Builder, x: OutPort, d: Draw) -> OutPort | None:
 
 
 FORMULAS: dict[str, Equality] = {
-    "Gelu": _gelu, "Swish": _swish, "Sigmoid": _sigmoid, "HSigmoid": _hsigmoid, "HSwish": _hswish, "Mish": _mish,
-    "SoftPlus": _softplus, "Relu": _relu, "MVN": _mvn, "MatMul": _matmul, "ReduceSum": _reduced, "ReduceMax": _reduced,
-    "ReduceMean": _reduced, "ReduceMin": _reduced, "ReduceL2": _reduced, "Concat": _concat, "Softmax": _softmax,
-    "LogSoftmax": _log_softmax, "Convolution": _by_rows, "MaxPool": _by_rows, "AvgPool": _by_rows, "Tanh": _by_rows,
-}  # fmt: skip
+    "Gelu": _gelu,
+    "Swish": _swish,
+    "Sigmoid": _sigmoid,
+    "HSigmoid": _hsigmoid,
+    "HSwish": _hswish,
+    "Mish": _mish,
+    "SoftPlus": _softplus,
+    "Relu": _relu,
+    "MVN": _mvn,
+    "MatMul": _matmul,
+    "ReduceSum": _reduced,
+    "ReduceMax": _reduced,
+    "ReduceMean": _reduced,
+    "ReduceMin": _reduced,
+    "ReduceL2": _reduced,
+    "Concat": _concat,
+    "Softmax": _softmax,
+    "LogSoftmax": _log_softmax,
+    "Convolution": _by_rows,
+    "MaxPool": _by_rows,
+    "AvgPool": _by_rows,
+    "Tanh": _by_rows,
+}

@@ -16,8 +16,17 @@ from tests.fuzz.steps import STEPS
 from tests.properties.drawing import Draw, random_draw
 
 PARAMETERS = (
-    DType.F32, DType.F32, DType.F32, DType.F32, DType.F16, DType.F64, DType.I32, DType.I64, DType.U8, DType.BOOL,
-)  # fmt: skip
+    DType.F32,
+    DType.F32,
+    DType.F32,
+    DType.F32,
+    DType.F16,
+    DType.F64,
+    DType.I32,
+    DType.I64,
+    DType.U8,
+    DType.BOOL,
+)
 
 
 def random_graph(d: Draw, varying: bool, steps: int) -> Growing:

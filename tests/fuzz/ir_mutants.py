@@ -15,9 +15,27 @@ from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw
 
 TYPES = (
-    "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "u4", "u1", "i4", "nf4",
-    "f8e4m3", "boolean", "string", "dynamic",
-)  # fmt: skip
+    "f32",
+    "f64",
+    "f16",
+    "bf16",
+    "i64",
+    "i32",
+    "i16",
+    "i8",
+    "u64",
+    "u32",
+    "u16",
+    "u8",
+    "u4",
+    "u1",
+    "i4",
+    "nf4",
+    "f8e4m3",
+    "boolean",
+    "string",
+    "dynamic",
+)
 Tree = etree._Element
 
 
@@ -138,8 +156,20 @@ def _kind(d: Draw, root: Tree) -> None:
 
 
 MUTATIONS: tuple[Callable[[Draw, Tree], None], ...] = (
-    _remove, _double, _swap, _move, _attribute, _attribute, _attribute, _type, _shape, _shape, _edge, _edge, _kind,
-)  # fmt: skip
+    _remove,
+    _double,
+    _swap,
+    _move,
+    _attribute,
+    _attribute,
+    _attribute,
+    _type,
+    _shape,
+    _shape,
+    _edge,
+    _edge,
+    _kind,
+)
 
 
 def mutate(case: Case, seeds: Sequence[int]) -> Case:

@@ -42,8 +42,10 @@ def _network(graph: Graph, weights: _Weights) -> str:
     layers = "\n".join(_layer(n, weights) for n in nodes)
     edges = [
         f'<edge from-layer="{p.node.id}" from-port="{_out(p)}" to-layer="{n.id}" to-port="{k}"/>'
-        for n in nodes for k, p in enumerate(n.sources()) if p is not None
-    ]  # fmt: skip
+        for n in nodes
+        for k, p in enumerate(n.sources())
+        if p is not None
+    ]
     return f"<layers>\n{layers}\n</layers>\n<edges>{''.join(edges)}</edges>"
 
 
@@ -110,9 +112,11 @@ def _maps(node: Node, body: Graph, inputs: tuple[InputMap, ...], outputs: tuple[
 
 
 def _map(tag: str, m: InputMap | OutputMap, external: int, internal: int) -> str:
-    parts = "" if m.axis is None else (
-        f' axis="{m.axis}" start="{m.start}" end="{m.end}" stride="{m.stride}" part_size="{m.part_size}"'
-    )  # fmt: skip
+    parts = (
+        ""
+        if m.axis is None
+        else (f' axis="{m.axis}" start="{m.start}" end="{m.end}" stride="{m.stride}" part_size="{m.part_size}"')
+    )
     return f'<{tag} external_port_id="{external}" internal_layer_id="{internal}"{parts}/>'
 
 

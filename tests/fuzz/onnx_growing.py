@@ -89,7 +89,7 @@ class OnnxGrowing:
         read = [n for n in dict.fromkeys([*node.input, *_captured(node)]) if n in self.values]
         infos = [
             helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(self.values[n].dtype), None) for n in read
-        ]  # fmt: skip
+        ]
         graph = helper.make_graph([node], "one", infos, [onnx.ValueInfoProto(name=n) for n in node.output])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
         try:
@@ -123,9 +123,14 @@ class OnnxGrowing:
     def inside(self) -> OnnxGrowing:
         """A body, which may read all that is here."""
         return OnnxGrowing(
-            self.d, self.opset, self.varying, dict(self.values), outer=frozenset(self.values), names=self.names,
+            self.d,
+            self.opset,
+            self.varying,
+            dict(self.values),
+            outer=frozenset(self.values),
+            names=self.names,
             depth=self.depth + 1,
-        )  # fmt: skip
+        )
 
     def graph(self, outputs: list[str], name: str = "body") -> onnx.GraphProto:
         """Outputs that are not made here are passed through an Identity: a graph's outputs are its own."""
@@ -133,7 +138,7 @@ class OnnxGrowing:
         own = [o if o in made else self.one("Identity", o) for o in outputs]
         infos = [
             helper.make_tensor_value_info(o, helper.np_dtype_to_tensor_dtype(self.values[o].dtype), None) for o in own
-        ]  # fmt: skip
+        ]
         return helper.make_graph(self.nodes, name, self.inputs, infos, self.constants)
 
     def model(self, outputs: list[str]) -> onnx.ModelProto:

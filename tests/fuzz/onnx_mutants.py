@@ -21,9 +21,25 @@ RANGES = {
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1), FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }  # fmt: skip
 KINDS = (
-    "If", "Loop", "Scan", "Concat", "Reshape", "Split", "Constant", "Identity", "Add", "MatMul", "Cast", "Shape",
-    "LSTM", "SequenceAt", "Optional", "Range", "Expand", "Resize",
-)  # fmt: skip
+    "If",
+    "Loop",
+    "Scan",
+    "Concat",
+    "Reshape",
+    "Split",
+    "Constant",
+    "Identity",
+    "Add",
+    "MatMul",
+    "Cast",
+    "Shape",
+    "LSTM",
+    "SequenceAt",
+    "Optional",
+    "Range",
+    "Expand",
+    "Resize",
+)
 Path = tuple[tuple[str, int], ...]  # field and position, -1 where it is not repeated
 
 
@@ -231,9 +247,21 @@ def _branch(d: Draw, root: Any) -> None:
 
 
 MUTATIONS: tuple[Callable[[Draw, Any], None], ...] = (
-    _field, _field, _field, _edge, _edge, _node, _tensor, _tensor, _shape, _shape, _attribute, _attribute, _function,
+    _field,
+    _field,
+    _field,
+    _edge,
+    _edge,
+    _node,
+    _tensor,
+    _tensor,
+    _shape,
+    _shape,
+    _attribute,
+    _attribute,
+    _function,
     _branch,
-)  # fmt: skip
+)
 
 
 def mutate(data: bytes, seeds: Sequence[int]) -> bytes:
@@ -271,9 +299,10 @@ class OnnxMutants:
             return case
         atoms = [
             (path, field.name, k)
-            for path, m in messages(root) for field, value in m.ListFields()
+            for path, m in messages(root)
+            for field, value in m.ListFields()
             for k in (range(len(value)) if field.is_repeated else (-1,))
-        ]  # fmt: skip
+        ]
 
         def without(left: Sequence[tuple[Path, str, int]]) -> Case:
             return Case({"model.onnx": _without(root, set(left)).SerializeToString()}, case.facts)

@@ -29,13 +29,53 @@ from tests.networks import NETWORKS
 from tests.properties.drawing import random_draw
 
 # what these compute does not depend on the order of anything
-EXACT = frozenset((
-    "Parameter", "Constant", "Result", "Relu", "Abs", "Negative", "Floor", "Ceiling", "Sign", "Maximum", "Minimum",
-    "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "Select", "LogicalNot", "LogicalAnd",
-    "LogicalOr", "LogicalXor", "Reshape", "Transpose", "Unsqueeze", "Squeeze", "Concat", "Split", "VariadicSplit",
-    "Slice", "StridedSlice", "Gather", "Tile", "Broadcast", "Pad", "ReduceMax", "ReduceMin", "MaxPool", "Clamp",
-    "ShapeOf", "Convert", "TopK", "Round",
-))  # fmt: skip
+EXACT = frozenset(
+    (
+        "Parameter",
+        "Constant",
+        "Result",
+        "Relu",
+        "Abs",
+        "Negative",
+        "Floor",
+        "Ceiling",
+        "Sign",
+        "Maximum",
+        "Minimum",
+        "Equal",
+        "NotEqual",
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "Select",
+        "LogicalNot",
+        "LogicalAnd",
+        "LogicalOr",
+        "LogicalXor",
+        "Reshape",
+        "Transpose",
+        "Unsqueeze",
+        "Squeeze",
+        "Concat",
+        "Split",
+        "VariadicSplit",
+        "Slice",
+        "StridedSlice",
+        "Gather",
+        "Tile",
+        "Broadcast",
+        "Pad",
+        "ReduceMax",
+        "ReduceMin",
+        "MaxPool",
+        "Clamp",
+        "ShapeOf",
+        "Convert",
+        "TopK",
+        "Round",
+    )
+)
 
 
 def grown(graph: Graph, seeds: Sequence[int]) -> bool:

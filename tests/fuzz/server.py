@@ -1,6 +1,6 @@
 """A fork server: everything is imported once, and each case runs in a forked child under limits.
 
-    parent: imports, draws -> fork -> child: setrlimit, judge(case) -> pipe -> parent: Outcome
+parent: imports, draws -> fork -> child: setrlimit, judge(case) -> pipe -> parent: Outcome
 """
 
 from __future__ import annotations

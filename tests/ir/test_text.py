@@ -100,7 +100,11 @@ def test_foreign_operations() -> None:
     graph = Graph("g")
     types = (TensorType(DType.F32, (2,)), TensorType(DType.I32, None))
     attrs = (
-        ("axis", -1), ("name", "a b"), ("T", DType.F32), ("eps", 1e-5), ("dims", (1, (2,), ())),
+        ("axis", -1),
+        ("name", "a b"),
+        ("T", DType.F32),
+        ("eps", 1e-5),
+        ("dims", (1, (2,), ())),
         ("value", np.array([1, 2])),
     )
     node = graph.add(Foreign(dialect="tf", kind="Pack", attrs=attrs, types=types), name="n", outputs=2)
@@ -175,12 +179,14 @@ def test_any_name_survives(name: str) -> None:
 N, M = Var("n.d0", None), Var("m", 9, 1)
 DIMS = st.recursive(
     st.sampled_from([N, M]) | st.integers(0, 9),
-    lambda inner: st.builds(lambda a, b: a + b, inner, inner)
-    | st.builds(lambda a, b: a * b, inner, st.integers(1, 4))
-    | st.builds(lambda a, b: a - b, inner, inner)
-    | st.builds(lambda a, b: a // b, inner, st.integers(1, 4))
-    | st.builds(lambda a, b: a % b, inner, st.integers(1, 4))
-    | st.builds(lambda a, b: select(prim("eq", a, 0), 0, b), st.sampled_from([N, M]), inner),
+    lambda inner: (
+        st.builds(lambda a, b: a + b, inner, inner)
+        | st.builds(lambda a, b: a * b, inner, st.integers(1, 4))
+        | st.builds(lambda a, b: a - b, inner, inner)
+        | st.builds(lambda a, b: a // b, inner, st.integers(1, 4))
+        | st.builds(lambda a, b: a % b, inner, st.integers(1, 4))
+        | st.builds(lambda a, b: select(prim("eq", a, 0), 0, b), st.sampled_from([N, M]), inner)
+    ),
     max_leaves=6,
 )
 

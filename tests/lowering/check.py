@@ -22,9 +22,13 @@ Make = Callable[..., OutPort | tuple[OutPort, ...]]
 
 
 def compiled(
-    make: Make, *shapes: Sequence[int], tolerance: Tolerance = LOOSE, dtype: DType = DType.F32, target: str = "native",
+    make: Make,
+    *shapes: Sequence[int],
+    tolerance: Tolerance = LOOSE,
+    dtype: DType = DType.F32,
+    target: str = "native",
     options: CompileOptions | None = None,
-) -> Compilation:  # fmt: skip
+) -> Compilation:
     """All stages of the graph that `make(build, *ports)` makes; its results are those of the references."""
     graph = graph_of(make, *shapes, dtype=dtype)
     inputs = values(*shapes, dtype=dtype)
@@ -61,9 +65,16 @@ def weights(build: Builder, *shape: int, seed: int = 0) -> OutPort:
 
 
 def conv(
-    build: Builder, x: OutPort, channels: int, kernel: int = 3, *, stride: int = 1, begin: tuple[int, int] = (1, 1),
-    end: tuple[int, int] | None = None, seed: int = 0,
-) -> OutPort:  # fmt: skip
+    build: Builder,
+    x: OutPort,
+    channels: int,
+    kernel: int = 3,
+    *,
+    stride: int = 1,
+    begin: tuple[int, int] = (1, 1),
+    end: tuple[int, int] | None = None,
+    seed: int = 0,
+) -> OutPort:
     """A square convolution, padded by `begin` and `end`."""
     w = weights(build, channels, x.type.static_shape[1], kernel, kernel, seed=seed)
     ends = begin if end is None else end

@@ -34,7 +34,7 @@ from tests.lowering.quantised import (
     quantised,
     weights,
     whole,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("zero", [0, 121])

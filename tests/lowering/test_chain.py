@@ -173,9 +173,15 @@ def test_blocks_divide_the_rows_where_they_can(rows: int, size: int) -> None:
     i, j, k, d = Var("i", rows), Var("j", 64), Var("k", 32), Var("d", 32)
     s, top, p = dense("s", i, 64), dense("top", i), dense("p", i, 64)
     first = Definition(s, (i, j), Reduce("add", (k,), dense("q", rows, 32)[i, k] * dense("w", 32, 64)[k, j]))
-    between = Group("rows", (i,), (top,), (
-        Definition(top, (i,), Reduce("max", (j,), s[i, j])), Definition(p, (i, j), s[i, j] - top[i]),
-    ))  # fmt: skip
+    between = Group(
+        "rows",
+        (i,),
+        (top,),
+        (
+            Definition(top, (i,), Reduce("max", (j,), s[i, j])),
+            Definition(p, (i, j), s[i, j] - top[i]),
+        ),
+    )
     last = Definition(dense("y", rows, 32), (i, d), Reduce("add", (j,), p[i, j] * dense("v", 64, 32)[j, d]))
     plan = choose(Group("chain", (i,), (s, p), (first, between, last)), Target.parse(V3), frozenset())
     assert plan.size("i").size == size

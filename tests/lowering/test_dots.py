@@ -33,7 +33,7 @@ from tests.lowering.quantised import (
     quantised,
     weights,
     whole,
-)  # fmt: skip
+)
 from tests.passes.check import graph_of
 
 # ---- products that are sums of integers

@@ -30,9 +30,16 @@ def test_one_output_has_partial_sums() -> None:
 
 
 @pytest.mark.parametrize("target", ["native", "x86-64-v3", "x86-64-v2"])
-@pytest.mark.parametrize(("outputs", "channels", "kernel", "stride"), [
-    (3, 40, 3, 1), (3, 64, 3, 2), (2, 33, 5, 1), (3, 16, 1, 1), (3, 7, 3, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("outputs", "channels", "kernel", "stride"),
+    [
+        (3, 40, 3, 1),
+        (3, 64, 3, 2),
+        (2, 33, 5, 1),
+        (3, 16, 1, 1),
+        (3, 7, 3, 1),
+    ],
+)
 def test_pictures_of_few_channels(outputs: int, channels: int, kernel: int, stride: int, target: str) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         inner = conv(b, x, channels, 1, begin=(0, 0))

@@ -85,9 +85,19 @@ def unit_length(b: Builder, x: OutPort) -> OutPort:
 
 
 FORMS = [
-    softmax, log_softmax, written_softmax, softmax_without_kept_dimensions, masked_softmax, norm, scaled_norm,
-    written_norm, norm_by_power, norm_by_squared_difference, root_mean_square_norm, unit_length,
-]  # fmt: skip
+    softmax,
+    log_softmax,
+    written_softmax,
+    softmax_without_kept_dimensions,
+    masked_softmax,
+    norm,
+    scaled_norm,
+    written_norm,
+    norm_by_power,
+    norm_by_squared_difference,
+    root_mean_square_norm,
+    unit_length,
+]
 
 
 @pytest.mark.parametrize("make", FORMS)

@@ -30,9 +30,17 @@ def test_products_keep_their_columns_innermost() -> None:
     assert all(b.strides == (20, 1) for b in buffers(made))
 
 
-@pytest.mark.parametrize(("begin", "end"), [
-    ((0, 0), (0, 0)), ((1, 1), (1, 1)), ((2, 0), (0, 1)), ((0, 3), (2, 0)), ((0, 0), (1, 2)), ((2, 2), (2, 2)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ((0, 0), (0, 0)),
+        ((1, 1), (1, 1)),
+        ((2, 0), (0, 1)),
+        ((0, 3), (2, 0)),
+        ((0, 0), (1, 2)),
+        ((2, 2), (2, 2)),
+    ],
+)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_pads_become_halos(begin: tuple[int, int], end: tuple[int, int], stride: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
@@ -204,10 +212,16 @@ def rows_around(made: Compilation) -> list[int]:
     return [known(b.origin) // known(b.strides[2]) for b in buffers(made) if b.halo is not None]
 
 
-@pytest.mark.parametrize(("size", "stride", "dilation", "begin", "end"), [
-    (3, 1, 1, (1, 1), (1, 1)), (5, 2, 1, (1, 2), (2, 2)), (3, 1, 3, (3, 3), (3, 3)), (7, 1, 1, (3, 3), (3, 3)),
-    (3, 2, 1, (0, 1), (2, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "stride", "dilation", "begin", "end"),
+    [
+        (3, 1, 1, (1, 1), (1, 1)),
+        (5, 2, 1, (1, 2), (2, 2)),
+        (3, 1, 3, (3, 3), (3, 3)),
+        (7, 1, 1, (3, 3), (3, 3)),
+        (3, 2, 1, (0, 1), (2, 0)),
+    ],
+)
 @pytest.mark.parametrize("height", [3, 9])
 def test_a_low_picture_has_no_rows_around(
     size: int, stride: int, dilation: int, begin: tuple[int, int], end: tuple[int, int], height: int

@@ -39,11 +39,15 @@ GROUPED, DEPTHWISE = (32, 3, 1, 2), (16, 3, 1, 16)
 @pytest.mark.parametrize(
     ("shape", "branches"),
     [
-        ((1, 16, 40), (PLAIN, APART)), ((1, 16, 40), (LONG, APART, FAR)), ((1, 16, 40), (GROUPED, APART, PLAIN)),
-        ((1, 16, 40), (DEPTHWISE, POINT, PLAIN, APART)), ((2, 16, 33), (PLAIN, LONG)), ((1, 16, 15, 14), (PLAIN, WIDE)),
+        ((1, 16, 40), (PLAIN, APART)),
+        ((1, 16, 40), (LONG, APART, FAR)),
+        ((1, 16, 40), (GROUPED, APART, PLAIN)),
+        ((1, 16, 40), (DEPTHWISE, POINT, PLAIN, APART)),
+        ((2, 16, 33), (PLAIN, LONG)),
+        ((1, 16, 15, 14), (PLAIN, WIDE)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_convolutions_make_the_parts_of_a_concat_in_place(shape: tuple[int, ...], branches: tuple[Branch, ...]) -> None:
     compiled(lambda b, x: b.Concat(*(branch(b, x, one, seed=i) for i, one in enumerate(branches)), axis=1), shape)
 

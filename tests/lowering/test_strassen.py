@@ -148,10 +148,14 @@ def test_weights_take_no_more_memory() -> None:
 @pytest.mark.parametrize(
     ("make", "shape"),
     [
-        (dense, (16, 512)), (dense, ("n", 512)), (lambda b, x: dense(b, x, 64), (128, 512)), (dense, (128, 96)),
-        (lambda b, x: dense(b, x, 511), (128, 512)), (dense, (128, 511)),
+        (dense, (16, 512)),
+        (dense, ("n", 512)),
+        (lambda b, x: dense(b, x, 64), (128, 512)),
+        (dense, (128, 96)),
+        (lambda b, x: dense(b, x, 511), (128, 512)),
+        (dense, (128, 511)),
     ],
-)  # fmt: skip
+)
 def test_plain_where_it_does_not_pay(make: Make, shape: tuple[int | str, ...]) -> None:
     assert products(lowered(make, shape)) == 0
 

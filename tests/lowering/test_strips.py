@@ -21,9 +21,15 @@ TALL = (1, 6, 100, 26)  # 32 channels of it take more than half of that
 
 
 def depthwise(
-    b: Builder, x: OutPort, size: int = 3, *, stride: int = 1, begin: tuple[int, int] = (1, 1),
-    end: tuple[int, int] = (1, 1), dilation: int = 1,
-) -> OutPort:  # fmt: skip
+    b: Builder,
+    x: OutPort,
+    size: int = 3,
+    *,
+    stride: int = 1,
+    begin: tuple[int, int] = (1, 1),
+    end: tuple[int, int] = (1, 1),
+    dilation: int = 1,
+) -> OutPort:
     w = weights(b, x.type.static_shape[1], 1, 1, size, size)
     steps = {"strides": (stride, stride), "dilations": (dilation, dilation)}
     return b.GroupConvolution(x, w, **steps, pads_begin=begin, pads_end=end)

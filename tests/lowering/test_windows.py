@@ -26,8 +26,11 @@ def apart(made: Compilation) -> int:
 
 def square(size: int, pad: int, stride: int = 1) -> dict[str, tuple[int, int]]:
     return {
-        "strides": (stride, stride), "pads_begin": (pad, pad), "pads_end": (pad, pad), "kernel": (size, size),
-    }  # fmt: skip
+        "strides": (stride, stride),
+        "pads_begin": (pad, pad),
+        "pads_end": (pad, pad),
+        "kernel": (size, size),
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import aot.lowering.algorithms.use_winograd
 import aot.driver
+import aot.lowering.algorithms.use_winograd
 from aot.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
@@ -50,10 +50,24 @@ def exact(x: Array, w: Array) -> Array:
 @pytest.mark.parametrize(
     ("points", "r", "stride"),
     [
-        (4, 3, 1), (5, 3, 1), (5, 4, 1), (6, 3, 1), (6, 4, 1), (6, 5, 1), (5, 3, 2), (7, 3, 2), (9, 3, 2), (11, 3, 2),
-        (6, 4, 2), (8, 4, 2), (10, 4, 2), (7, 5, 2), (9, 5, 2), (11, 5, 2),
+        (4, 3, 1),
+        (5, 3, 1),
+        (5, 4, 1),
+        (6, 3, 1),
+        (6, 4, 1),
+        (6, 5, 1),
+        (5, 3, 2),
+        (7, 3, 2),
+        (9, 3, 2),
+        (11, 3, 2),
+        (6, 4, 2),
+        (8, 4, 2),
+        (10, 4, 2),
+        (7, 5, 2),
+        (9, 5, 2),
+        (11, 5, 2),
     ],
-)  # fmt: skip
+)
 def test_transforms_are_a_convolution(points: int, r: int, stride: int) -> None:
     m = sums(points, r, stride)
     rng = np.random.default_rng(0)
@@ -80,11 +94,17 @@ def same(b: Builder, x: OutPort, window: tuple[int, int], channels: int = 64) ->
 @pytest.mark.parametrize(
     ("window", "size", "points", "products"),
     [
-        ((3, 3), (28, 28), 6, 36), ((3, 3), (6, 6), 4, 16), ((3, 3), (9, 9), 5, 25), ((5, 5), (28, 28), 6, 36),
+        ((3, 3), (28, 28), 6, 36),
+        ((3, 3), (6, 6), 4, 16),
+        ((3, 3), (9, 9), 5, 25),
+        ((5, 5), (28, 28), 6, 36),
         ((4, 4), (29, 29), 6, 36),
-        ((3, 5), (28, 28), 6, 36), ((1, 3), (16, 28), 6, 6), ((5, 1), (28, 16), 6, 6), ((3, 7), (28, 28), 6, 6),
+        ((3, 5), (28, 28), 6, 36),
+        ((1, 3), (16, 28), 6, 6),
+        ((5, 1), (28, 16), 6, 6),
+        ((3, 7), (28, 28), 6, 6),
     ],
-)  # fmt: skip
+)
 def test_error_is_near_that_of_a_plain_convolution(
     window: tuple[int, int], size: tuple[int, int], points: int, products: int
 ) -> None:
@@ -140,10 +160,16 @@ def test_blocks_that_run_time_counts_are_shared(cores: int) -> None:
 @pytest.mark.parametrize(
     ("taps", "steps", "size"),
     [
-        ((3, 3), (2, 2), (28, 28)), ((3, 3), (2, 2), (27, 30)), ((3, 3), (4, 4), (40, 41)), ((3, 3), (1, 2), (20, 26)),
-        ((5, 5), (2, 1), (30, 21)), ((3, 3), (3, 2), (9, 50)), ((3, 3), (2, 2), (18, 18)), ((3, 3), (2, 2), (17, 34)),
+        ((3, 3), (2, 2), (28, 28)),
+        ((3, 3), (2, 2), (27, 30)),
+        ((3, 3), (4, 4), (40, 41)),
+        ((3, 3), (1, 2), (20, 26)),
+        ((5, 5), (2, 1), (30, 21)),
+        ((3, 3), (3, 2), (9, 50)),
+        ((3, 3), (2, 2), (18, 18)),
+        ((3, 3), (2, 2), (17, 34)),
     ],
-)  # fmt: skip
+)
 def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size: tuple[int, int]) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 40, 24, *taps)
@@ -167,10 +193,14 @@ def test_taps_that_lie_apart_in_time(step: int, length: int) -> None:
 @pytest.mark.parametrize(
     ("taps", "strides", "size"),
     [
-        ((3, 3), (2, 2), (28, 28)), ((3, 3), (2, 2), (27, 31)), ((3, 3), (2, 1), (20, 21)), ((4, 4), (2, 2), (32, 30)),
-        ((3, 5), (2, 2), (34, 50)), ((1, 3), (1, 2), (4, 400)),
+        ((3, 3), (2, 2), (28, 28)),
+        ((3, 3), (2, 2), (27, 31)),
+        ((3, 3), (2, 1), (20, 21)),
+        ((4, 4), (2, 2), (32, 30)),
+        ((3, 5), (2, 2), (34, 50)),
+        ((1, 3), (1, 2), (4, 400)),
     ],
-)  # fmt: skip
+)
 def test_every_other_output(taps: tuple[int, int], strides: tuple[int, int], size: tuple[int, int]) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 72, 96, *taps)

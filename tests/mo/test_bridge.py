@@ -104,10 +104,12 @@ def onnx_model(folder: Path, nodes: list[Any], inputs: dict[str, list[Any]], con
 def mish(folder: Path) -> Path:
     node = helper.make_node
     nodes = [
-        node("Abs", ["x"], ["a"], name="a"), node("Softplus", ["a"], ["s"], name="s"),
-        node("Tanh", ["s"], ["t"], name="t"), node("Mul", ["a", "t"], ["m"], name="m"),
+        node("Abs", ["x"], ["a"], name="a"),
+        node("Softplus", ["a"], ["s"], name="s"),
+        node("Tanh", ["s"], ["t"], name="t"),
+        node("Mul", ["a", "t"], ["m"], name="m"),
         node("Sin", ["m"], ["y"], name="sin"),
-    ]  # fmt: skip
+    ]
     return onnx_model(folder, nodes, {"x": ["n", 4]}, {})
 
 
@@ -118,10 +120,11 @@ def branches(folder: Path) -> Path:
         for kind, name in (("Abs", "one"), ("Neg", "other"))
     ]
     nodes = [
-        node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Greater", ["sum", "zero"], ["positive"]),
+        node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        node("Greater", ["sum", "zero"], ["positive"]),
         node("If", ["positive"], ["i"], name="if", then_branch=sides[0], else_branch=sides[1]),
         node("Exp", ["i"], ["y"]),
-    ]  # fmt: skip
+    ]
     return onnx_model(folder, nodes, {"x": [2, 3]}, {"zero": np.zeros((), np.float32)})
 
 
@@ -269,8 +272,13 @@ def test_cut_off_nodes_are_removed() -> None:
 
     graph = changed(change)
     assert sorted(n.type for n in graph.nodes.values()) == [
-        "Add", "Constant", "Parameter", "Result", "Result", "Softmax",
-    ]  # fmt: skip
+        "Add",
+        "Constant",
+        "Parameter",
+        "Result",
+        "Result",
+        "Softmax",
+    ]
 
 
 def test_new_results_are_named_after_what_they_read() -> None:
@@ -385,16 +393,25 @@ AXIS1 = {"axis": 1}
         ("gather", "AttributedGather", AXIS1, [int64_array([3, 0])], X[:, [3, 0]]),
         ("split", "AttributedSplit", {**AXIS1, "num_splits": 2}, [], X[:, :2]),
         (
-            "split", "AttributedVariadicSplit",
-            {**AXIS1, "split_lengths": int64_array([1, 3]), "out_ports_count": 2}, [], X[:, :1],
+            "split",
+            "AttributedVariadicSplit",
+            {**AXIS1, "split_lengths": int64_array([1, 3]), "out_ports_count": 2},
+            [],
+            X[:, :1],
         ),
         (
-            "pad", "AttributedPad", {"pads": int64_array([[0, 1], [2, 0]]), "fill_value": 5.0}, [],
+            "pad",
+            "AttributedPad",
+            {"pads": int64_array([[0, 1], [2, 0]]), "fill_value": 5.0},
+            [],
             np.pad(X, [(0, 1), (2, 0)], constant_values=5),
         ),
         (
-            "slice", "AttributedSlice",
-            {"starts": int64_array([1]), "ends": int64_array([3]), "axes": int64_array([1])}, [], X[:, 1:3],
+            "slice",
+            "AttributedSlice",
+            {"starts": int64_array([1]), "ends": int64_array([3]), "axes": int64_array([1])},
+            [],
+            X[:, 1:3],
         ),
         ("slice", "Slice", {}, [int64_array([0]), int64_array([4]), int64_array([1]), int64_array([2])], X[:, ::2]),
         ("softmax", "SoftmaxONNX", AXIS1, [], np.exp(X) / np.exp(X).sum()),
@@ -407,19 +424,21 @@ AXIS1 = {"axis": 1}
         ("unsqueeze", "Unsqueeze", {"unsqueeze_dims": int64_array([2])}, [], X[..., None]),
         ("transpose", "Transpose", {"order": int64_array([1, 0])}, [], X.T),
     ],
-)  # fmt: skip
+)
 def test_internal_operations_have_the_meaning_of_model_optimizer(
     module: str, name: str, attrs: dict[str, Any], extra: list[Any], expected: Any, tmp_path: Path
 ) -> None:
-    path = onnx_model(tmp_path, [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])],
-                      {"x": [1, 4]}, {})  # fmt: skip
+    path = onnx_model(
+        tmp_path, [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])], {"x": [1, 4]}, {}
+    )
     graph = read_model(path)
     made = exported(graph)
     last = made.get_op_nodes(op="Abs")[1]
     new = library_class(module, name)(made, {"name": "new", **attrs}).create_node()
     last.in_port(0).get_connection().insert_node(new) if len(new.out_ports()) == 1 else (
-        new.in_port(0).connect(last.in_port(0).get_source()), last.in_port(0).connect(new.out_port(0))
-    )  # fmt: skip
+        new.in_port(0).connect(last.in_port(0).get_source()),
+        last.in_port(0).connect(new.out_port(0)),
+    )
     for at, value in enumerate(extra, start=1):
         new.add_input_port(at, skip_if_exist=True)
         new.in_port(at).connect(Const(made, {"value": value}).create_node().out_port(0))

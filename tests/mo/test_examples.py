@@ -61,28 +61,39 @@ class Case:
 
 MISH: list[tuple[Any, ...]] = [("Softplus", ["x"], "soft"), ("Tanh", ["soft"], "tanh"), ("Mul", ["x", "tanh"], "y")]
 NEAR: list[tuple[Any, ...]] = [
-    ("Sin", ["x"], "s"), ("Softplus", ["x"], "soft"), ("Tanh", ["soft"], "tanh"), ("Mul", ["s", "tanh"], "y"),
-]  # fmt: skip
+    ("Sin", ["x"], "s"),
+    ("Softplus", ["x"], "soft"),
+    ("Tanh", ["soft"], "tanh"),
+    ("Mul", ["s", "tanh"], "y"),
+]
 BLOCKS: list[tuple[Any, ...]] = [("Relu", ["x"], "in")]
 for block, source in ((0, "in"), (1, "net/block_0/concat")):
     at = f"net/block_{block}"
     BLOCKS += [
-        ("Relu", [source], f"{at}/left"), ("Tanh", [source], f"{at}/right"),
+        ("Relu", [source], f"{at}/left"),
+        ("Tanh", [source], f"{at}/right"),
         ("Concat", [f"{at}/left", f"{at}/right"], f"{at}/concat", {"axis": 1}),
-    ]  # fmt: skip
+    ]
 BLOCKS.append(("Sin", ["net/block_1/concat"], "y"))
 HEAD: list[tuple[Any, ...]] = [
-    ("Abs", ["x"], "pre"), ("Sigmoid", ["pre"], "head/sigmoid"), ("Mul", ["head/sigmoid", "two"], "head/mul"),
+    ("Abs", ["x"], "pre"),
+    ("Sigmoid", ["pre"], "head/sigmoid"),
+    ("Mul", ["head/sigmoid", "two"], "head/mul"),
     ("Sub", ["head/mul", "two"], "boxes"),
-]  # fmt: skip
+]
 NORM: list[tuple[Any, ...]] = [
-    ("Mul", ["x", "x"], "square"), ("ReduceSum", ["square"], "sum", {"axes": [1]}), ("Max", ["sum", "eps"], "max"),
-    ("Sqrt", ["max"], "sqrt"), ("Div", ["x", "sqrt"], "y"),
-]  # fmt: skip
+    ("Mul", ["x", "x"], "square"),
+    ("ReduceSum", ["square"], "sum", {"axes": [1]}),
+    ("Max", ["sum", "eps"], "max"),
+    ("Sqrt", ["max"], "sqrt"),
+    ("Div", ["x", "sqrt"], "y"),
+]
 TWO, EPS = {"two": np.float32(2)[None]}, {"eps": np.float32(0.25)[None]}
 PACK: list[tuple[Any, ...]] = [
-    ("Abs", ["x"], "a"), ("Pack", ["x", "a"], "p", {"axis": 1, "domain": "me"}), ("Sin", ["p"], "y"),
-]  # fmt: skip
+    ("Abs", ["x"], "a"),
+    ("Pack", ["x", "a"], "p", {"axis": 1, "domain": "me"}),
+    ("Sin", ["p"], "y"),
+]
 
 
 def norm(x: Array) -> Array:
@@ -93,26 +104,61 @@ CASES = [
     Case("mish", lambda: chain(*MISH), mish, ("Mish",), ("Tanh", "SoftPlus")),
     Case("mish", lambda: chain(*NEAR), lambda x: np.sin(x) * mish(x) / x, ("Tanh",), ("Mish",)),
     Case("pack", lambda: chain(*PACK), lambda x: np.sin(np.stack([x, np.abs(x)], 1)), ("Unsqueeze", "Concat")),
-    Case("squeeze", lambda: chain(("Squeeze", ["x"], "y", {"axes": [1, 3]})), lambda x: x[:, 0, :, 0], ("Squeeze",),
-         x=X[:, :1, :, :1]),
+    Case(
+        "squeeze",
+        lambda: chain(("Squeeze", ["x"], "y", {"axes": [1, 3]})),
+        lambda x: x[:, 0, :, 0],
+        ("Squeeze",),
+        x=X[:, :1, :, :1],
+    ),
     Case("squeeze", lambda: chain(("Identity", ["x"], "i"), ("Sin", ["i"], "y")), np.sin, ("Sin",), ("Squeeze",)),
-    Case("own_softmax", lambda: chain(("Softmax", ["x"], "y", {"axis": 1})),
-         lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True), ("Softmax",)),
-    Case("constant", lambda: chain(
-        ("Constant", [], "c", {"value": onnx.numpy_helper.from_array(X[:1])}), ("Add", ["x", "c"], "y"),
-    ), lambda x: x + X[:1], ("Add",)),
-    Case("region", lambda: chain(("Neg", ["x"], "y"), x=np.zeros((1, 50, 2, 3), np.float32)), lambda x: region(-x),
-         ("RegionYolo",), x=X.reshape(-1)[:100].repeat(3).reshape(1, 50, 2, 3)),
-    Case("block", lambda: chain(*BLOCKS), lambda x: np.sin(np.concatenate([np.maximum(x, 0)] * 4, 1)), ("Concat",),
-         ("Tanh",)),
+    Case(
+        "own_softmax",
+        lambda: chain(("Softmax", ["x"], "y", {"axis": 1})),
+        lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True),
+        ("Softmax",),
+    ),
+    Case(
+        "constant",
+        lambda: chain(
+            ("Constant", [], "c", {"value": onnx.numpy_helper.from_array(X[:1])}),
+            ("Add", ["x", "c"], "y"),
+        ),
+        lambda x: x + X[:1],
+        ("Add",),
+    ),
+    Case(
+        "region",
+        lambda: chain(("Neg", ["x"], "y"), x=np.zeros((1, 50, 2, 3), np.float32)),
+        lambda x: region(-x),
+        ("RegionYolo",),
+        x=X.reshape(-1)[:100].repeat(3).reshape(1, 50, 2, 3),
+    ),
+    Case(
+        "block",
+        lambda: chain(*BLOCKS),
+        lambda x: np.sin(np.concatenate([np.maximum(x, 0)] * 4, 1)),
+        ("Concat",),
+        ("Tanh",),
+    ),
     Case("head", lambda: chain(*HEAD, constants=TWO), lambda x: mish(np.abs(x)), ("Mish",), ("Sigmoid",)),
     Case("l2norm", lambda: chain(*NORM, constants=EPS), norm, ("NormalizeL2",), ("Divide", "Sqrt")),
-    Case("l2norm", lambda: chain(*NORM[:-1], ("Div", ["square", "sqrt"], "y"), constants=EPS), lambda x: norm(x) * x,
-         ("Divide",), ("NormalizeL2",)),
-    Case("swap", lambda: chain(("Neg", ["x"], "n"), ("Abs", ["n"], "a"), ("Sin", ["a"], "y")),
-         lambda x: np.sin(np.abs(x)), ("Abs",), ("Negative",)),
+    Case(
+        "l2norm",
+        lambda: chain(*NORM[:-1], ("Div", ["square", "sqrt"], "y"), constants=EPS),
+        lambda x: norm(x) * x,
+        ("Divide",),
+        ("NormalizeL2",),
+    ),
+    Case(
+        "swap",
+        lambda: chain(("Neg", ["x"], "n"), ("Abs", ["n"], "a"), ("Sin", ["a"], "y")),
+        lambda x: np.sin(np.abs(x)),
+        ("Abs",),
+        ("Negative",),
+    ),
     Case("swap", lambda: chain(("Neg", ["x"], "n"), ("Tanh", ["n"], "y")), lambda x: np.tanh(-x), ("Negative",)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

@@ -227,15 +227,37 @@ def test_sub_graph_copies_are_graphs_of_their_own() -> None:
 def shape_sums() -> Graph:
     known = {name: data([1], int64_array([1])) for name in ("s_d", "c_d", "f_d")}
     nodes = {
-        "p": op("Parameter", is_input=True), "p_d": data([2, 3]), "s": op("ShapeOf"), "c": op("Const"), "f": op("Fold"),
-        **known, "a": op("Add"), "a_d": data([1]), "b": op("Add"), "b_d": data([1]), "r": op("Result"),
-        "dead": op("Dead"), "dead_d": data(),
-    }  # fmt: skip
+        "p": op("Parameter", is_input=True),
+        "p_d": data([2, 3]),
+        "s": op("ShapeOf"),
+        "c": op("Const"),
+        "f": op("Fold"),
+        **known,
+        "a": op("Add"),
+        "a_d": data([1]),
+        "b": op("Add"),
+        "b_d": data([1]),
+        "r": op("Result"),
+        "dead": op("Dead"),
+        "dead_d": data(),
+    }
     links = [
-        ("p", "p_d"), ("p_d", "s"), ("s", "s_d"), ("c", "c_d"), ("c_d", "f"), ("f", "f_d"), ("s_d", "a"),
-        ("f_d", "a", {"in": 1}), ("a", "a_d"), ("a_d", "b"), ("p_d", "b", {"in": 1}), ("b", "b_d"), ("b_d", "r"),
-        ("p_d", "dead"), ("dead", "dead_d"),
-    ]  # fmt: skip
+        ("p", "p_d"),
+        ("p_d", "s"),
+        ("s", "s_d"),
+        ("c", "c_d"),
+        ("c_d", "f"),
+        ("f", "f_d"),
+        ("s_d", "a"),
+        ("f_d", "a", {"in": 1}),
+        ("a", "a_d"),
+        ("a_d", "b"),
+        ("p_d", "b", {"in": 1}),
+        ("b", "b_d"),
+        ("b_d", "r"),
+        ("p_d", "dead"),
+        ("dead", "dead_d"),
+    ]
     return build(nodes, links, "middle")
 
 
@@ -333,9 +355,12 @@ def test_attributes_fit_values_and_functions(held: dict[str, Any], wanted: dict[
 def pair(change: Callable[[Graph], object]) -> list[bool]:
     links = [("x", "x_d"), ("x_d", "a"), ("a", "a_d"), ("a_d", "r")]
     nodes = {
-        "x": op("Parameter"), "x_d": data([1, 2]), "a": op("A", p=1.0, q=int64_array([1, 2])),
-        "a_d": data([2], np.ones(2)), "r": op("Result"),
-    }  # fmt: skip
+        "x": op("Parameter"),
+        "x_d": data([1, 2]),
+        "a": op("A", p=1.0, q=int64_array([1, 2])),
+        "a_d": data([2], np.ones(2)),
+        "r": op("Result"),
+    }
     one, other = build(nodes, links), build(nodes, links)
     change(other)
     checks = ((one, other, False), (one, other, True), (other, one, True))

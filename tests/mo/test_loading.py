@@ -87,12 +87,18 @@ def test_import_names_lead_to_one_class(tmp_path: Path, text: str) -> None:
     modules.forget()
 
 
-@pytest.mark.parametrize(("text", "hint"), [
-    ("from openvino.tools.mo.ops.activation_op import Sigmoid", "did you mean openvino.tools.mo.ops.activation_ops"),
-    ("from openvino.tools.mo.ops.activation_ops import Sigmoids", "did you mean Sigmoid"),
-    ("from openvino.tools.mo.graph.graph import Connection", "it is in openvino.tools.mo.graph.connection"),
-    ("from mo.graph.graf import Graph", "did you mean mo.graph.graph"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            "from openvino.tools.mo.ops.activation_op import Sigmoid",
+            "did you mean openvino.tools.mo.ops.activation_ops",
+        ),
+        ("from openvino.tools.mo.ops.activation_ops import Sigmoids", "did you mean Sigmoid"),
+        ("from openvino.tools.mo.graph.graph import Connection", "it is in openvino.tools.mo.graph.connection"),
+        ("from mo.graph.graf import Graph", "did you mean mo.graph.graph"),
+    ],
+)
 def test_a_name_that_is_absent_is_an_import_error_with_the_nearest_one(tmp_path: Path, text: str, hint: str) -> None:
     with pytest.raises(UsageError, match=hint):
         load_extensions(folder(tmp_path, front_x=text))
@@ -122,15 +128,28 @@ def test_nothing_of_it_is_imported_without_extensions_of_this_kind(tmp_path: Pat
 def test_the_order_is_that_of_model_optimizer(framework: str) -> None:
     order = [cls.__name__ for cls in sort_transforms(placeholders(framework))]
     known = [
-        "LoadFinish", "FrontStart", "Pack", "FrontFinish", "CreateTensorNodes", "PartialInfer", "PreMiddleStart",
-        "MiddleStart", "MiddleFinish", "PostMiddleStart", "ApplyPermutation", "BackStart", "BackFinish",
-    ]  # fmt: skip
+        "LoadFinish",
+        "FrontStart",
+        "Pack",
+        "FrontFinish",
+        "CreateTensorNodes",
+        "PartialInfer",
+        "PreMiddleStart",
+        "MiddleStart",
+        "MiddleFinish",
+        "PostMiddleStart",
+        "ApplyPermutation",
+        "BackStart",
+        "BackFinish",
+    ]
     assert [name for name in order if name in known] == known
     assert len(order) == {"onnx": 287, "tf": 345}[framework]
 
 
 def test_transformations_stand_where_they_say(tmp_path: Path) -> None:
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 from openvino.tools.mo.front.Pack import Pack
 from openvino.tools.mo.middle.pass_separator import PostMiddleStart
 class Late(FrontReplacementPattern):
@@ -145,6 +164,7 @@ class Last(MiddleReplacementPattern):
     def run_before(self): return []
     def find_and_replace_pattern(self, graph): pass
 """
+    )
     modules = Modules(folder(tmp_path, front_x=text))
     found = modules.load("front.x")
     order = sort_transforms([*placeholders("onnx"), found.Late, found.Early, found.Last])
@@ -163,13 +183,16 @@ def test_kinds_of_files_and_folders(tmp_path: Path) -> None:
     np.testing.assert_allclose(computed(tmp_path, Path(f"{first},{second}")), -np.sin(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("options", "environment", "runs"), [
-    ({}, {}, True),
-    ({}, {"MO_DISABLED_TRANSFORMS": "other,to_abs"}, False),
-    ({}, {"MO_DISABLED_TRANSFORMS": "front.x.ToAbs"}, False),
-    ({"disable_transforms": ("to_abs",)}, {}, False),
-    ({"enable_transforms": ("to_abs",)}, {"MO_DISABLED_TRANSFORMS": "to_abs"}, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "environment", "runs"),
+    [
+        ({}, {}, True),
+        ({}, {"MO_DISABLED_TRANSFORMS": "other,to_abs"}, False),
+        ({}, {"MO_DISABLED_TRANSFORMS": "front.x.ToAbs"}, False),
+        ({"disable_transforms": ("to_abs",)}, {}, False),
+        ({"enable_transforms": ("to_abs",)}, {"MO_DISABLED_TRANSFORMS": "to_abs"}, False),
+    ],
+)
 def test_switches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, environment: dict[str, str], runs: bool
 ) -> None:
@@ -190,28 +213,58 @@ def test_a_class_that_is_switched_off_can_be_switched_on(tmp_path: Path, monkeyp
 
 RAISES = "class Bad(FrontReplacementPattern):\n    def find_and_replace_pattern(self, graph):\n        {body}\n"
 BAD: list[tuple[dict[str, str], type[AotError], str]] = [
-    ({"front_x": HEAD + RAISES.format(body="graph.absent()")}, UsageError,
-     r"extension Bad: AttributeError: .*\(.*x\.py:12\)"),
-    ({"front_x": HEAD + RAISES.format(body="graph.remove_nodes_from(list(graph.nodes()))")}, UsageError,
-     "extension Bad: a network keeps one of its outputs at least, got y"),
-    ({"front_x": HEAD + RAISES.format(body="pass") + "    def run_before(self): return [Bad]\n"}, UsageError,
-     "they form a cycle: Bad -> Bad"),
-    ({"front_x": HEAD + RAISES.format(body="pass") + "    def run_before(self): return ['Pack']\n"}, UsageError,
-     "run_before names classes, got 'Pack'"),
+    (
+        {"front_x": HEAD + RAISES.format(body="graph.absent()")},
+        UsageError,
+        r"extension Bad: AttributeError: .*\(.*x\.py:12\)",
+    ),
+    (
+        {"front_x": HEAD + RAISES.format(body="graph.remove_nodes_from(list(graph.nodes()))")},
+        UsageError,
+        "extension Bad: a network keeps one of its outputs at least, got y",
+    ),
+    (
+        {"front_x": HEAD + RAISES.format(body="pass") + "    def run_before(self): return [Bad]\n"},
+        UsageError,
+        "they form a cycle: Bad -> Bad",
+    ),
+    (
+        {"front_x": HEAD + RAISES.format(body="pass") + "    def run_before(self): return ['Pack']\n"},
+        UsageError,
+        "run_before names classes, got 'Pack'",
+    ),
     ({"front_x": HEAD + "class Bad(FrontReplacementOp):\n    pass\n"}, UsageError, "op names the operation"),
     ({"front_x": HEAD + "class Bad(FrontReplacementOp):\n    op = 'Tanh'\n"}, UsageError, "replace_op says"),
     ({"front_x": HEAD + "class Bad(FrontReplacementPattern):\n    pass\n"}, UsageError, "pattern or find_and_replace"),
-    ({"front_x": HEAD + "class Bad(CaffePythonFrontExtractorOp):\n    op = 'x'\n"}, UnsupportedError,
-     "layers of Caffe"),
-    ({"front_x": "class Bad:\n    op = 'Tanh'\n    def replace_op(self, graph, node): pass\n"}, UsageError,
-     "x.py: class Bad: a class with replace_op runs if it derives from a base class"),
+    (
+        {"front_x": HEAD + "class Bad(CaffePythonFrontExtractorOp):\n    op = 'x'\n"},
+        UnsupportedError,
+        "layers of Caffe",
+    ),
+    (
+        {"front_x": "class Bad:\n    op = 'Tanh'\n    def replace_op(self, graph, node): pass\n"},
+        UsageError,
+        "x.py: class Bad: a class with replace_op runs if it derives from a base class",
+    ),
     ({"front_x": "def tidy(graph):\n    return False\n"}, UsageError, "x.py: a file declares what runs: .*; got tidy"),
     ({"front_x": HEAD + "def broken(:\n"}, UsageError, r"x\.py:10: SyntaxError"),
-    ({"front_onnx_x": HEAD + "class Bad(FrontExtractorOp):\n    op = 'Tanh'\n    @classmethod\n"
-      "    def extract(cls, node):\n        return node.absent\n"}, UsageError, r"Bad: node t \(Tanh\): .*x\.py:14"),
-    ({"front_x": HEAD + "class Pack(FrontReplacementOp):\n    op = 'A'\n", "front_y": HEAD +
-      "class Pack(FrontReplacementOp):\n    op = 'B'\n"}, UsageError, "names of transformations are unique"),
-]  # fmt: skip
+    (
+        {
+            "front_onnx_x": HEAD + "class Bad(FrontExtractorOp):\n    op = 'Tanh'\n    @classmethod\n"
+            "    def extract(cls, node):\n        return node.absent\n"
+        },
+        UsageError,
+        r"Bad: node t \(Tanh\): .*x\.py:14",
+    ),
+    (
+        {
+            "front_x": HEAD + "class Pack(FrontReplacementOp):\n    op = 'A'\n",
+            "front_y": HEAD + "class Pack(FrontReplacementOp):\n    op = 'B'\n",
+        },
+        UsageError,
+        "names of transformations are unique",
+    ),
+]
 
 
 @pytest.mark.parametrize(("files", "kind", "text"), BAD, ids=[text[:40] for _, _, text in BAD])
@@ -231,7 +284,8 @@ def test_a_transformation_that_never_ends_meets_the_time_budget(tmp_path: Path) 
 
 POINTS = '{"start_points": %s, "end_points": %s}'
 CONFIGS = [
-    ("{", CorruptError, "is JSON, got"), ("{}", CorruptError, "a list of entries"),
+    ("{", CorruptError, "is JSON, got"),
+    ("{}", CorruptError, "a list of entries"),
     ("[1]", CorruptError, "entry 1: an entry"),
     ('[{"match_kind": "general"}]', CorruptError, "entry 1: id must be given"),
     ('[{"id": "X", "match_kind": "shape"}]', CorruptError, r"c\.json: X: match_kind: one of scope, points, general"),
@@ -240,14 +294,23 @@ CONFIGS = [
     ('[{"id": "X", "match_kind": "points", "instances": {}}]', CorruptError, "X: instances: {.start_points"),
     ('[{"id": "X", "match_kind": "general", "inputs": [[{"node": "a"}]]}]', CorruptError, "X: inputs: a list of lists"),
     ('[{"id": "Y", "match_kind": "general"}]', UsageError, "one of X, got Y"),
-    ('[{"id": "X", "match_kind": "scope", "instances": ["q"], "inputs": [], "outputs": []}]', UsageError,
-     r"replacement X: a scope fits nodes of the network by their names, got \['q'\]"),
+    (
+        '[{"id": "X", "match_kind": "scope", "instances": ["q"], "inputs": [], "outputs": []}]',
+        UsageError,
+        r"replacement X: a scope fits nodes of the network by their names, got \['q'\]",
+    ),
     ('[{"id": "X", "match_kind": "scope", "instances": ["t"]}]', UsageError, "replaced if its inputs are known"),
-    (f'[{{"id": "X", "match_kind": "points", "instances": {POINTS % (["n"], ["t"])}}}]'.replace("'", '"'), UsageError,
-     "start node"),
-    (f'[{{"id": "X", "match_kind": "points", "instances": {POINTS % (["n"], ["n"])}}}]'.replace("'", '"'), UsageError,
-     "generate_sub_graph"),
-]  # fmt: skip
+    (
+        f'[{{"id": "X", "match_kind": "points", "instances": {POINTS % (["n"], ["t"])}}}]'.replace("'", '"'),
+        UsageError,
+        "start node",
+    ),
+    (
+        f'[{{"id": "X", "match_kind": "points", "instances": {POINTS % (["n"], ["n"])}}}]'.replace("'", '"'),
+        UsageError,
+        "generate_sub_graph",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "kind", "message"), CONFIGS, ids=[m[:30] for _, _, m in CONFIGS])

@@ -101,15 +101,18 @@ def test_library_classes_with_definitions_infer() -> None:
         ("clamp", "AttributedClamp", {"min": 0.0, "max": 6.0}, {"min": "0.0", "max": "6.0"}),
         ("transpose", "Transpose", {}, {}),
         (
-            "convolution", "Convolution",
+            "convolution",
+            "Convolution",
             {
-                "stride": int64_array([1, 1, 2, 3]), "dilation": int64_array([1, 1, 1, 1]),
-                "pad": int64_array([[0, 0], [0, 0], [1, 2], [3, 4]]), "spatial_dims": int64_array([2, 3]),
+                "stride": int64_array([1, 1, 2, 3]),
+                "dilation": int64_array([1, 1, 1, 1]),
+                "pad": int64_array([[0, 0], [0, 0], [1, 2], [3, 4]]),
+                "spatial_dims": int64_array([2, 3]),
             },
             {"strides": "2,3", "dilations": "1,1", "pads_begin": "1,3", "pads_end": "2,4"},
         ),
     ],
-)  # fmt: skip
+)
 def test_files_hold_the_attributes_of_the_definition(
     module: str, name: str, attrs: dict[str, Any], texts: dict[str, str]
 ) -> None:
@@ -155,8 +158,12 @@ def test_update_node_stat_makes_a_node_another_operation() -> None:
     made("squeeze", "Squeeze").update_node_stat(Node(graph, "raw"), {"squeeze_dims": int64_array([1])})
     node = Node(graph, "raw")
     assert (node.op, node.type, node.name, node.pb, node.squeeze_dims.tolist()) == (
-        "Squeeze", "Squeeze", "raw", "description", [1],
-    )  # fmt: skip
+        "Squeeze",
+        "Squeeze",
+        "raw",
+        "description",
+        [1],
+    )
     assert list(node.in_ports()) == [0, 1] and list(node.out_ports()) == [0]
 
 
@@ -207,9 +214,10 @@ def test_definitions_infer_shapes(
     graph = middle()
     given = [
         Parameter(graph, {"name": f"x{i}", "shape": v}).create_node_with_data()
-        if isinstance(v, np.ma.MaskedArray) else constant(graph, f"c{i}", v)
+        if isinstance(v, np.ma.MaskedArray)
+        else constant(graph, f"c{i}", v)
         for i, v in enumerate(inputs)
-    ]  # fmt: skip
+    ]
     found = made(module, name)(graph, {"name": "op", **attrs}).create_node_with_data(given)
     assert found.shape.tolist() == expected
 
@@ -311,9 +319,13 @@ def test_permutations_follow_layouts() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "value", "expected"),
-    [("axis", [3, 1], [1, 2]), ("shape", [1, 2, 3, 4], [1, 4, 2, 3]), ("order", [0, 3, 1, 2], [0, 3, 1, 2]),
-     ("slice", [9, 8, 7, 6], [9, 6, 8, 7])],
-)  # fmt: skip
+    [
+        ("axis", [3, 1], [1, 2]),
+        ("shape", [1, 2, 3, 4], [1, 4, 2, 3]),
+        ("order", [0, 3, 1, 2], [0, 3, 1, 2]),
+        ("slice", [9, 8, 7, 6], [9, 6, 8, 7]),
+    ],
+)
 def test_inputs_follow_the_layout_of_another_tensor(rule: str, value: list[int], expected: list[int]) -> None:
     graph = middle()
     x = Parameter(graph, {"name": "x", "shape": int64_array([1, 2, 3, 4])}).create_node_with_data()
@@ -360,10 +372,17 @@ def test_pools_are_of_the_type_of_their_method(method: str, type_: str, outputs:
     graph = middle()
     x = Parameter(graph, {"name": "x", "shape": shape_array([1, 3, 9, A])}).create_node_with_data()
     attrs = {
-        "pool_method": method, "window": int64_array([1, 1, 3, 3]), "stride": int64_array([1, 1, 2, 2]),
-        "pad": np.zeros((4, 2), np.int64), "spatial_dims": int64_array([2, 3]), "exclude_pad": True,
-        "rounding_type": "floor", "dilation": int64_array([1, 1, 1, 1]), "index_element_type": np.int64, "axis": 0,
-    }  # fmt: skip
+        "pool_method": method,
+        "window": int64_array([1, 1, 3, 3]),
+        "stride": int64_array([1, 1, 2, 2]),
+        "pad": np.zeros((4, 2), np.int64),
+        "spatial_dims": int64_array([2, 3]),
+        "exclude_pad": True,
+        "rounding_type": "floor",
+        "dilation": int64_array([1, 1, 1, 1]),
+        "index_element_type": np.int64,
+        "axis": 0,
+    }
     found = made("pooling", "Pooling")(graph, {"name": "p", **attrs}).create_node_with_data([x])
     assert found.shape.tolist() == [1, 3, 4, None]
     assert (found.in_node().type, len(found.in_node().out_ports())) == (type_, outputs)

@@ -20,11 +20,19 @@ OURS = tuple(cls for cls in KNOWN if not issubclass(cls, RegionOp | Constant))
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("Relu", (1, 1)), ("Add", (2, 2)), ("Select", (3, 3)), ("FakeQuantize", (5, 5)), ("Slice", (4, 5)),
-        ("HardSigmoid", (3, 3)), ("VariadicSplit", (3, 3)), ("Interpolate_4", (3, 4)), ("NonMaxSuppression", (2, 6)),
-        ("Concat", (0, None)), ("If", (0, None)),
+        ("Relu", (1, 1)),
+        ("Add", (2, 2)),
+        ("Select", (3, 3)),
+        ("FakeQuantize", (5, 5)),
+        ("Slice", (4, 5)),
+        ("HardSigmoid", (3, 3)),
+        ("VariadicSplit", (3, 3)),
+        ("Interpolate_4", (3, 4)),
+        ("NonMaxSuppression", (2, 6)),
+        ("Concat", (0, None)),
+        ("If", (0, None)),
     ],
-)  # fmt: skip
+)
 def test_counts_come_from_the_class(name: str, expected: tuple[int, int | None]) -> None:
     assert arity(REGISTRY[name]) == expected
 

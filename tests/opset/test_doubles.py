@@ -28,10 +28,13 @@ def as_double(case: Case) -> Case:
         return (DType.F64 if spec[0] is DType.F32 else spec[0]), spec[1]
 
     given = [
-        s.astype(np.float64) if isinstance(s, np.ndarray) and s.dtype == np.float32
-        else double(s) if isinstance(s, tuple) else s
+        s.astype(np.float64)
+        if isinstance(s, np.ndarray) and s.dtype == np.float32
+        else double(s)
+        if isinstance(s, tuple)
+        else s
         for s in case.inputs
-    ]  # fmt: skip
+    ]
     return replace(case, inputs=given, tolerance=LOOSE)
 
 

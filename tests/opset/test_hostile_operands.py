@@ -35,7 +35,7 @@ from aot.opset.movement.embedding import (
     EmbeddingBagPacked,
     EmbeddingBagPackedSum,
     EmbeddingSegmentsSum,
-)  # fmt: skip
+)
 from aot.opset.movement.gather import (
     Gather,
     Gather_1,
@@ -47,7 +47,7 @@ from aot.opset.movement.gather import (
     NegativeIndices,
     OneHot,
     OneHot_1,
-)  # fmt: skip
+)
 from aot.opset.movement.movement import ReverseSequence, Roll, Split, Transpose, VariadicSplit
 from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.movement.scatter import ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
@@ -157,7 +157,10 @@ ROWS = [
     Row(Slice(), [X, longs(0), longs(3), longs(2)], (3,), (1, 2)),
     Row(StridedSlice((0, 0), (0, 0)), [X, longs(0, 0), longs(3, 4), longs(1, 1)]),
     Row(
-        StridedSlice((0, 0), (0, 0), shrink_axis_mask=(1, 0)), [X, longs(1, 0), longs(2, 4), longs(1, 1)], (1, 2), (3,),
+        StridedSlice((0, 0), (0, 0), shrink_axis_mask=(1, 0)),
+        [X, longs(1, 0), longs(2, 4), longs(1, 1)],
+        (1, 2),
+        (3,),
     ),
     Row(SliceScatter(), [X, floats(3, 2), longs(1), longs(3), longs(1), longs(1)], (2, 3), (4, 5)),
     Row(Pad(), [X, longs(1, 0), longs(0, 2), real(0)], (1, 2)),
@@ -171,7 +174,8 @@ ROWS = [
     Row(GatherND(), [X, np.array([[0, 1], [2, 3]])]),
     Row(GatherND_5(1), [X, np.array([[0], [2], [1]])]),
     Row(
-        GatherTree(), [ints(*range(12)).reshape(3, 2, 2), ints(*[0] * 12).reshape(3, 2, 2), ints(3, 2), ints(5)[0]],
+        GatherTree(),
+        [ints(*range(12)).reshape(3, 2, 2), ints(*[0] * 12).reshape(3, 2, 2), ints(3, 2), ints(5)[0]],
         defined=True,
     ),
     Row(OneHot(1), [longs(0, 2), long(3), real(1), real(0)]),
@@ -211,7 +215,8 @@ ROWS = [
     Row(CTCGreedyDecoder(), [floats(4, 2, 3), np.ones((4, 2), np.float32)], (1,)),
     Row(CTCGreedyDecoderSeqLen(), [floats(2, 4, 3), ints(4, 3), ints(2)]),
     Row(
-        CTCLoss(), [floats(2, 4, 3), ints(4, 3), ints(0, 1, 1, 0, 0, 1, 0, 0).reshape(2, 4), ints(2, 1), ints(2)[0]],
+        CTCLoss(),
+        [floats(2, 4, 3), ints(4, 3), ints(0, 1, 1, 0, 0, 1, 0, 0).reshape(2, 4), ints(2, 1), ints(2)[0]],
         alone=True,
     ),
     Row(GRUSequence(hidden_size=2), cell(3, STATE)),
@@ -237,7 +242,7 @@ ROWS = [
     Row(Interpolate_11(Mode.LINEAR, shape_calculation_mode=SCALES), [X, reals(2, 1.5)], (1,)),
     Row(Interpolate_4(Mode.NEAREST), [X, longs(6), reals(2), longs(1)], (1,), (3,)),
     Row(Interpolate_4(Mode.NEAREST, shape_calculation_mode=SCALES), [X, longs(6), reals(2), longs(1)], (2,), (3,)),
-]  # fmt: skip
+]
 # these have to be known when compiling
 REFUSED = [
     Row(Broadcast(BroadcastMode.EXPLICIT), [floats(3), longs(2, 3), longs(1)], (2,)),
@@ -260,7 +265,7 @@ REFUSED = [
     Row(NonMaxSuppression_1(), [BOXES[None], floats(1, 2, 2), long(1), real(0.5), real(0)], (2, 3, 4)),
     Row(Unique(), [X, long(1)]),
     Row(Interpolate_11(Mode.LINEAR), [X, longs(6), longs(1)], (2,)),
-]  # fmt: skip
+]
 
 
 def compiled(row: Row, dynamic: bool) -> CompiledModel:

@@ -89,7 +89,7 @@ SIZES: list[tuple[Trial, Shapes]] = [
     (trial(GroupConvolution(), (1, 4, 3), (2, 1, 2, 1)), ((1, 9, 3), (2, 1, 2, 1))),
     (trial(ConvolutionBackpropData(), (1, 4, 3), (4, 1, 2)), ((1, 9, 3), (4, 1, 2))),
     (trial(SliceScatter(), (4, 3), (2, 3), fixed=[longs(0), longs(2), longs(1)]), ((4, 3), (3, 3))),
-]  # fmt: skip
+]
 
 
 def test_sizes_of_run_time_that_do_not_fit() -> None:
@@ -135,7 +135,7 @@ VALUES: list[Trial] = [
     Trial(ROIPooling((1, 1), (), 1, 1, 1.0), [*IMAGES, OUTSIDE]),
     Trial(PSROIPooling(2, 1.0, 1), [*IMAGES, OUTSIDE]),
     Trial(StridedSlice((0,), (0,)), [*filled((4,)), longs(0), longs(4), longs(FAR)], frozenset({1, 2, 3})),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
@@ -184,8 +184,14 @@ def test_constants_that_break_a_rule(op: Op, arrays: tuple[Array, ...], error: s
 
 
 def test_rows_that_no_memory_holds() -> None:
-    rows = all_constant(SparseFillEmptyRows(), *filled((2,)), longs(FAR - 1, 2), longs(2, 0, 4, 0).reshape(2, 2),
-                        floats(1)[0], outputs=3)  # fmt: skip
+    rows = all_constant(
+        SparseFillEmptyRows(),
+        *filled((2,)),
+        longs(FAR - 1, 2),
+        longs(2, 0, 4, 0).reshape(2, 2),
+        floats(1)[0],
+        outputs=3,
+    )
     with pytest.raises(BudgetError, match="SparseFillEmptyRows: a tensor has at most"):
         compile_model(rows, FAST)
 

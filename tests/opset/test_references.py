@@ -32,9 +32,16 @@ def some(*shape: int) -> Array:
 
 
 CASES: list[tuple[Op, list[Array]]] = [
-    *((Bucketize(with_right_bound=r), [some(3, 4), np.array(b, np.float32)]) for r in (True, False) for b in (
-        [3, 1, -2, 1], [], [0, NAN, -1], [-2, 0, 0, 1],
-    )),
+    *(
+        (Bucketize(with_right_bound=r), [some(3, 4), np.array(b, np.float32)])
+        for r in (True, False)
+        for b in (
+            [3, 1, -2, 1],
+            [],
+            [0, NAN, -1],
+            [-2, 0, 0, 1],
+        )
+    ),
     (Bucketize(), [np.array([[NAN, 1.5]], np.float32), np.array([-1, 0, 2], np.float32)]),
     *((SearchSorted(right_mode=r), [some(2, 7), some(2, 9)]) for r in (True, False)),
     *((SearchSorted(right_mode=r), [some(7), some(2, 9)]) for r in (True, False)),
@@ -44,7 +51,7 @@ CASES: list[tuple[Op, list[Array]]] = [
     (ReduceL2(), [np.array([1, -4, LEAST, 2]), np.array([0])]),
     (ReduceL2(), [np.array([-128, 127], np.int8), np.array([0])]),
     (ReduceL2(), [np.array([200, 255], np.uint8), np.array([0])]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("op", "arrays"), CASES, ids=[f"{k}-{c[0].type}" for k, c in enumerate(CASES)])

@@ -164,16 +164,23 @@ def file(folder: Path) -> Path:
     layers = [
         layer(0, "Parameter", "opset1", {"element_type": "string", "shape": "?"}, [], [port(0, DType.STRING, sizes)]),
         layer(
-            1, "StringTensorUnpack", "opset15", {}, [port(0, DType.STRING, sizes)],
+            1,
+            "StringTensorUnpack",
+            "opset15",
+            {},
+            [port(0, DType.STRING, sizes)],
             [port(1, DType.I32, sizes), port(2, DType.I32, sizes), port(3, DType.U8, sizes)],
         ),
         layer(
-            2, "StringTensorPack", "opset15", {},
+            2,
+            "StringTensorPack",
+            "opset15",
+            {},
             [port(0, DType.I32, sizes), port(1, DType.I32, sizes), port(2, DType.U8, sizes)],
             [port(3, DType.STRING, sizes)],
         ),
         layer(3, "Result", "opset1", {}, [port(0, DType.STRING, sizes)], []),
-    ]  # fmt: skip
+    ]
     path = folder / "strings.xml"
     path.write_text(network(layers, "0.0->1.0 1.1->2.0 1.2->2.1 1.3->2.2 2.3->3.0"))
     return path
@@ -232,8 +239,10 @@ Tensors = list[dict[str, object]]
 
 
 DAMAGES: list[Callable[[Tensors], object]] = [
-    lambda t: t.pop(1), lambda t: t[0].update(dtype="f32"), lambda t: t.reverse(),
-]  # fmt: skip
+    lambda t: t.pop(1),
+    lambda t: t[0].update(dtype="f32"),
+    lambda t: t.reverse(),
+]
 
 
 @pytest.mark.parametrize("wrong", DAMAGES)

@@ -75,6 +75,7 @@ def layer_norm(b: Builder, x: OutPort, square: Callable[[OutPort, OutPort], OutP
 def test_layer_norm() -> None:
     expected = ["MVN", "Multiply", "Add"]
     for power in (False, True):
+
         def make(b: Builder, x: OutPort, power: bool = power) -> OutPort:
             return layer_norm(b, x, lambda gap, _: b.Power(gap, 2.0) if power else b.Multiply(gap, gap))
 

@@ -24,10 +24,12 @@ Cuts = tuple[tuple[str, ...], tuple[str, ...]]
 def network(place: Path, first: str = "Abs", last: str = "Neg") -> Path:
     """y = last(relu(first(x) + w)), z = sum of the rows of relu."""
     nodes = [
-        helper.make_node(first, ["x"], ["a"], name="first"), helper.make_node("Add", ["a", "w"], ["s"], name="sum"),
-        helper.make_node("Relu", ["s"], ["r"], name="relu"), helper.make_node(last, ["r"], ["y"], name="last"),
+        helper.make_node(first, ["x"], ["a"], name="first"),
+        helper.make_node("Add", ["a", "w"], ["s"], name="sum"),
+        helper.make_node("Relu", ["s"], ["r"], name="relu"),
+        helper.make_node(last, ["r"], ["y"], name="last"),
         helper.make_node("ReduceSum", ["r", "one"], ["z"], name="rows"),
-    ]  # fmt: skip
+    ]
     held = {"w": np.float32([1, 2, 3]), "one": np.int64([1])}
     return save(place, model(nodes, {"x": (np.float32, ("n", 3))}, ["y", "z"], held))
 

@@ -25,14 +25,16 @@ def pool(kind: str, size: int, pads: tuple[int, int], stride: int = 1, **more: o
 @pytest.mark.parametrize(
     ("kind", "fields"),
     [
-        pool("MaxPool", 25, (12, 12)), pool("MaxPool", 25, (12, 12), 3),
+        pool("MaxPool", 25, (12, 12)),
+        pool("MaxPool", 25, (12, 12), 3),
         pool("AvgPool", 25, (12, 12), exclude_pad=True),
-        pool("AvgPool", 25, (12, 12), exclude_pad=False), pool("AvgPool", 19, (18, 3), 2, exclude_pad=False),
+        pool("AvgPool", 25, (12, 12), exclude_pad=False),
+        pool("AvgPool", 19, (18, 3), 2, exclude_pad=False),
         pool("AvgPool_16", 9, (12, 12), exclude_pad=True, dilations=(3, 1)),
         pool("DilatedMaxPool", 9, (12, 12), dilations=(3, 1)),
         pool("MaxPool", 25, (12, 12), rounding_type="ceil"),
     ],
-)  # fmt: skip
+)
 def test_values_stay(kind: str, fields: Fields) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         return getattr(b, kind)(x, **fields)

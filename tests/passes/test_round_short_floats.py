@@ -52,16 +52,18 @@ CHAINS: dict[str, Chain] = {
     "product": (lambda b, x, y: b.Multiply(x, y), lambda x, y: rounded(np.multiply, x, y)),
     "quotient": (lambda b, x, y: b.Divide(x, y), lambda x, y: rounded(np.divide, x, y)),
     "sum of products": (
-        lambda b, x, y: b.Add(b.Multiply(x, y), y), lambda x, y: rounded(np.add, rounded(np.multiply, x, y), y),
+        lambda b, x, y: b.Add(b.Multiply(x, y), y),
+        lambda x, y: rounded(np.add, rounded(np.multiply, x, y), y),
     ),
     "moved": (lambda b, x, y: reshaped(b, b.Multiply(x, y)), lambda x, y: rounded(np.multiply, x, y)),
-}  # fmt: skip
+}
 
 Jump = tuple[Callable[..., OutPort], Callable[[Array, Array], Array]]
 JUMPS: dict[str, Jump] = {
     "IsInf": (lambda b, z, y: b.IsInf(z), lambda z, y: np.isinf(z)),
     "IsInf of f32": (
-        lambda b, z, y: b.IsInf(b.Convert(z, destination_type=DType.F32)), lambda z, y: np.isinf(z),
+        lambda b, z, y: b.IsInf(b.Convert(z, destination_type=DType.F32)),
+        lambda z, y: np.isinf(z),
     ),
     "IsNaN": (lambda b, z, y: b.IsNaN(z), lambda z, y: np.isnan(z)),
     "Greater": (lambda b, z, y: b.Greater(z, y), lambda z, y: z > y),
@@ -78,7 +80,7 @@ JUMPS: dict[str, Jump] = {
         lambda b, z, y: b.TopK(z, b.const(5, DType.I64), axis=0, mode=Mode.MAX, outputs=2),
         lambda z, y: z[np.argsort(-np.nan_to_num(z.astype(np.float32), nan=-np.inf), kind="stable")[:5]],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["near 1", "all numbers"])

@@ -13,14 +13,14 @@ from aot.opset.detection.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronROIFeatureExtractor,
     ExperimentalDetectronTopKROIs,
-)  # fmt: skip
+)
 from aot.opset.detection.generate_proposals import GenerateProposals
 from aot.opset.detection.prior_boxes import (
     ExperimentalDetectronPriorGridGenerator,
     PriorBox,
     PriorBox_1,
     PriorBoxClustered,
-)  # fmt: skip
+)
 from aot.opset.detection.proposal import ExperimentalDetectronGenerateProposalsSingleImage, Proposal, Proposal_1
 from aot.opset.detection.region import RegionYolo
 from aot.opset.detection.roi_align import Aligned, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
@@ -175,12 +175,21 @@ def detections(d: Draw) -> Trial:
         rows[1] = np.full_like(rows[0], 0.1)
     prior = np.stack(rows, 1)
     common = {
-        "background_label_id": d.pick([0, -1]), "top_k": d.pick([-1, 3]), "variance_encoded_in_target": encoded,
-        "keep_top_k": (d.pick([5, 50]),), "code_type": d.pick(list(Code)), "share_location": share,
-        "nms_threshold": d.integer(2, 8) / 10, "confidence_threshold": d.pick([0.0, 0.3]),
-        "clip_after_nms": d.flag(), "clip_before_nms": d.flag(), "decrease_label_id": d.flag(),
-        "normalized": normalized, "input_height": 1 if normalized else 100, "input_width": 1 if normalized else 100,
-    }  # fmt: skip
+        "background_label_id": d.pick([0, -1]),
+        "top_k": d.pick([-1, 3]),
+        "variance_encoded_in_target": encoded,
+        "keep_top_k": (d.pick([5, 50]),),
+        "code_type": d.pick(list(Code)),
+        "share_location": share,
+        "nms_threshold": d.integer(2, 8) / 10,
+        "confidence_threshold": d.pick([0.0, 0.3]),
+        "clip_after_nms": d.flag(),
+        "clip_before_nms": d.flag(),
+        "decrease_label_id": d.flag(),
+        "normalized": normalized,
+        "input_height": 1 if normalized else 100,
+        "input_width": 1 if normalized else 100,
+    }
     arrays = [d.array(F32, (images, priors * places * 4), -0.3, 0.3), scores(d, images, priors * classes), prior]
     op = DetectionOutput(**common) if d.flag() else DetectionOutput_1(**common, num_classes=classes)  # type: ignore[arg-type]
     return Trial(op, arrays, tolerance=LOOSE)
@@ -222,9 +231,14 @@ def regions(d: Draw) -> Trial:
 def deformable_regions(d: Draw) -> Trial:
     batch, count, group, part = d.integer(1, 2), d.integer(1, 3), d.integer(1, 3), d.integer(1, 3)
     op = DeformablePSROIPooling(
-        2, d.pick([1.0, 0.5]), group, spatial_bins_x=d.integer(1, 3), spatial_bins_y=d.integer(1, 3),
-        trans_std=0.1, part_size=part,
-    )  # fmt: skip
+        2,
+        d.pick([1.0, 0.5]),
+        group,
+        spatial_bins_x=d.integer(1, 3),
+        spatial_bins_y=d.integer(1, 3),
+        trans_std=0.1,
+        part_size=part,
+    )
     arrays = [d.array(F32, (batch, 2 * group * group, 8, 9)), rois(d, count, batch, 8)]
     if d.flag():
         arrays.append(d.array(F32, (count, 2 * d.integer(1, 2), part, part)))
@@ -311,9 +325,12 @@ def random_numbers(d: Draw) -> Trial:
 def multinomial(d: Draw) -> Trial:
     rows, classes, logs = d.integer(1, 3), d.integer(1, 5), d.flag()
     op = Multinomial(
-        convert_type=d.pick(INDICES), with_replacement=d.flag(), log_probs=logs, global_seed=d.integer(0, 999),
+        convert_type=d.pick(INDICES),
+        with_replacement=d.flag(),
+        log_probs=logs,
+        global_seed=d.integer(0, 999),
         op_seed=d.integer(1, 999),
-    )  # fmt: skip
+    )
     count = d.integer(1, 6 if op.with_replacement else classes)
     low, high = (-3, 0) if logs else (0.1, 1)
     return Trial(op, [d.array(F32, (rows, classes), low, high), np.array(count)], frozenset({1}), EXACT)
@@ -329,7 +346,23 @@ def sparse(d: Draw) -> Trial:
 
 
 TRIALS = [
-    suppression, first_suppression, rotated, by_class, prior_box, prior_grid, proposals, proposals_of_image,
-    generated, detections, regions, deformable_regions, detectron, speech, colour, yolo, random_numbers, multinomial,
+    suppression,
+    first_suppression,
+    rotated,
+    by_class,
+    prior_box,
+    prior_grid,
+    proposals,
+    proposals_of_image,
+    generated,
+    detections,
+    regions,
+    deformable_regions,
+    detectron,
+    speech,
+    colour,
+    yolo,
+    random_numbers,
+    multinomial,
     sparse,
-]  # fmt: skip
+]

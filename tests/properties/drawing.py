@@ -1,7 +1,7 @@
 """Random trials of operations: all that is drawn comes from one source of integers, so it can be shrunk and repeated.
 
-    def relu(d: Draw) -> Trial:
-        return Trial(Relu(), [d.array(d.pick(NUMBERS), d.shape())])
+def relu(d: Draw) -> Trial:
+    return Trial(Relu(), [d.array(d.pick(NUMBERS), d.shape())])
 """
 
 from __future__ import annotations

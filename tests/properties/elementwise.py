@@ -20,7 +20,7 @@ from aot.opset.elementwise.activation import (
     SoftPlus,
     SoftSign,
     Swish,
-)  # fmt: skip
+)
 from aot.opset.elementwise.binary import (
     Add,
     AutoBroadcast,
@@ -33,7 +33,7 @@ from aot.opset.elementwise.binary import (
     Power,
     SquaredDifference,
     Subtract,
-)  # fmt: skip
+)
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
 from aot.opset.elementwise.comparison import (
     BitwiseAnd,
@@ -57,7 +57,7 @@ from aot.opset.elementwise.comparison import (
     NotEqual,
     Select,
     Xor,
-)  # fmt: skip
+)
 from aot.opset.elementwise.conversion import Convert, ConvertLike, ConvertPromoteTypes
 from aot.opset.elementwise.unary import (
     Abs,
@@ -84,20 +84,45 @@ from aot.opset.elementwise.unary import (
     Sqrt,
     Tan,
     Tanh,
-)  # fmt: skip
+)
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE
 from tests.properties.drawing import ANY, FLOATS, INDICES, INTEGERS, NUMBERS, Draw, Trial, listed
 
 ARITHMETIC: tuple[type[Op], ...] = (
-    Add, Subtract, Multiply, Divide, Maximum, Minimum, Mod, FloorMod, Power, SquaredDifference,
-)  # fmt: skip
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Maximum,
+    Minimum,
+    Mod,
+    FloorMod,
+    Power,
+    SquaredDifference,
+)
 COMPARISONS: tuple[type[Op], ...] = (Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual)
 LOGIC: tuple[type[Op], ...] = (LogicalAnd, LogicalOr, LogicalXor, Xor)
 BITS: tuple[type[Op], ...] = (BitwiseAnd, BitwiseOr, BitwiseXor)
 SMOOTH: tuple[type[Op], ...] = (
-    Acos, Acosh, Asin, Asinh, Atan, Atanh, Cos, Cosh, Erf, ErfInv, Exp, Log, Sin, Sinh, Sqrt, Tan, Tanh,
-)  # fmt: skip
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Cos,
+    Cosh,
+    Erf,
+    ErfInv,
+    Exp,
+    Log,
+    Sin,
+    Sinh,
+    Sqrt,
+    Tan,
+    Tanh,
+)
 ROUNDED: tuple[type[Op], ...] = (Abs, Ceiling, Floor, Negative, Sign, Relu)
 ACTIVATIONS: tuple[type[Op], ...] = (Gelu_2, HSigmoid, HSwish, Mish, Sigmoid, SoftPlus, SoftSign)
 
@@ -267,9 +292,24 @@ def tile(d: Draw) -> Trial:
     return Trial(Tile(), [d.array(d.pick(ANY), shape), listed(d.pick(INDICES), times)], frozenset({1}))
 
 
-
-
 TRIALS = [
-    arithmetic, division, comparison, logic, bits, shifts, negation, kinds_of_floats, smooth, rounding, activation,
-    parametrized, prelu, clamp, select, convert, alike, broadcast, tile,
-]  # fmt: skip
+    arithmetic,
+    division,
+    comparison,
+    logic,
+    bits,
+    shifts,
+    negation,
+    kinds_of_floats,
+    smooth,
+    rounding,
+    activation,
+    parametrized,
+    prelu,
+    clamp,
+    select,
+    convert,
+    alike,
+    broadcast,
+    tile,
+]

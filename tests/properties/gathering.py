@@ -16,7 +16,7 @@ from aot.opset.movement.gather import (
     NegativeIndices,
     OneHot,
     OneHot_1,
-)  # fmt: skip
+)
 from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
 from aot.opset.movement.slicing import python_slice
 from aot.opset.reduction.bucketing import Bucketize, SearchSorted
@@ -30,7 +30,7 @@ from aot.opset.reduction.reduction import (
     ReduceMin,
     ReduceProd,
     ReduceSum,
-)  # fmt: skip
+)
 from aot.opset.reduction.scan import CumSum
 from aot.opset.reduction.segments import Fill, SegmentMax
 from runtime.abi import DType
@@ -194,6 +194,18 @@ def segments(d: Draw) -> Trial:
 
 
 TRIALS = [
-    reduction, cumulative, gather, gather_elements, gather_nd, scatter, scatter_elements, scatter_nd, slice_scatter,
-    one_hot, gather_tree, bucketize, search, segments,
-]  # fmt: skip
+    reduction,
+    cumulative,
+    gather,
+    gather_elements,
+    gather_nd,
+    scatter,
+    scatter_elements,
+    scatter_nd,
+    slice_scatter,
+    one_hot,
+    gather_tree,
+    bucketize,
+    search,
+    segments,
+]

@@ -13,7 +13,7 @@ from aot.opset.movement.embedding import (
     EmbeddingBagPacked,
     EmbeddingBagPackedSum,
     EmbeddingSegmentsSum,
-)  # fmt: skip
+)
 from aot.opset.products.attention import ScaledDotProductAttention
 from aot.opset.products.einsum import Einsum
 from aot.opset.products.linear_algebra import Inverse
@@ -32,7 +32,7 @@ from aot.opset.reduction.normalization import (
     GroupNormalization,
     Inside,
     NormalizeL2,
-)  # fmt: skip
+)
 from aot.opset.reduction.segments import GroupedMatMul
 from aot.opset.reduction.softmax import LogSoftmax, Softmax
 from aot.opset.reduction.sorting import Mode, Order, TopK, TopK_1, TopK_3
@@ -87,17 +87,19 @@ def normalization(d: Draw) -> Trial:
     channels = [d.array(dtype, (shape[1],), 0.2, 2) for _ in range(4)]
     grouped = d.array(dtype, (shape[0], 6, *shape[2:]))
     more = [d.array(dtype, (6,)), d.array(dtype, (6,))]
-    return d.pick([
-        Trial(MVN(d.flag(), eps, d.pick(list(Inside))), [x, some], frozenset({1}), LOOSE),
-        Trial(MVN_1(d.flag(), d.flag(), eps), [d.array(dtype, (*shape[:1], 2, 3, 4))], tolerance=LOOSE),
-        Trial(NormalizeL2(eps, d.pick(list(EpsMode))), [x, some], frozenset({1}), LOOSE),
-        Trial(BatchNormInference(eps), [x, *channels], tolerance=LOOSE),
-        Trial(BatchNormInference_1(eps), [*channels[:2], x, *channels[2:]], tolerance=LOOSE),
-        Trial(GroupNormalization(d.pick([1, 2, 3, 6]), eps), [grouped, *more], tolerance=LOOSE),
-        Trial(GRN(eps), [x if rank < 5 else d.array(dtype, shape[:4])], tolerance=LOOSE),
-        Trial(Softmax(d.axis(rank)), [x], tolerance=LOOSE),
-        Trial(LogSoftmax(d.axis(rank)), [x], tolerance=LOOSE),
-    ])  # fmt: skip
+    return d.pick(
+        [
+            Trial(MVN(d.flag(), eps, d.pick(list(Inside))), [x, some], frozenset({1}), LOOSE),
+            Trial(MVN_1(d.flag(), d.flag(), eps), [d.array(dtype, (*shape[:1], 2, 3, 4))], tolerance=LOOSE),
+            Trial(NormalizeL2(eps, d.pick(list(EpsMode))), [x, some], frozenset({1}), LOOSE),
+            Trial(BatchNormInference(eps), [x, *channels], tolerance=LOOSE),
+            Trial(BatchNormInference_1(eps), [*channels[:2], x, *channels[2:]], tolerance=LOOSE),
+            Trial(GroupNormalization(d.pick([1, 2, 3, 6]), eps), [grouped, *more], tolerance=LOOSE),
+            Trial(GRN(eps), [x if rank < 5 else d.array(dtype, shape[:4])], tolerance=LOOSE),
+            Trial(Softmax(d.axis(rank)), [x], tolerance=LOOSE),
+            Trial(LogSoftmax(d.axis(rank)), [x], tolerance=LOOSE),
+        ]
+    )
 
 
 def local_response(d: Draw) -> Trial:
@@ -272,6 +274,21 @@ def inverse(d: Draw) -> Trial:
 
 
 TRIALS = [
-    matmul, grouped, einsum, normalization, local_response, attention, recurrent, first_cell, spectrum, short_time,
-    topk, nonzero, unique, fake_quantize, fake_convert, embedding, inverse,
-]  # fmt: skip
+    matmul,
+    grouped,
+    einsum,
+    normalization,
+    local_response,
+    attention,
+    recurrent,
+    first_cell,
+    spectrum,
+    short_time,
+    topk,
+    nonzero,
+    unique,
+    fake_quantize,
+    fake_convert,
+    embedding,
+    inverse,
+]

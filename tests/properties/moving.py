@@ -19,7 +19,7 @@ from aot.opset.movement.blocks import (
     ShuffleChannels,
     SpaceToBatch,
     SpaceToDepth,
-)  # fmt: skip
+)
 from aot.opset.movement.columns import Col2Im
 from aot.opset.movement.movement import (
     Concat,
@@ -30,7 +30,7 @@ from aot.opset.movement.movement import (
     Split,
     Transpose,
     VariadicSplit,
-)  # fmt: skip
+)
 from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.movement.shape import Reshape, ShapeOf, ShapeOf_1, Squeeze, Squeeze_15, Unsqueeze
 from aot.opset.movement.slicing import Slice, StridedSlice
@@ -218,9 +218,9 @@ def batches(d: Draw) -> Trial:
     if d.flag():
         rest = [max(n * b - i - j, 0) for n, b, i, j in zip(out[1:], block[1:], begin[1:], end[1:], strict=True)]
         shape = (out[0], *(r or b for r, b in zip(rest, block[1:], strict=True)))
-        lists[2] = listed(DType.I64, (0, *(
-            (-(n + i)) % b for n, b, i in zip(shape[1:], block[1:], begin[1:], strict=True)
-        )))  # fmt: skip
+        lists[2] = listed(
+            DType.I64, (0, *((-(n + i)) % b for n, b, i in zip(shape[1:], block[1:], begin[1:], strict=True)))
+        )
         return Trial(SpaceToBatch(), [d.array(dtype, shape), *lists], frozenset({1, 2, 3}), EXACT)
     shape = (out[0] * prod(block), *out[1:])
     begin = (0, *(d.integer(0, n * b - 1) for n, b in zip(out[1:], block[1:], strict=True)))
@@ -281,7 +281,25 @@ def eye(d: Draw) -> Trial:
 
 
 TRIALS = [
-    slices, strided_slice, pad, transpose, reshape, squeeze, concat, split, reverse, reverse_sequence, roll, shape_of,
+    slices,
+    strided_slice,
+    pad,
+    transpose,
+    reshape,
+    squeeze,
+    concat,
+    split,
+    reverse,
+    reverse_sequence,
+    roll,
+    shape_of,
     identity,
-    depth, batches, shuffle, reorg, patches, columns, ranges, eye,
-]  # fmt: skip
+    depth,
+    batches,
+    shuffle,
+    reorg,
+    patches,
+    columns,
+    ranges,
+    eye,
+]

@@ -22,15 +22,40 @@ pytestmark = [
 
 NEAR = Tolerance("oracle", 1e-4, 1e-5)  # it computes f64 in f32
 MAKERS = [
-    elementwise.negation, elementwise.smooth, elementwise.activation, elementwise.prelu, elementwise.alike,
-    gathering.gather_tree, gathering.bucketize, gathering.search, gathering.scatter_nd,
-    moving.slices, moving.shape_of, moving.reorg, moving.patches, moving.columns, moving.eye,
+    elementwise.negation,
+    elementwise.smooth,
+    elementwise.activation,
+    elementwise.prelu,
+    elementwise.alike,
+    gathering.gather_tree,
+    gathering.bucketize,
+    gathering.search,
+    gathering.scatter_nd,
+    moving.slices,
+    moving.shape_of,
+    moving.reorg,
+    moving.patches,
+    moving.columns,
+    moving.eye,
     moving.identity,
-    windowed.convolution, windowed.deformable, windowed.grid_sample,
-    mixing.matmul, mixing.einsum, mixing.attention, mixing.recurrent, mixing.local_response,
-    detecting.suppression, detecting.rotated, detecting.prior_box, detecting.prior_grid, detecting.proposals_of_image,
-    detecting.generated, detecting.deformable_regions, detecting.detectron, detecting.multinomial,
-]  # fmt: skip
+    windowed.convolution,
+    windowed.deformable,
+    windowed.grid_sample,
+    mixing.matmul,
+    mixing.einsum,
+    mixing.attention,
+    mixing.recurrent,
+    mixing.local_response,
+    detecting.suppression,
+    detecting.rotated,
+    detecting.prior_box,
+    detecting.prior_grid,
+    detecting.proposals_of_image,
+    detecting.generated,
+    detecting.deformable_regions,
+    detecting.detectron,
+    detecting.multinomial,
+]
 
 
 def openvino(trial: Trial) -> list[Array]:

@@ -169,11 +169,15 @@ def resize(d: Draw) -> Trial:
     if not d.integer(0, 3) and mode not in pillow:
         pads = (tuple(d.integer(0, 1) * (k > 1) for k in range(4)), tuple(d.integer(0, 1) * (k > 1) for k in range(4)))
     named = {
-        "mode": mode, "antialias": mode is Mode.LINEAR and d.flag(), "pads_begin": pads[0], "pads_end": pads[1],
+        "mode": mode,
+        "antialias": mode is Mode.LINEAR and d.flag(),
+        "pads_begin": pads[0],
+        "pads_end": pads[1],
         "shape_calculation_mode": ShapeFrom.SCALES if by_scales else ShapeFrom.SIZES,
         "coordinate_transformation_mode": d.pick(list(Coordinates)),
-        "nearest_mode": d.pick(list(NearestRounding)), "cube_coeff": d.pick([-0.75, -0.5]),
-    }  # fmt: skip
+        "nearest_mode": d.pick(list(NearestRounding)),
+        "cube_coeff": d.pick([-0.75, -0.5]),
+    }
     dtype = d.pick((DType.F32, DType.F32, DType.F16, DType.U8, DType.I8, DType.I32))
     data = d.array(dtype, shape, 0, 100)
     tolerance = EXACT if mode is Mode.NEAREST else LOOSE
@@ -185,5 +189,14 @@ def resize(d: Draw) -> Trial:
 
 
 TRIALS = [
-    convolution, transposed, binary, deformable, average, maximum, adaptive, grid_sample, resize_1, resize,
-]  # fmt: skip
+    convolution,
+    transposed,
+    binary,
+    deformable,
+    average,
+    maximum,
+    adaptive,
+    grid_sample,
+    resize_1,
+    resize,
+]

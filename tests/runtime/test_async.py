@@ -64,9 +64,13 @@ def test_a_busy_request_refuses(model: runtime.CompiledModel) -> None:
     request.start_async(X)
     assert not request.wait(0.01)
     for call in (
-        lambda: request.infer(X), request.start_async, lambda: request.set_input_tensor(0, X),
-        lambda: request.set_output_tensor(0, None), request.reset_state, lambda: request.set_callback(None),
-    ):  # fmt: skip
+        lambda: request.infer(X),
+        request.start_async,
+        lambda: request.set_input_tensor(0, X),
+        lambda: request.set_output_tensor(0, None),
+        request.reset_state,
+        lambda: request.set_callback(None),
+    ):
         with pytest.raises(BusyError, match="one inference at a time"):
             call()
     gate.open()

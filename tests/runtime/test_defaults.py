@@ -24,11 +24,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """x w + b; both constants are listed as inputs, too."""
     sizes = {"x": X.shape, "w": W.shape, "b": B.shape}
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])], "g",
+        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])],
+        "g",
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in sizes.items()],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(W, "w"), numpy_helper.from_array(B, "b")],
-    )  # fmt: skip
+    )
     path = tmp_path_factory.mktemp("defaults") / "m.onnx"
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path.write_bytes(made.SerializeToString())

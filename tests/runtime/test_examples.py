@@ -69,10 +69,11 @@ def test_what_does_not_fit_is_said(given: dict[str, object], message: str) -> No
 def pooled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """x[n, 2, h] through a window of 5: sizes below 5 are refused."""
     graph = helper.make_graph(
-        [helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[5])], "g",
+        [helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[5])],
+        "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2, "h"])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-    )  # fmt: skip
+    )
     path = tmp_path_factory.mktemp("examples") / "m.onnx"
     path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)]).SerializeToString())
     library = path.with_suffix(".so")

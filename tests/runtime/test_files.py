@@ -37,15 +37,20 @@ ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "load": runtime.load, "import": runtime.import_model, "info": read_manifest, "verify": verify,
-    "model": read_model, "compile": compile_model, "arrays": read_arrays,
+    "load": runtime.load,
+    "import": runtime.import_model,
+    "info": read_manifest,
+    "verify": verify,
+    "model": read_model,
+    "compile": compile_model,
+    "arrays": read_arrays,
     "cache": lambda path: key_of(path, CompileOptions(level=None)),
     "value": lambda path: values_of([f"x={path}"]),
     "signed": lambda path: signature.verify(path, path),
     "weights": lambda path: update_weights(path, path),
     "new weights": lambda path: update_weights(external(path.parent), path),
     "external": lambda path: runtime.load(external(path.parent), weights=path),
-}  # fmt: skip
+}
 
 
 def external(folder: Path) -> Path:
@@ -73,12 +78,20 @@ def test_what_lies_beside_a_model_is_a_file(tmp_path: Path) -> None:
             call(tmp_path / "model.xml")
 
 
-@pytest.mark.parametrize("arguments", [
-    ["info", "a"], ["run", "a"], ["compile", "a"], ["compile", "{model}", "-o", "a"],
-    ["compile", "{model}", "-o", "a/x.so"],
-    ["compile", "{model}", "--header", "a", "-o", "m.so"], ["compile", "{model}", "--extensions", "a", "-o", "m.so"],
-    ["verify", "a", "a"], ["cache", "ls", "a"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["info", "a"],
+        ["run", "a"],
+        ["compile", "a"],
+        ["compile", "{model}", "-o", "a"],
+        ["compile", "{model}", "-o", "a/x.so"],
+        ["compile", "{model}", "--header", "a", "-o", "m.so"],
+        ["compile", "{model}", "--extensions", "a", "-o", "m.so"],
+        ["verify", "a", "a"],
+        ["cache", "ls", "a"],
+    ],
+)
 def test_links_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     """A usage error; an output replaces the link."""
     monkeypatch.chdir(tmp_path)
@@ -141,15 +154,22 @@ for _ in range(2):
 """
 
 
-@pytest.mark.parametrize(("mounts", "ways"), [
-    ("", True),
-    ("mount -t tmpfs none /proc", True),
-    ("mount -t tmpfs -o noexec none $PLACE/m; cp $PLACE/m.so $PLACE/m", True),
-    ("mount -t tmpfs -o noexec none $PLACE/m; cp $PLACE/m.so $PLACE/m; mount -t tmpfs none /proc", True),
-    ("mount -t tmpfs -o noexec none $PLACE/m; cp $PLACE/m.so $PLACE/m; mount -t tmpfs none /proc; "
-     "for d in /var/tmp /dev/shm /tmp; do test $d = /tmp && cp -r $PLACE/m /var/tmp; mount -t tmpfs -o noexec,remount "
-     "none $d 2>&- || mount -o bind,noexec $d $d; done", False),
-], ids=["plain", "no proc", "noexec", "noexec and no proc", "nothing"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mounts", "ways"),
+    [
+        ("", True),
+        ("mount -t tmpfs none /proc", True),
+        ("mount -t tmpfs -o noexec none $PLACE/m; cp $PLACE/m.so $PLACE/m", True),
+        ("mount -t tmpfs -o noexec none $PLACE/m; cp $PLACE/m.so $PLACE/m; mount -t tmpfs none /proc", True),
+        (
+            "mount -t tmpfs -o noexec none $PLACE/m; cp $PLACE/m.so $PLACE/m; mount -t tmpfs none /proc; "
+            "for d in /var/tmp /dev/shm /tmp; do test $d = /tmp && cp -r $PLACE/m /var/tmp; "
+            "mount -t tmpfs -o noexec,remount none $d 2>&- || mount -o bind,noexec $d $d; done",
+            False,
+        ),
+    ],
+    ids=["plain", "no proc", "noexec", "noexec and no proc", "nothing"],
+)
 def test_ways_to_load(tmp_path: Path, mounts: str, ways: bool) -> None:
     if in_namespace("mount -t tmpfs none /proc").returncode:
         pytest.skip("needs the right to mount, in a namespace of its own")

@@ -26,8 +26,11 @@ def test_properties(chain_so: Path) -> None:
     assert len(str(facts["MODEL_HASH"])) == 64
     model.set_property({"INFERENCE_NUM_THREADS": 2})
     assert model.get_property("INFERENCE_NUM_THREADS") == model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 2
-    for wrong, words in (({"NETWORK_NAME": "x"}, "read-only"), ({"A": 1}, "unknown"),
-                         ({"INFERENCE_NUM_THREADS": True}, "an integer")):  # fmt: skip
+    for wrong, words in (
+        ({"NETWORK_NAME": "x"}, "read-only"),
+        ({"A": 1}, "unknown"),
+        ({"INFERENCE_NUM_THREADS": True}, "an integer"),
+    ):
         with pytest.raises(UsageError, match=words):
             model.set_property(wrong)
     with pytest.raises(UsageError, match="one of SUPPORTED_PROPERTIES, NETWORK_NAME"):

@@ -43,9 +43,7 @@ def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
         assert done.returncode == 0, done.stderr
     # the process forks while the pool has threads, and the child starts its own: by default the sanitizer forbids that
     options = os.environ | {"TSAN_OPTIONS": "die_after_fork=0"}
-    return subprocess.run(
-        ["./pool"], cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=options
-    )
+    return subprocess.run(["./pool"], cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=options)
 
 
 @pytest.mark.slow

@@ -21,9 +21,9 @@ from aot.frontends import read_model
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
-from aot.opset.elementwise.binary import Add
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.state import Assign, ReadValue_6
+from aot.opset.elementwise.binary import Add
 from aot.options import CompileOptions
 from aot.writers.openvino import write
 from runtime.abi import DType
@@ -54,7 +54,7 @@ def layers() -> Any:
         helper.make_node("MaxPool", ["r"], ["p"], name="pool", kernel_shape=[2, 2], strides=[2, 2]),
         helper.make_node("Flatten", ["p"], ["f"], name="flat"),
         helper.make_node("Gemm", ["f", "g"], ["y"], name="gemm"),
-    ]  # fmt: skip
+    ]
     return model(nodes, {"x": (np.float32, ("n", 3, 8, 8))}, ["y"], {"w": f32(4, 3, 3, 3), "g": f32(64, 5)}), [
         f32(2, 3, 8, 8)
     ]
@@ -62,19 +62,24 @@ def layers() -> Any:
 
 def attention() -> Any:
     nodes = [
-        helper.make_node("LayerNormalization", ["x", "s"], ["n"]), helper.make_node("MatMul", ["n", "w"], ["q"]),
-        helper.make_node("Transpose", ["n"], ["t"], perm=[0, 2, 1]), helper.make_node("MatMul", ["q", "t"], ["m"]),
-        helper.make_node("Softmax", ["m"], ["a"]), helper.make_node("MatMul", ["a", "n"], ["y"]),
-    ]  # fmt: skip
+        helper.make_node("LayerNormalization", ["x", "s"], ["n"]),
+        helper.make_node("MatMul", ["n", "w"], ["q"]),
+        helper.make_node("Transpose", ["n"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "t"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["a"]),
+        helper.make_node("MatMul", ["a", "n"], ["y"]),
+    ]
     return model(nodes, {"x": f32(2, 5, 8)}, ["y"], {"s": f32(8), "w": f32(8, 8)}), [f32(2, 5, 8)]
 
 
 def rows() -> Any:
     nodes = [
-        helper.make_node("TopK", ["x", "k"], ["v", "i"]), helper.make_node("ArgMax", ["x"], ["a"], axis=1),
-        helper.make_node("NonZero", ["x"], ["z"]), helper.make_node("LSTM", ["t", "w", "r"], ["h"], hidden_size=4),
+        helper.make_node("TopK", ["x", "k"], ["v", "i"]),
+        helper.make_node("ArgMax", ["x"], ["a"], axis=1),
+        helper.make_node("NonZero", ["x"], ["z"]),
+        helper.make_node("LSTM", ["t", "w", "r"], ["h"], hidden_size=4),
         helper.make_node("Unsqueeze", ["x", "zero"], ["t"]),
-    ]  # fmt: skip
+    ]
     held = {"k": np.int64([2]), "zero": np.int64([0]), "w": f32(1, 16, 6), "r": f32(1, 16, 4)}
     return model([nodes[4], *nodes[:4]], {"x": f32(3, 6)}, ["v", "i", "a", "z", "h"], held), [f32(3, 6)]
 
@@ -88,9 +93,11 @@ def either() -> Any:
 
 def repeated() -> Any:
     nodes = [
-        helper.make_node("Add", ["state", "x"], ["next"]), helper.make_node("Mul", ["next", "next"], ["square"]),
-        helper.make_node("ReduceSum", ["square"], ["s"], keepdims=0), helper.make_node("Less", ["s", "top"], ["more"]),
-    ]  # fmt: skip
+        helper.make_node("Add", ["state", "x"], ["next"]),
+        helper.make_node("Mul", ["next", "next"], ["square"]),
+        helper.make_node("ReduceSum", ["square"], ["s"], keepdims=0),
+        helper.make_node("Less", ["s", "top"], ["more"]),
+    ]
     infos = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("i", 7, []), ("go", 9, []), ("state", 1, [3]))]
     outs = [helper.make_tensor_value_info(n, t, None) for n, t in (("more", 9), ("next", 1), ("square", 1))]
     node = helper.make_node("Loop", ["n", "", "z"], ["y", "all"], body=helper.make_graph(nodes, "b", infos, outs))

@@ -8,20 +8,20 @@ import pytest
 
 from aot.frontends import read_model
 from aot.ir.op import Op, definition_of
+from aot.opset.control.state import Assign
+from aot.opset.detection.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import Relu
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.comparison import LogicalXor
 from aot.opset.elementwise.conversion import Rounded
 from aot.opset.elementwise.unary import Acosh
-from aot.opset.reduction.normalization import MVN, MVN_1
-from aot.opset.movement.padding import Pad
-from aot.opset.products.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
-from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate
-from aot.opset.reduction.softmax import LogSoftmax, Softmax
-from aot.opset.control.state import Assign
-from aot.opset.detection.suppression import NonMaxSuppression
 from aot.opset.estimators.trees import TreeEnsemble
+from aot.opset.movement.padding import Pad
+from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate
 from aot.opset.products.pool_windows import Rounding
+from aot.opset.products.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
+from aot.opset.reduction.normalization import MVN, MVN_1
+from aot.opset.reduction.softmax import LogSoftmax, Softmax
 from aot.writers.openvino import write
 from aot.writers.openvino.forms import formless
 from tests.writers.case_models import MODULES, NAME, cases, misread, network
@@ -37,12 +37,18 @@ REFUSED = {
     "LSTMCell": "softsign",
     "Proposal": "sizes of images for each image",
     "RNNCell": "no bias",
-    "ReduceLogicalAnd": "a scalar", "ReduceLogicalOr": "a scalar", "ReduceL1": "a scalar", "ReduceL2": "a scalar",
-    "ReduceMax": "a scalar", "ReduceMean": "a scalar", "ReduceMin": "a scalar", "ReduceProd": "a scalar",
+    "ReduceLogicalAnd": "a scalar",
+    "ReduceLogicalOr": "a scalar",
+    "ReduceL1": "a scalar",
+    "ReduceL2": "a scalar",
+    "ReduceMax": "a scalar",
+    "ReduceMean": "a scalar",
+    "ReduceMin": "a scalar",
+    "ReduceProd": "a scalar",
     "ReduceSum": "a scalar",
     "TopK": "k of shape [1]",
     "TreeEnsemble": "an operation of this project",
-}  # fmt: skip
+}
 COUNTED_OUT = {"mode", "axis", "across_channels", "output_size"}  # attributes that OpenVINO sets by others, or by ranks
 
 

@@ -137,8 +137,9 @@ def _at_run_time(
             for r in range(1, len(made.results))
         ),
         back_edges=tuple(BackEdge(result=r, parameter=r + 1) for r in range(1 + len(states))),
-        current_iteration=0, execution_condition=0,
-    )  # fmt: skip
+        current_iteration=0,
+        execution_condition=0,
+    )
     outer = build.node(op, total, start, *ports[2:], outputs=len(made.results) - 1)
     outer.regions = {"body": made}
     return Outputs(list(outer.out_ports().values()))
@@ -207,9 +208,7 @@ def _directions(node: Call, count: int) -> list[tuple[int, int]]:
     return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
 
 
-def _scanned(
-    node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]
-) -> Outputs:
+def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]) -> Outputs:
     """The opset's TensorIterator: inputs are states, what is scanned, captures; parts keep their axis outside."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]

@@ -1,6 +1,6 @@
 """Nodes without a conversion whose operation ONNX defines by a function: the function's body stands for them.
 
-    y = SwiGLU(a, b)     ->     s = Swish(a); y = Mul(s, b)
+y = SwiGLU(a, b)     ->     s = Swish(a); y = Mul(s, b)
 """
 
 from __future__ import annotations

@@ -34,9 +34,15 @@ MAX_DEPTH = 32  # sub-graphs within sub-graphs
 MANY = 1 << 30  # inputs of a schema that takes any number
 
 CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
-    "value": None, "sparse_value": None, "value_float": np.float32, "value_floats": np.float32,
-    "value_int": np.int64, "value_ints": np.int64, "value_string": object, "value_strings": object,
-}  # fmt: skip
+    "value": None,
+    "sparse_value": None,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_string": object,
+    "value_strings": object,
+}
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
@@ -237,9 +243,12 @@ class _Reader:
         if regions:
             attrs["inputs"] = len(proto.input)
         node = scope.graph.add(
-            Foreign("onnx", kind, tuple(attrs.items())), *sources, name=name,
-            origin=Origin((name,), self.file), outputs=len(proto.output),
-        )  # fmt: skip
+            Foreign("onnx", kind, tuple(attrs.items())),
+            *sources,
+            name=name,
+            origin=Origin((name,), self.file),
+            outputs=len(proto.output),
+        )
         node.regions = regions
         for i, output in enumerate(proto.output):
             if output:

@@ -1,8 +1,8 @@
 """Constants of the `.bin` file: slices of it as arrays and back, packed types unpacked and packed.
 
-    u4 i4 nf4 f4e2m1   low nibble first             u1   highest bit first             u2   lowest bits first
-    u3   8 values in 3 bytes: low two bits of each, first value highest; then the third bits, first value highest
-    u6   4 values in 3 bytes: low four bits of each, first value highest; then the upper two bits, first value highest
+u4 i4 nf4 f4e2m1   low nibble first             u1   highest bit first             u2   lowest bits first
+u3   8 values in 3 bytes: low two bits of each, first value highest; then the third bits, first value highest
+u6   4 values in 3 bytes: low four bits of each, first value highest; then the upper two bits, first value highest
 """
 
 from __future__ import annotations
@@ -170,6 +170,12 @@ _CODES: dict[DType, Callable[[Bytes], Bytes]] = {
 }
 # elements in a block, bytes of a block
 _BLOCKS = {
-    DType.U1: (8, 1), DType.U2: (4, 1), DType.U3: (8, 3), DType.U4: (2, 1), DType.U6: (4, 3),
-    DType.I4: (2, 1), DType.NF4: (2, 1), DType.F4E2M1: (2, 1),
+    DType.U1: (8, 1),
+    DType.U2: (4, 1),
+    DType.U3: (8, 3),
+    DType.U4: (2, 1),
+    DType.U6: (4, 3),
+    DType.I4: (2, 1),
+    DType.NF4: (2, 1),
+    DType.F4E2M1: (2, 1),
 }

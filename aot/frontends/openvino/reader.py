@@ -1,6 +1,6 @@
 """Reads OpenVINO IR, versions 10 and 11.
 
-    .xml -> records (xml) -> every type known? -> nodes (attributes, constants, regions) -> edges -> Graph
+.xml -> records (xml) -> every type known? -> nodes (attributes, constants, regions) -> edges -> Graph
 """
 
 from __future__ import annotations

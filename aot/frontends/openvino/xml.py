@@ -1,6 +1,6 @@
 """The elements of an IR file as plain records: what stands in the file, checked for form, not for meaning.
 
-    <net><layers><layer><data/><input><port/></input><output><port/></output></layer></layers><edges/><rt_info/></net>
+<net><layers><layer><data/><input><port/></input><output><port/></output></layer></layers><edges/><rt_info/></net>
 """
 
 from __future__ import annotations

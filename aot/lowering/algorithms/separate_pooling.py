@@ -1,8 +1,8 @@
 """Windows of a maximum or a sum become columns, then rows of what the columns gave, where that is less work.
 
-    y[h, w, c] = max[i, j](x[h + i, w + j, c])                    25 terms for 5x5
-    t[h, v, c] = max[i](x[h + i, v, c])                           a group over h and blocks of c: 5 terms for each v
-    y[h, w, c] = max[j](t[h, w + j, c])                           and 5
+y[h, w, c] = max[i, j](x[h + i, w + j, c])                    25 terms for 5x5
+t[h, v, c] = max[i](x[h + i, v, c])                           a group over h and blocks of c: 5 terms for each v
+y[h, w, c] = max[j](t[h, w + j, c])                           and 5
 """
 
 from __future__ import annotations

@@ -231,24 +231,39 @@ def _transform(
     i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
     if len(transforms) == 1:
         c = dense(f"c{OWN}", n, lane, space=Space.REGISTERS)
-        return Group(name, axes, (c,), (
-            Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane)),
-            write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane])),
-        ))  # fmt: skip
+        return Group(
+            name,
+            axes,
+            (c,),
+            (
+                Definition(c, (*axes, q), Reduce("add", (j,), split[q, j] * read((j,))), (q, lane)),
+                write((p,), Reduce("add", (q,), combine[p, q] * c[q, lane])),
+            ),
+        )
     across = transforms[1]
     splits, combines = _table("splits", across.split), _table("combines", across.combine)
     o = Var("o", len(across.combine))
     a = dense(f"a{OWN}", i, n, lane, space=Space.REGISTERS)
     b = dense(f"b{OWN}", n, len(across.combine), lane, space=Space.REGISTERS)
     c = dense(f"c{OWN}", n, o, lane, space=Space.REGISTERS)
-    rows = Group("rows", (i,), (a,), (
-        Definition(a, (*axes, i, q), Reduce("add", (j,), splits[q, j] * read((i, j))), (i, q, lane)),
-        Definition(b, (*axes, i, o), Reduce("add", (q,), combines[o, q] * a[i, q, lane]), (i, o, lane)),
-    ))  # fmt: skip
-    columns = Group("columns", (o,), (c,), (
-        Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane)),
-        write((p, o), Reduce("add", (q,), combine[p, q] * c[q, o, lane])),
-    ))  # fmt: skip
+    rows = Group(
+        "rows",
+        (i,),
+        (a,),
+        (
+            Definition(a, (*axes, i, q), Reduce("add", (j,), splits[q, j] * read((i, j))), (i, q, lane)),
+            Definition(b, (*axes, i, o), Reduce("add", (q,), combines[o, q] * a[i, q, lane]), (i, o, lane)),
+        ),
+    )
+    columns = Group(
+        "columns",
+        (o,),
+        (c,),
+        (
+            Definition(c, (*axes, q, o), Reduce("add", (j,), split[q, j] * b[j, o, lane]), (q, o, lane)),
+            write((p, o), Reduce("add", (q,), combine[p, q] * c[q, o, lane])),
+        ),
+    )
     return Group(name, axes, (b,), (rows, columns))
 
 

@@ -1,6 +1,6 @@
 """Graph -> steps: the definitions of each node over values in memory, with no loop order, layout or addresses yet.
 
-    step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
+step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
 """
 
 from __future__ import annotations

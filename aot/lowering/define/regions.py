@@ -1,8 +1,8 @@
 """If, Loop and TensorIterator: their bodies become blocks of steps, and what goes in and out lies in shared values.
 
-    loop over i:   part = x[.., i, ..]           sliced inputs are read where they lie
-                   h.next = f(part, h.now)       a carried value has two places, which change roles after each iteration
-                   y[.., i, ..] = g(h.now)       collected outputs are written where they belong
+loop over i:   part = x[.., i, ..]           sliced inputs are read where they lie
+               h.next = f(part, h.now)       a carried value has two places, which change roles after each iteration
+               y[.., i, ..] = g(h.now)       collected outputs are written where they belong
 """
 
 from __future__ import annotations

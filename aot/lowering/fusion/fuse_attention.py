@@ -149,8 +149,9 @@ def _walks(rows: Group, b: Buffer, dims: tuple[int, ...], flat: Expr, axes: tupl
     change: dict[Expr, Expr] = {rows.axes[0]: flat}
     return all(
         normal(rewrite(index[k], change), {}).key == normal(a, {}).key
-        for index in _sites(b, rows) for k, a in zip(dims, axes, strict=True)
-    )  # fmt: skip
+        for index in _sites(b, rows)
+        for k, a in zip(dims, axes, strict=True)
+    )
 
 
 def _unflattened(rows: Group, flat: Expr, axes: tuple[Var, ...], places: Places) -> Group:

@@ -1,9 +1,9 @@
 """Fusion by the form of definitions: views and producers merge into consumers, epilogues into reductions.
 
-    views          v[i, j] = x[j, i]                         into every consumer: indices compose
-    epilogues      y[p, q] = relu(s[p, q] + b[q])            into s, if s is a reduction without other consumers
-    producers      e[i] = exp(x[i])                          into its only consumer, or into all if it is cheap
-    places         c[i, 8 + j] = s[i, j]                     s is written in place, and consumers read it there
+views          v[i, j] = x[j, i]                         into every consumer: indices compose
+epilogues      y[p, q] = relu(s[p, q] + b[q])            into s, if s is a reduction without other consumers
+producers      e[i] = exp(x[i])                          into its only consumer, or into all if it is cheap
+places         c[i, 8 + j] = s[i, j]                     s is written in place, and consumers read it there
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loop-invariant code motion: values equal along an axis are computed once, like sampling positions for all channels.
 
-    y[c, i, j] = x[c, f(g[i, j])] * h(g[i, j])      group over i { t0[j] = f(g[i, j])   t1[j] = h(g[i, j])
-                                                                   y[c, i, j] = x[c, t0[j]] * t1[j] }
+y[c, i, j] = x[c, f(g[i, j])] * h(g[i, j])      group over i { t0[j] = f(g[i, j])   t1[j] = h(g[i, j])
+                                                               y[c, i, j] = x[c, t0[j]] * t1[j] }
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Axes that are read by quotient and remainder become two: transposed convolutions with stride become products.
 
-    y[c, h, w] = add[ic](x[ic, h // 2, w // 2] * k[ic, c, h % 2, w % 2])
-    y[c, 2 h + p, 2 w + q] = add[ic](x[ic, h, w] * k[ic, c, p, q])              one product for each p, q
-    y[j // 4, 2 h + j // 2 % 2, 2 w + j % 2] = ...                              few channels: p and q are columns, too
+y[c, h, w] = add[ic](x[ic, h // 2, w // 2] * k[ic, c, h % 2, w % 2])
+y[c, 2 h + p, 2 w + q] = add[ic](x[ic, h, w] * k[ic, c, p, q])              one product for each p, q
+y[j // 4, 2 h + j // 2 % 2, 2 w + j % 2] = ...                              few channels: p and q are columns, too
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _step(sites: Sequence[Load], a: Var) -> Size:
         for i in x.index
         for q in walk(normal(i, {}).expr())
         if isinstance(q, Prim) and q.fn == "floordiv" and normal(q.args[0], {}).terms == {a: 1}
-    }  # fmt: skip
+    }
     step: Expr = found.pop() if len(found) == 1 else Const(0)
     if isinstance(step, Const):
         return int(step.value) if step.value > 1 and _part(a, int(step.value)) is not None else 0
@@ -100,8 +100,9 @@ def _plain(d: Definition, quotients: list[Var]) -> bool:
     """True if each quotient moves evenly in all indices that contain it."""
     assert d.reduction is not None
     indices = [(i, normal(i, {}).terms) for x in loads(d.reduction.body) for i in x.index]
-    return all(a not in variables(i) or (a in terms and not _inside(a, terms))
-               for i, terms in indices for a in quotients)  # fmt: skip
+    return all(
+        a not in variables(i) or (a in terms and not _inside(a, terms)) for i, terms in indices for a in quotients
+    )
 
 
 def _inside(a: Var, terms: Mapping[Expr, int]) -> bool:
@@ -144,6 +145,8 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
         rest = rest // a.extent
     kept = tuple(a for a in d.axes if a not in change)
     return replace(
-        d, axes=(*kept, j), value=simplified(rewrite(d.value, change)),
+        d,
+        axes=(*kept, j),
+        value=simplified(rewrite(d.value, change)),
         index=tuple(normal(rewrite(i, change), {}).expr() for i in d.target),
-    )  # fmt: skip
+    )

@@ -1,7 +1,7 @@
 """Bounds of a size in terms of symbols known before an inference; memory is laid out for the upper bound.
 
-    min(v, n) with any v    ->  at most n            2 * v with v at most c (its capacity)    ->  at most 2 * c
-    v * (n // v)            ->  at most n                    v * w where v * w * z is n, not 0  ->  at most n
+min(v, n) with any v    ->  at most n            2 * v with v at most c (its capacity)    ->  at most 2 * c
+v * (n // v)            ->  at most n                    v * w where v * w * z is n, not 0  ->  at most n
 """
 
 from __future__ import annotations
@@ -168,6 +168,12 @@ def _same(a: Range) -> Range:
 
 
 _RULES: dict[str, Callable[..., Range]] = {
-    "add": _sum, "sub": _difference, "neg": _negative, "min": _least, "max": _greatest, "floordiv": _quotient,
-    "mod": _rest, "cast": _same,
-}  # fmt: skip
+    "add": _sum,
+    "sub": _difference,
+    "neg": _negative,
+    "min": _least,
+    "max": _greatest,
+    "floordiv": _quotient,
+    "mod": _rest,
+    "cast": _same,
+}

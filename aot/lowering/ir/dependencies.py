@@ -22,6 +22,7 @@ from runtime.errors import InternalError
 
 Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied
 
+
 class Makers:
     """Producers of values and symbols, as the steps are now."""
 

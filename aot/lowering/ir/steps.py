@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Names for sizes that run time computes: kernels read `s0`, and only the shape function knows that it is (h + 3) // 4.
 
-    f32[n, 32 * ((h + 3) // 4)]   ->   f32[n, 32 * s0]    with s0 = (h + 3) // 4
+f32[n, 32 * ((h + 3) // 4)]   ->   f32[n, 32 * s0]    with s0 = (h + 3) // 4
 """
 
 from __future__ import annotations

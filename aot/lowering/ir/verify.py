@@ -1,13 +1,13 @@
 """Rules that legal steps keep.
 
-    values    a work touches values by the buffers that they have: same type, shape, strides and origin
-    ranks     an index has as many parts as its buffer has dimensions
-    axes      of a definition differ, and its value uses no axis that is not its own, its reduction's or its group's
-    types     what is stored has the element type of its buffer
-    constants and inputs are never written; nothing but values, own temporaries and tables is touched
-    order     what is read is written before, in this block or one around it; outputs are written by somebody
-    symbols   a size is made of the model's symbols, named sizes, and symbols that an earlier step binds
-    layouts   where they are final, each value of the arena has a size in memory; where they are not, it is dense
+values    a work touches values by the buffers that they have: same type, shape, strides and origin
+ranks     an index has as many parts as its buffer has dimensions
+axes      of a definition differ, and its value uses no axis that is not its own, its reduction's or its group's
+types     what is stored has the element type of its buffer
+constants and inputs are never written; nothing but values, own temporaries and tables is touched
+order     what is read is written before, in this block or one around it; outputs are written by somebody
+symbols   a size is made of the model's symbols, named sizes, and symbols that an earlier step binds
+layouts   where they are final, each value of the arena has a size in memory; where they are not, it is dense
 """
 
 from __future__ import annotations

@@ -85,9 +85,15 @@ class ProgramBuilder:
     """Makes the program step by step; `text` collects what was chosen, for dumps."""
 
     def __init__(
-        self, graph: Graph, steps: Steps, target: Target, pick: Pick = choose, *, weights: Weights | None = None,
+        self,
+        graph: Graph,
+        steps: Steps,
+        target: Target,
+        pick: Pick = choose,
+        *,
+        weights: Weights | None = None,
         kernels: dict[Kernel, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`weights`: of all programs of a library; `kernels`: of all versions of one, by what they are called."""
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
@@ -114,12 +120,23 @@ class ProgramBuilder:
         state = self.steps.sizes.most(self.steps.state_bytes)
         late = self._late()
         self.program = Program(
-            self.steps.name, self.steps.symbols, kernels, tuple(self.calls), self.constants.blocks,
-            self.constants.weights.size, arena.size, inputs, outputs,
-            computed=self._computed(late), rules=tuple(dict.fromkeys(self.steps.rules)),
-            state_bytes=state, variables=self.steps.variables, control=tuple(self.flow.control), late=late,
+            self.steps.name,
+            self.steps.symbols,
+            kernels,
+            tuple(self.calls),
+            self.constants.blocks,
+            self.constants.weights.size,
+            arena.size,
+            inputs,
+            outputs,
+            computed=self._computed(late),
+            rules=tuple(dict.fromkeys(self.steps.rules)),
+            state_bytes=state,
+            variables=self.steps.variables,
+            control=tuple(self.flow.control),
+            late=late,
             denormals=sum(self.flushed.values()),
-        )  # fmt: skip
+        )
         return self.program
 
     def _late(self) -> tuple[Late, ...]:
@@ -168,11 +185,15 @@ class ProgramBuilder:
             strings = self.graph.strings
             return tuple(
                 Tensor(
-                    n.name, n.out_port(0).names, n.out_port(0).type.dtype, n.out_port(0).shape,
-                    string=strings.get(n.id, ""), default=self._default(n),
+                    n.name,
+                    n.out_port(0).names,
+                    n.out_port(0).type.dtype,
+                    n.out_port(0).shape,
+                    string=strings.get(n.id, ""),
+                    default=self._default(n),
                 )
                 for n in self.graph.parameters
-            )  # fmt: skip
+            )
         found: list[Tensor] = []
         for node in self.graph.results:
             port = node.source(0)
@@ -233,9 +254,12 @@ class ProgramBuilder:
         return call, tuple(values[b.name] for b in made.kernel.buffers)
 
     def _kernel(
-        self, works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str],
+        self,
+        works: tuple[Work, ...],
+        schedules: tuple[Schedule, ...],
+        constants: frozenset[str],
         sizes: tuple[Var, ...],
-    ) -> _Made:  # fmt: skip
+    ) -> _Made:
         """The kernel of works with these schedules; layers that repeat have equal ones."""
         key = (works, schedules, constants, sizes)
         if key not in self._made:

@@ -1,7 +1,7 @@
 """Places of constants in the weights of a library, which its programs (versions and levels of one model) share.
 
-    program 0    fc1 packed for 16 lanes | bias | fc2 packed       ->   blocks 0, 1, 2
-    program 1    fc1 packed for 8 lanes  | bias                    ->   blocks 3, 1
+program 0    fc1 packed for 16 lanes | bias | fc2 packed       ->   blocks 0, 1, 2
+program 1    fc1 packed for 8 lanes  | bias                    ->   blocks 3, 1
 """
 
 from __future__ import annotations

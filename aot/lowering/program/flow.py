@@ -1,10 +1,10 @@
 """Control flow between the calls of a program: sizes that are set, jumps over a branch and back to a loop's head.
 
-    if v0             loop i in n while v1
-      call 0            call 2
-    else                let h.d0 = h.d0 + 1
-      call 1            let i = i + 1
-    end               end
+if v0             loop i in n while v1
+  call 0            call 2
+else                let h.d0 = h.d0 + 1
+  call 1            let i = i + 1
+end               end
 """
 
 from __future__ import annotations

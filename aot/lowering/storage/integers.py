@@ -1,6 +1,6 @@
 """Weights that are integer multiples of a factor, as quantisation leaves them, recognised by their values.
 
-    w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers, t: f32
+w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers, t: f32
 """
 
 from __future__ import annotations

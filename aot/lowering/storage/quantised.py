@@ -1,6 +1,6 @@
 """Matching of expressions made of bytes: (byte - zero) scale, as quantised networks compute it.
 
-    f32(i32(u8(e)) - z) s       min(max(round(e), 0), 255) s
+f32(i32(u8(e)) - z) s       min(max(round(e), 0), 255) s
 """
 
 from __future__ import annotations

@@ -88,5 +88,3 @@ def _add_input(node: Node, idx: int, operand: Operand) -> None:
     data = add_data_node(node.graph, f"{node.id}/input_{idx}", attrs)
     node.add_input_port(idx, skip_if_exist=True)
     node.graph.add_edge(data, node.id, **{"in": idx})
-
-

@@ -200,9 +200,7 @@ class _Import:
             return op, kept.node.data
         return _constant(node)
 
-    def _update(
-        self, old: IrNode, op: Definition, data: Any, sources: list[OutPort | None], outputs: int
-    ) -> None:
+    def _update(self, old: IrNode, op: Definition, data: Any, sources: list[OutPort | None], outputs: int) -> None:
         if op is not old.op:
             old.op = op
         if data is not None and data is not old.data:

@@ -45,9 +45,13 @@ def exported(
     made = Graph()
     options = Namespace(static_shape=False, data_type="float", framework=framework) if cli is None else cli
     made.graph.update(
-        name=graph.name, layout="NCHW", fw=framework, ir_version=IR_VERSION, cmd_params=options,
+        name=graph.name,
+        layout="NCHW",
+        fw=framework,
+        ir_version=IR_VERSION,
+        cmd_params=options,
         feature_dim=1,
-    )  # fmt: skip
+    )
     made.stage = stage
     work = _Export(made, stage, framework, pb, options)
     nodes = graph.order()
@@ -80,9 +84,15 @@ class _Export:
         kept = Kept(node, {k: v for k, v in attrs.items() if k != "pb"})
         outputs = 0 if node.type == "Result" else len(node.out_ports())
         held: dict[str, Any] = {
-            "kind": "op", "name": node.name, "rt_info": RTInfo(), KEPT: kept, **_functions(node), **attrs,
-            "_in_ports": {i: {} for i in node.in_ports()}, "_out_ports": {i: {} for i in range(outputs)},
-        }  # fmt: skip
+            "kind": "op",
+            "name": node.name,
+            "rt_info": RTInfo(),
+            KEPT: kept,
+            **_functions(node),
+            **attrs,
+            "_in_ports": {i: {} for i in node.in_ports()},
+            "_out_ports": {i: {} for i in range(outputs)},
+        }
         self.graph.add_node(id, **with_properties(held))
 
     def connect(self, node: IrNode) -> None:

@@ -100,7 +100,6 @@ def shortened(value: Any, most: int = SHOWN) -> str:
     return text if len(text) <= most else text.strip("\n")[: most - 3] + "..."
 
 
-
 def dict_includes_compare_attrs(attr: Any, attr_probe: Any) -> bool:
     """True if an attribute fits: `attr_probe` is its value, or a function that is true for it."""
     if callable(attr_probe) and not isinstance(attr_probe, type):

@@ -28,9 +28,7 @@ class _Data(NamedTuple):
 class Connection:
     """Edges from one output port, the source, to input ports, the destinations."""
 
-    def __init__(
-        self, graph: Graph, source: Port | None, destinations: list[Port], control_flow: bool = False
-    ) -> None:
+    def __init__(self, graph: Graph, source: Port | None, destinations: list[Port], control_flow: bool = False) -> None:
         self.graph, self.source, self.destinations, self.control_flow = graph, source, destinations, control_flow
         self.data = _Data(lambda: self._of_data("value"), lambda: self._of_data("shape"))
 

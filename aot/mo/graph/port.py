@@ -36,9 +36,13 @@ class Port(TensorNames):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Port:
         kept = ("node", "data", "idx", "type", "control_flow")
-        return Port(self.node, self.idx, self.type, control_flow=self.control_flow, **{
-            k: deepcopy(v, memo) for k, v in vars(self).items() if k not in kept
-        })  # fmt: skip
+        return Port(
+            self.node,
+            self.idx,
+            self.type,
+            control_flow=self.control_flow,
+            **{k: deepcopy(v, memo) for k, v in vars(self).items() if k not in kept},
+        )
 
     def __setattr__(self, key: str, value: Any) -> None:
         self._edge()[key] = value

@@ -23,9 +23,16 @@ class Const(Op):
 
     def __init__(self, graph: Graph, attrs: dict[str, Any] | None = None) -> None:
         defaults = {
-            "type": "Const", "op": "Const", "version": "opset1", "infer": self.infer, "type_infer": self.type_infer,
-            "value": None, "shape": None, "data_type": None, "out_ports_count": 1,
-        }  # fmt: skip
+            "type": "Const",
+            "op": "Const",
+            "version": "opset1",
+            "infer": self.infer,
+            "type_infer": self.type_infer,
+            "value": None,
+            "shape": None,
+            "data_type": None,
+            "out_ports_count": 1,
+        }
         super().__init__(graph, defaults, attrs)
         held = self.attrs
         if not is_a(held["value"], np.ndarray):

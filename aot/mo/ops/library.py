@@ -33,16 +33,26 @@ def _norm2(values: Any, axis: Any, keepdims: bool) -> Any:
 
 
 _WRITTEN: dict[tuple[str, str], Any] = {
-    ("op", "Op"): Op, ("const", "Const"): Const, ("parameter", "Parameter"): Parameter, ("result", "Result"): Result,
-}  # fmt: skip
+    ("op", "Op"): Op,
+    ("const", "Const"): Const,
+    ("parameter", "Parameter"): Parameter,
+    ("result", "Result"): Result,
+}
 VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
     ("activation_ops", "activation_ops"): "Sigmoid Tanh ReLU6 Exp Elu LogicalNot Floor Ceiling".split(),
     ("ReduceOps", "reduce_map"): {
-        "ReduceSum": np.sum, "ReduceProd": np.prod, "ReduceL1": _norm1, "ReduceL2": _norm2, "ReduceMax": np.max,
-        "ReduceMin": np.min, "ReduceMean": np.mean, "ReduceAnd": np.all, "ReduceLogicalAnd": np.all,
+        "ReduceSum": np.sum,
+        "ReduceProd": np.prod,
+        "ReduceL1": _norm1,
+        "ReduceL2": _norm2,
+        "ReduceMax": np.max,
+        "ReduceMin": np.min,
+        "ReduceMean": np.mean,
+        "ReduceAnd": np.all,
+        "ReduceLogicalAnd": np.all,
         "ReduceLogicalOr": np.any,
     },
-}  # fmt: skip
+}
 _TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
 _ROW = re.compile(r"(?P<name>\w+)(\((?P<base>\w+)\))?")
 
@@ -70,12 +80,16 @@ def _row(module: str, words: list[str]) -> Row:
     pairs = dict(word.split("=", 1) for word in rest)
     files = pairs.pop("back", "")
     return Row(
-        module, name, matched["base"] or "", _named(op, name), _named(type_, name),
+        module,
+        name,
+        matched["base"] or "",
+        _named(op, name),
+        _named(type_, name),
         f"opset{version}" if version.isdigit() else _named(version, name),
         (None if inputs == "-" else int(inputs), None if outputs == "-" else int(outputs)),
         {k: _TYPES[v] if v in _TYPES else ast.literal_eval(v) for k, v in pairs.items()},
         files.split(",") if files else [],
-    )  # fmt: skip
+    )
 
 
 def _named(word: str, name: str) -> str | None:

@@ -19,10 +19,17 @@ class Parameter(Op):
 
     def __init__(self, graph: Graph, attrs: dict[str, Any] | None = None) -> None:
         defaults = {
-            "op": "Parameter", "type": "Parameter", "version": "opset1", "infer": self.infer,
-            "reverse_infer": self.reverse_infer, "type_infer": self.type_infer, "is_input": True,
-            "data_type": np.float32, "out_ports_count": 1, "user_shape": None,
-        }  # fmt: skip
+            "op": "Parameter",
+            "type": "Parameter",
+            "version": "opset1",
+            "infer": self.infer,
+            "reverse_infer": self.reverse_infer,
+            "type_infer": self.type_infer,
+            "is_input": True,
+            "data_type": np.float32,
+            "out_ports_count": 1,
+            "user_shape": None,
+        }
         super().__init__(graph, defaults, attrs)
 
     def supported_attrs(self) -> list[Any]:

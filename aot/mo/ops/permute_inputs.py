@@ -116,9 +116,13 @@ class PermuteInputs:
     """Rules for inputs, by the name of what they hold."""
 
     input_permutes: ClassVar[dict[str, Rule]] = {
-        "axis": axis, "slice": strided_slice, "order": order, "shape": shape, "transpose": transpose,
+        "axis": axis,
+        "slice": strided_slice,
+        "order": order,
+        "shape": shape,
+        "transpose": transpose,
         "transpose_nchw_to_nhwc": transpose_nchw_to_nhwc,
-    }  # fmt: skip
+    }
     shape_check_rules: ClassVar[dict[str, Callable[[Any], bool]]] = {"rank": _has_rank, "dim_size": _has_size}
 
     def set_input_permutation(

@@ -15,9 +15,14 @@ class Result(Op):
 
     def __init__(self, graph: Graph, attrs: dict[str, Any] | None = None) -> None:
         defaults = {
-            "op": "Result", "type": "Result", "version": "opset1", "infer": _nothing,
-            "value": None, "data_type": None, "in_ports_count": 1,
-        }  # fmt: skip
+            "op": "Result",
+            "type": "Result",
+            "version": "opset1",
+            "infer": _nothing,
+            "value": None,
+            "data_type": None,
+            "in_ports_count": 1,
+        }
         super().__init__(graph, defaults, attrs)
 
 

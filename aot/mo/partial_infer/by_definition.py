@@ -103,9 +103,7 @@ def _operand(data: Any, dtype: DType, symbols: Symbols) -> Operand:
     shape = np.shape(value) if value is not None else data.soft_get("shape", None)
     if shape is None:
         return Operand(TensorType(dtype, None))
-    dims = tuple(
-        symbols.make(data.id, i, 0, None) if d is dynamic_dimension else int(d) for i, d in enumerate(shape)
-    )
+    dims = tuple(symbols.make(data.id, i, 0, None) if d is dynamic_dimension else int(d) for i, d in enumerate(shape))
     if value is None:
         return Operand(TensorType(dtype, dims))
     array = _symbolic(value, data.id, symbols)

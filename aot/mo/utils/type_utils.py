@@ -14,9 +14,19 @@ from aot.mo.utils.types import convert_blob
 log = logging.getLogger(__name__)
 
 _KINDS: tuple[Any, ...] = (
-    np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32, np.double,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.float16,
+    np.float32,
+    np.double,
     str,
-)  # fmt: skip
+)
 _BOOLEANS = {"false": False, "0": False, "true": True, "1": True}
 
 

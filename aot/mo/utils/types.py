@@ -10,7 +10,6 @@ import numpy as np
 from aot.ir.types import Array
 from aot.mo.utils.error import Error
 
-
 PACKED = {text: type(f"packed_{text.upper()}", (np.generic,), {}) for text in ("u1", "u4", "i4")}  # several in a byte
 globals().update({cls.__name__: cls for cls in PACKED.values()})  # the names that extensions import
 

@@ -41,8 +41,8 @@ BRANCHES = ("then", "else")
 class If(RegionOp):
     """Input 0 chooses between the regions `then` and `else`; sizes that differ are those of the one that runs.
 
-    If ranks differ, the condition must hold: only `then` fits the consumers of the outputs, see `unify_branch_ranks`. `only`
-    names the region that must run because the other one fits neither the inputs nor the consumers of the outputs.
+    If ranks differ, the condition must hold: only `then` fits the consumers of the outputs, see `unify_branch_ranks`.
+    `only` names the region that must run because the other one fits neither the inputs nor the consumers of outputs.
     """
 
     then_inputs: tuple[InputMap, ...] = ()

@@ -31,9 +31,7 @@ class Within(ViewOp):
     def infer(self, x: Operand, low: Operand, high: Operand, data: Operand | None = None) -> TensorType:
         return (data or x).type
 
-    def conditions(
-        self, x: Operand, low: Operand, high: Operand, data: Operand | None = None
-    ) -> Sequence[Condition]:
+    def conditions(self, x: Operand, low: Operand, high: Operand, data: Operand | None = None) -> Sequence[Condition]:
         what = f"{self.operation}: {self.rule}: how many there are"
         values = x.dims(what)
         ends = [self._spread(o.dims(what), len(values)) for o in (low, high)]

@@ -169,9 +169,15 @@ def room_for(numbers: int, most: Dim, *rows: Dim, dtype: DType = DType.F32) -> B
 
 @loops
 def keep_apart(
-    ranking: Ranking, kept: Scripted, counts: Scripted, span: Scripted, measure: Measure, threshold: Scripted,
-    eta: float = 1.0, fits: Scripted = None,
-) -> None:  # fmt: skip
+    ranking: Ranking,
+    kept: Scripted,
+    counts: Scripted,
+    span: Scripted,
+    measure: Measure,
+    threshold: Scripted,
+    eta: float = 1.0,
+    fits: Scripted = None,
+) -> None:
     """Write the best boxes that overlap no kept one by more than the threshold to kept[row, 0..counts[row] - 1].
 
     `span`: the number of boxes, the number examined, the maximum number kept. With `eta` below 1 each kept box

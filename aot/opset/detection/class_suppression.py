@@ -20,7 +20,7 @@ from aot.opset.detection.boxes import (
     overlaps,
     room_for,
     sort_by_score,
-)  # fmt: skip
+)
 from aot.opset.detection.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
 from codegen.ir.loops import Buffer, Expr, prim
 from codegen.script.script import LANES, Scripted, array, lanes, loops, parallel, select, var

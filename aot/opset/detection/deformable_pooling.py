@@ -89,9 +89,7 @@ class DeformablePSROIPooling(LoopOp):
 
 
 @loops
-def _deformed(
-    out: Scripted, x: Scripted, rois: Scripted, offsets: Scripted, shape: Scripted, op: Scripted
-) -> None:
+def _deformed(out: Scripted, x: Scripted, rois: Scripted, offsets: Scripted, shape: Scripted, op: Scripted) -> None:
     height, width, boxes = shape
     n = op.group_size
     for item in parallel(boxes * op.output_dim * n * n):

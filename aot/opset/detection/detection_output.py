@@ -63,9 +63,13 @@ class Detection(LoopOp):
         return self.keep_top_k[0] if self.keep_top_k else -1
 
     def infer(
-        self, locations: Operand, confidences: Operand, priors: Operand, first_confidences: Operand | None = None,
+        self,
+        locations: Operand,
+        confidences: Operand,
+        priors: Operand,
+        first_confidences: Operand | None = None,
         first_locations: Operand | None = None,
-    ) -> TensorType:  # fmt: skip
+    ) -> TensorType:
         if (locations.rank, confidences.rank, priors.rank) != (2, 2, 3):
             found = f"{locations.type}, {confidences.type}, {priors.type}"
             raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {found}")
@@ -76,9 +80,13 @@ class Detection(LoopOp):
         return TensorType(locations.dtype, (1, 1, simplify(locations.shape[0] * most), 7))
 
     def conditions(
-        self, locations: Operand, confidences: Operand, priors: Operand, first_confidences: Operand | None = None,
+        self,
+        locations: Operand,
+        confidences: Operand,
+        priors: Operand,
+        first_confidences: Operand | None = None,
         first_locations: Operand | None = None,
-    ) -> Sequence[Condition]:  # fmt: skip
+    ) -> Sequence[Condition]:
         count, classes = self.sizes(confidences.shape, priors.shape)
         places, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
         wanted = [(locations, count * places * 4, "locations"), (confidences, count * classes, "scores")]
@@ -91,9 +99,14 @@ class Detection(LoopOp):
         return found
 
     def nest(
-        self, outs: tuple[Buffer, ...], locations: Input, confidences: Input, priors: Input,
-        first_confidences: Input | None = None, first_locations: Input | None = None,
-    ) -> tuple[Work, ...]:  # fmt: skip
+        self,
+        outs: tuple[Buffer, ...],
+        locations: Input,
+        confidences: Input,
+        priors: Input,
+        first_confidences: Input | None = None,
+        first_locations: Input | None = None,
+    ) -> tuple[Work, ...]:
         count, classes = self.sizes(confidences.shape, priors.shape)
         images: Dim = locations.shape[0]
         places = 1 if self.share_location else classes
@@ -115,9 +128,13 @@ class Detection(LoopOp):
         )
 
     def reference(
-        self, locations: Array, confidences: Array, priors: Array, first_confidences: Array | None = None,
+        self,
+        locations: Array,
+        confidences: Array,
+        priors: Array,
+        first_confidences: Array | None = None,
         first_locations: Array | None = None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         count, classes = self.sizes(confidences.shape, priors.shape)
         places = 1 if self.share_location else classes
         most = self.keep if self.keep > 0 else (self.top_k if self.top_k > 0 else count) * classes
@@ -214,9 +231,11 @@ def _decode(boxes: Scripted, locations: Scripted, priors: Scripted, first: Scrip
         image = n if s.own_priors else 0
         for p in range(s.priors):
             begin = [priors[image, 0, p * width + width - 4 + k] for k in range(4)]
-            start = begin if op.normalized else [
-                v / float(op.input_height if k % 2 else op.input_width) for k, v in enumerate(begin)
-            ]
+            start = (
+                begin
+                if op.normalized
+                else [v / float(op.input_height if k % 2 else op.input_width) for k, v in enumerate(begin)]
+            )
             spread = [None if op.variance_encoded_in_target else priors[image, 1, p * 4 + k] for k in range(4)]
             for c in range(s.places):
                 at = (p * s.places + c) * 4

@@ -204,7 +204,12 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
 
 @loops
 def _refine(
-    boxes: Scripted, confidences: Scripted, rois: Scripted, deltas: Scripted, scores: Scripted, count: Scripted,
+    boxes: Scripted,
+    confidences: Scripted,
+    rois: Scripted,
+    deltas: Scripted,
+    scores: Scripted,
+    count: Scripted,
     op: ExperimentalDetectronDetectionOutput,
 ) -> None:
     for r in parallel(count):
@@ -229,7 +234,11 @@ def _corner_values(rois: Scripted, r: Scripted, dtype: DType) -> Scripted:
 
 @loops
 def _suppress(
-    order: Scripted, kept: Scripted, boxes: Scripted, confidences: Scripted, count: Scripted,
+    order: Scripted,
+    kept: Scripted,
+    boxes: Scripted,
+    confidences: Scripted,
+    count: Scripted,
     op: ExperimentalDetectronDetectionOutput,
 ) -> None:
     """Write the places of the kept boxes of class c to order[c, 0..kept[c] - 1]."""
@@ -259,7 +268,12 @@ def _corners(boxes: Buffer, place: Expr) -> tuple[Expr, ...]:
 
 @loops
 def _collect(
-    outs: Scripted, ranking: Scripted, by_class: Scripted, boxes: Scripted, confidences: Scripted, count: Scripted,
+    outs: Scripted,
+    ranking: Scripted,
+    by_class: Scripted,
+    boxes: Scripted,
+    confidences: Scripted,
+    count: Scripted,
     op: ExperimentalDetectronDetectionOutput,
 ) -> None:
     found, classes, scores = outs

@@ -91,9 +91,11 @@ class GenerateProposalsWithin(LoopOp):
         n, a, h, w = scores.shape
         rows = n * self.most(a * h * w)
         return (
-            TensorType(scores.dtype, (rows, 4)), TensorType(scores.dtype, (rows,)), TensorType(self.roi_num_type, (n,)),
+            TensorType(scores.dtype, (rows, 4)),
+            TensorType(scores.dtype, (rows,)),
+            TensorType(self.roi_num_type, (n,)),
             TensorType(DType.I64, ()),
-        )  # fmt: skip
+        )
 
     def conditions(
         self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand
@@ -148,9 +150,14 @@ class GenerateProposalsWithin(LoopOp):
 
 @loops
 def _move(
-    boxes: Scripted, marks: Scripted, images: Scripted, anchors: Scripted, deltas: Scripted, scores: Scripted,
+    boxes: Scripted,
+    marks: Scripted,
+    images: Scripted,
+    anchors: Scripted,
+    deltas: Scripted,
+    scores: Scripted,
     op: Scripted,
-) -> None:  # fmt: skip
+) -> None:
     number, count, height, width = scores.shape
     for item in parallel(number * height):
         n = item // height
@@ -168,9 +175,15 @@ def _move(
 
 @loops
 def _keep(
-    boxes: Scripted, marks: Scripted, images: Scripted, order: Scripted, held: Scripted, kept: Scripted,
-    numbers: Scripted, op: Scripted,
-) -> None:  # fmt: skip
+    boxes: Scripted,
+    marks: Scripted,
+    images: Scripted,
+    order: Scripted,
+    held: Scripted,
+    kept: Scripted,
+    numbers: Scripted,
+    op: Scripted,
+) -> None:
     """Keep the best boxes of each image, without those that are too small or overlap a better one."""
     for n in parallel(marks.shape[0]):
         for m in range(marks.shape[1]):

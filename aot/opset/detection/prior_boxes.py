@@ -44,8 +44,7 @@ class GridOfPriors(ComputeOp, ABC):
     clip: bool = False
 
     @abstractmethod
-    def priors(self) -> tuple[Prior, ...]:
-        ...
+    def priors(self) -> tuple[Prior, ...]: ...
 
     @abstractmethod
     def steps(self, grid: tuple[Expr, Expr], image: tuple[Expr, Expr]) -> tuple[tuple[Expr, Expr], float]:

@@ -217,9 +217,15 @@ class Image:
 
 @loops
 def _enumerate(
-    boxes: Scripted, scores: Scripted, x: Scripted, deltas: Scripted, anchors: Scripted, image: Scripted,
-    shape: Scripted, op: Scripted,
-) -> None:  # fmt: skip
+    boxes: Scripted,
+    scores: Scripted,
+    x: Scripted,
+    deltas: Scripted,
+    anchors: Scripted,
+    image: Scripted,
+    shape: Scripted,
+    op: Scripted,
+) -> None:
     images, _, height, width = shape
     count = anchors.shape[0]
     for item in parallel(images * height):
@@ -245,9 +251,15 @@ def _enumerate(
 
 @loops
 def _retrieve(
-    outs: Scripted, boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, image: Scripted, s: Scripted,
+    outs: Scripted,
+    boxes: Scripted,
+    scores: Scripted,
+    kept: Scripted,
+    counts: Scripted,
+    image: Scripted,
+    s: Scripted,
     op: Scripted,
-) -> None:  # fmt: skip
+) -> None:
     out, probabilities = outs
     for item in parallel(s.images * s.keep):
         n = item // s.keep
@@ -354,9 +366,15 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
 
 @loops
 def _refine(
-    boxes: Scripted, marks: Scripted, anchors: Scripted, deltas: Scripted, scores: Scripted, image: Scripted,
-    shape: Scripted, least: float,
-) -> None:  # fmt: skip
+    boxes: Scripted,
+    marks: Scripted,
+    anchors: Scripted,
+    deltas: Scripted,
+    scores: Scripted,
+    image: Scripted,
+    shape: Scripted,
+    least: float,
+) -> None:
     count, height, width = shape
     for i in parallel(height):
         for j in range(width):
@@ -374,7 +392,7 @@ def _refine(
 @loops
 def _fill(
     out: Scripted, found: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted, counts: Scripted, s: Scripted
-) -> None:  # fmt: skip
+) -> None:
     for k in parallel(s.keep):
         if k < counts[0]:
             for c in range(4):

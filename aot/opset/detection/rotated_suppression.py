@@ -82,9 +82,7 @@ class NMSRotatedWithin(LoopOp):
             list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
         )
 
-    def reference(
-        self, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array
-    ) -> tuple[Array, ...]:
+    def reference(self, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array) -> tuple[Array, ...]:
         keep = min(max(int(most.reshape(-1)[0]), 0), scores.shape[2])
         limits = [float(v.reshape(-1)[0]) for v in (overlap, least)]
         found: list[tuple[float, int, int, int]] = []

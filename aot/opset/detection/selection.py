@@ -1,9 +1,9 @@
 """Common part of MatrixNms and MulticlassNms: the best boxes of all classes, image after image.
 
-    candidates of each image and class               (n, c) -> order[n, c, ..]
-    survivors of suppression, with their scores      kept, marks [n, c, ..], counts[n, c]
-    the best of each image                           best[n, ..]: places in `kept`
-    all of them in the requested order               rows
+candidates of each image and class               (n, c) -> order[n, c, ..]
+survivors of suppression, with their scores      kept, marks [n, c, ..], counts[n, c]
+the best of each image                           best[n, ..]: places in `kept`
+all of them in the requested order               rows
 """
 
 from __future__ import annotations
@@ -65,9 +65,11 @@ class Selection(Op, ABC):
         x, index = Candidates(boxes, scores, numbers), self.output_type
         rows = self.most(x)
         return (
-            TensorType(boxes.dtype, (rows, 6)), TensorType(index, (rows, 1)), TensorType(index, (x.images,)),
+            TensorType(boxes.dtype, (rows, 6)),
+            TensorType(index, (rows, 1)),
+            TensorType(index, (x.images,)),
             TensorType(DType.I64, ()),
-        )  # fmt: skip
+        )
 
     def most(self, x: Candidates) -> Dim:
         """Return the most results there can be."""
@@ -185,9 +187,7 @@ class SelectionWithin(Selection, LoopOp):
         )
 
     @abstractmethod
-    def suppress(
-        self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim
-    ) -> Work:
+    def suppress(self, x: Candidates, order: Buffer, found: Buffer, left: tuple[Buffer, ...], room: Dim) -> Work:
         """Fill `left` for each image and class: the surviving boxes, their scores, and their number."""
 
     def reference(self, boxes: Array, scores: Array, numbers: Array | None = None) -> tuple[Array, ...]:
@@ -238,9 +238,15 @@ def _choose(
 
 @loops
 def _line_up(
-    x: Scripted, best: Scripted, numbers: Scripted, marks: Scripted, rows: Scripted, count: Scripted, room: Scripted,
+    x: Scripted,
+    best: Scripted,
+    numbers: Scripted,
+    marks: Scripted,
+    rows: Scripted,
+    count: Scripted,
+    room: Scripted,
     op: Scripted,
-) -> None:  # fmt: skip
+) -> None:
     """Write all results in the requested order."""
     total = var(0, DType.I64)
     across = op.sort_result_across_batch

@@ -25,7 +25,7 @@ from aot.opset.detection.boxes import (
     pairs,
     room_for,
     sort_by_score,
-)  # fmt: skip
+)
 from aot.opset.detection.boxes import overlap as overlap_of
 from aot.opset.detection.kept_rows import KeptRows
 from aot.opset.products.pool_windows import smaller
@@ -64,9 +64,13 @@ class FixedSuppression(LoopOp):
         return smaller(boxes, classes * most)
 
     def infer(
-        self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
+        self,
+        boxes: Operand,
+        scores: Operand,
+        most: Operand | None = None,
+        overlap: Operand | None = None,
         least: Operand | None = None,
-    ) -> TensorType:  # fmt: skip
+    ) -> TensorType:
         check_pairs("NonMaxSuppression", boxes, scores)
         check_limits("NonMaxSuppression", overlap, least)
         keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
@@ -76,9 +80,14 @@ class FixedSuppression(LoopOp):
         return pairs(*given)
 
     def nest(
-        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
-        overlap: Input | None = None, least: Input | None = None,
-    ) -> tuple[Work, ...]:  # fmt: skip
+        self,
+        outs: tuple[Buffer, ...],
+        boxes: Input,
+        scores: Input,
+        most: Input | None = None,
+        overlap: Input | None = None,
+        least: Input | None = None,
+    ) -> tuple[Work, ...]:
         images, classes, count = scores.shape
         keep = 0 if most is None else most.operand().ints("NonMaxSuppression: number of boxes")[0]
         order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
@@ -96,9 +105,13 @@ class FixedSuppression(LoopOp):
         )
 
     def reference(
-        self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
+        self,
+        boxes: Array,
+        scores: Array,
+        most: Array | None = None,
+        overlap: Array | None = None,
         least: Array | None = None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         keep = 0 if most is None else int(most.reshape(-1)[0])
         limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least)]
         corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
@@ -138,9 +151,15 @@ def _limit(held: Scripted) -> Scripted:
 
 @loops
 def suppress(
-    boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, order: Scripted, limits: Scripted,
-    shape: Scripted, measure: Scripted,
-) -> None:  # fmt: skip
+    boxes: Scripted,
+    scores: Scripted,
+    kept: Scripted,
+    counts: Scripted,
+    order: Scripted,
+    limits: Scripted,
+    shape: Scripted,
+    measure: Scripted,
+) -> None:
     """Suppress boxes by image and class.
 
     `measure`: f(boxes, image, i) gives the numbers of a box, g the overlap of two boxes, and room for kept boxes.
@@ -163,9 +182,15 @@ def suppress(
 
 @loops
 def list_kept(
-    outs: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, flat: Scripted, marks: Scripted,
-    shape: Scripted, descending: bool,
-) -> None:  # fmt: skip
+    outs: Scripted,
+    scores: Scripted,
+    kept: Scripted,
+    counts: Scripted,
+    flat: Scripted,
+    marks: Scripted,
+    shape: Scripted,
+    descending: bool,
+) -> None:
     """Write all kept boxes, optionally by score; equal scores in the order of image, class and rank.
 
     `outs`: their indices and, if there are three, their scores and their number.
@@ -261,9 +286,14 @@ class SuppressionWithin(LoopOp):
     output_type: DType = DType.I64
 
     def infer(
-        self, boxes: Operand, scores: Operand, most: Operand | None = None, overlap: Operand | None = None,
-        least: Operand | None = None, sigma: Operand | None = None,
-    ) -> tuple[TensorType, ...]:  # fmt: skip
+        self,
+        boxes: Operand,
+        scores: Operand,
+        most: Operand | None = None,
+        overlap: Operand | None = None,
+        least: Operand | None = None,
+        sigma: Operand | None = None,
+    ) -> tuple[TensorType, ...]:
         check_pairs("NonMaxSuppression", boxes, scores)
         check_limits("NonMaxSuppression", overlap, least, sigma)
         rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
@@ -274,9 +304,15 @@ class SuppressionWithin(LoopOp):
         return pairs(*given)
 
     def nest(
-        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input | None = None,
-        overlap: Input | None = None, least: Input | None = None, sigma: Input | None = None,
-    ) -> tuple[Work, ...]:  # fmt: skip
+        self,
+        outs: tuple[Buffer, ...],
+        boxes: Input,
+        scores: Input,
+        most: Input | None = None,
+        overlap: Input | None = None,
+        least: Input | None = None,
+        sigma: Input | None = None,
+    ) -> tuple[Work, ...]:
         images, classes, count = scores.shape
         each = kept_at_most(count, None if most is None else most.operand())
         room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
@@ -303,9 +339,14 @@ class SuppressionWithin(LoopOp):
         )
 
     def reference(
-        self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
-        least: Array | None = None, sigma: Array | None = None,
-    ) -> tuple[Array, ...]:  # fmt: skip
+        self,
+        boxes: Array,
+        scores: Array,
+        most: Array | None = None,
+        overlap: Array | None = None,
+        least: Array | None = None,
+        sigma: Array | None = None,
+    ) -> tuple[Array, ...]:
         count = scores.shape[2]
         keep = 0 if most is None else min(max(int(most.reshape(-1)[0]), 0), count)
         limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least, sigma)]
@@ -355,9 +396,15 @@ def _soft(
 
 @loops
 def _suppress_softly(
-    boxes: Scripted, scores: Scripted, kept: Scripted, counts: Scripted, state: Scripted, limits: Scripted,
-    shape: Scripted, encoding: Encoding,
-) -> None:  # fmt: skip
+    boxes: Scripted,
+    scores: Scripted,
+    kept: Scripted,
+    counts: Scripted,
+    state: Scripted,
+    limits: Scripted,
+    shape: Scripted,
+    encoding: Encoding,
+) -> None:
     """Select the best box repeatedly; `seen`: number of kept boxes that have lowered its score, -1 once it is kept."""
     lower, seen = state
     images, classes, count, keep = shape

@@ -84,10 +84,12 @@ class Small:
 
 
 SMALL = {
-    DType.F8E4M3: Small(3, 2.0**-6, 448.0, np.nan), DType.F8E5M2: Small(2, 2.0**-14, 57344.0, np.inf),
-    DType.F8E4M3FNUZ: Small(3, 2.0**-7, 240.0, np.nan), DType.F8E5M2FNUZ: Small(2, 2.0**-15, 57344.0, np.nan),
+    DType.F8E4M3: Small(3, 2.0**-6, 448.0, np.nan),
+    DType.F8E5M2: Small(2, 2.0**-14, 57344.0, np.inf),
+    DType.F8E4M3FNUZ: Small(3, 2.0**-7, 240.0, np.nan),
+    DType.F8E5M2FNUZ: Small(2, 2.0**-15, 57344.0, np.nan),
     DType.F4E2M1: Small(1, 1.0, 6.0, 6.0),
-}  # fmt: skip
+}
 HALF = Small(10, 2.0**-14, 65504.0, np.inf)
 
 
@@ -260,9 +262,13 @@ class _Parts:
 
 
 _FLOATS = {
-    DType.F8E4M3: _Parts(4, 3), DType.F8E5M2: _Parts(5, 2), DType.F16: _Parts(5, 10), DType.BF16: _Parts(8, 7),
-    DType.F32: _Parts(8, 23), DType.F64: _Parts(11, 52),
-}  # fmt: skip
+    DType.F8E4M3: _Parts(4, 3),
+    DType.F8E5M2: _Parts(5, 2),
+    DType.F16: _Parts(5, 10),
+    DType.BF16: _Parts(8, 7),
+    DType.F32: _Parts(8, 23),
+    DType.F64: _Parts(11, 52),
+}
 
 
 def _common(a: DType, b: DType) -> DType | None:

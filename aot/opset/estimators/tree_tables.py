@@ -41,9 +41,11 @@ class Forest:
         """Raise ModelError for indices out of range or not after their parent, ShapeError for wrong shapes."""
         nodes, leaves = len(self.features), len(self.weights)
         shapes = {
-            "thresholds": (self.thresholds.shape, (nodes,)), "children": (self.children.shape, (nodes, 2)),
-            "nan_first": (self.nan_first.shape, (nodes,)), "columns": (self.columns.shape, self.roots.shape),
-        }  # fmt: skip
+            "thresholds": (self.thresholds.shape, (nodes,)),
+            "children": (self.children.shape, (nodes, 2)),
+            "nan_first": (self.nan_first.shape, (nodes,)),
+            "columns": (self.columns.shape, self.roots.shape),
+        }
         for table, (found, wanted) in shapes.items():
             if found != wanted:
                 raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(found)}")
@@ -180,9 +182,16 @@ def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts
     weights = np.where(inner[:, None], 0, forest.weights[np.where(inner, 0, ~slots)])
     roots = own[len(slots) - len(forest.roots) :].astype(np.int32)
     return Packed(
-        False, int(depths.max()), thresholds.astype(limits.dtype), links.astype(np.int32), roots,
-        weights.astype(forest.weights.dtype), forest.columns, depths, firsts,
-    )  # fmt: skip
+        False,
+        int(depths.max()),
+        thresholds.astype(limits.dtype),
+        links.astype(np.int32),
+        roots,
+        weights.astype(forest.weights.dtype),
+        forest.columns,
+        depths,
+        firsts,
+    )
 
 
 def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
@@ -205,9 +214,12 @@ def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
             bits.append(~(((1 << middle) - 1) & ~((1 << low) - 1)))
         starts.append(len(order))
     return Masks(
-        np.array(starts, np.int32), columns[order].astype(np.int32), limits[order],
-        np.array(bits, np.int64).astype(np.int32), weights.reshape(-1, forest.weights.shape[1]),
-    )  # fmt: skip
+        np.array(starts, np.int32),
+        columns[order].astype(np.int32),
+        limits[order],
+        np.array(bits, np.int64).astype(np.int32),
+        weights.reshape(-1, forest.weights.shape[1]),
+    )
 
 
 def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dict[int, tuple[int, int]]]:

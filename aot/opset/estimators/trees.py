@@ -60,9 +60,16 @@ class TreeEnsemble(DecomposedOp):
     aggregate: Aggregate = Aggregate.SUM
 
     def infer(
-        self, x: Operand, features: Operand, thresholds: Operand, children: Operand, nan_first: Operand,
-        roots: Operand, weights: Operand, columns: Operand,
-    ) -> TensorType:  # fmt: skip
+        self,
+        x: Operand,
+        features: Operand,
+        thresholds: Operand,
+        children: Operand,
+        nan_first: Operand,
+        roots: Operand,
+        weights: Operand,
+        columns: Operand,
+    ) -> TensorType:
         if x.rank != 2 or x.dtype not in (DType.F32, DType.F64):
             raise ShapeError(f"TreeEnsemble: rows must be f32 or f64 with two dimensions, got {x.type}")
         if not x.dtype is thresholds.dtype is weights.dtype:

@@ -1,7 +1,7 @@
 """Colour images between RGB or BGR and planes of brightness and colour differences (BT.601, 8 bits).
 
-    NV12   one plane Y [N, H, W, 1], one of pairs (U, V) [N, H/2, W/2, 2]; or both in one tensor [N, 3H/2, W, 1]
-    I420   three planes Y, U, V; or all in one tensor
+NV12   one plane Y [N, H, W, 1], one of pairs (U, V) [N, H/2, W/2, 2]; or both in one tensor [N, 3H/2, W, 1]
+I420   three planes Y, U, V; or all in one tensor
 """
 
 from __future__ import annotations

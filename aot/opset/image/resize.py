@@ -1,6 +1,6 @@
 """Interpolate: tensors stretched or shrunk along some axes.
 
-    pad -> NearestResize | WeightedResize | for each axis: Gather neighbours, times constant weights, ReduceSum
+pad -> NearestResize | WeightedResize | for each axis: Gather neighbours, times constant weights, ReduceSum
 """
 
 from __future__ import annotations
@@ -91,8 +91,7 @@ class Interpolation(DecomposedOp, ABC):
         return self.antialias
 
     @abstractmethod
-    def plan(self, x: Operand, *inputs: Operand | None) -> Plan:
-        ...
+    def plan(self, x: Operand, *inputs: Operand | None) -> Plan: ...
 
     @abstractmethod
     def kind(self) -> tuple[Coordinates, Rounding, float]:
@@ -300,6 +299,7 @@ class Interpolate_4(ModernInterpolation):
     """Interpolate with inputs data, sizes, scales, axes (default: all); `shape_calculation_mode` selects one."""
 
     arity = (3, 4)
+
     def scales(self, *inputs: OutPort | None) -> OutPort | None:
         return inputs[1]
 

@@ -1,6 +1,6 @@
 """Resizing by weighted neighbours, one axis after another: for dynamic sizes, and for forms that Interpolate lacks.
 
-    y[o] = sum over k of weight[k, o] x[place[k, o]]        vectors of f64, constant if the sizes are
+y[o] = sum over k of weight[k, o] x[place[k, o]]        vectors of f64, constant if the sizes are
 """
 
 from __future__ import annotations
@@ -51,9 +51,15 @@ class Axis:
 
 
 def axes_of(
-    build: Builder, x: OutPort, axes: Sequence[int], wanted: OutPort, by_size: bool, roi: OutPort | None,
-    single: bool = False, common: OutPort | None = None,
-) -> list[Axis]:  # fmt: skip
+    build: Builder,
+    x: OutPort,
+    axes: Sequence[int],
+    wanted: OutPort,
+    by_size: bool,
+    roi: OutPort | None,
+    single: bool = False,
+    common: OutPort | None = None,
+) -> list[Axis]:
     """Return the axes that may change.
 
     `wanted` holds their sizes or their scales; `common` [1]: the scale of all axes, if sizes were rounded after

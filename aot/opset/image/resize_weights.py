@@ -1,6 +1,6 @@
 """Interpolation along one axis as a matrix: the share of each input element in each output element.
 
-    matrix(...)[i, j]    share of element j of n in element i of m; rows sum up to 1
+matrix(...)[i, j]    share of element j of n in element i of m; rows sum up to 1
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ def dividing(*pairs: tuple[Dim, Dim]) -> list[Condition]:
     """Return the conditions that `by` divides n, for the pairs that are not known at compile time."""
     return [
         (n % by, 0, f"a dimension must divide by {dim_text(by)}")
-        for n, by in pairs if not isinstance(by, int) or (not isinstance(n, int) and by > 1)
-    ]  # fmt: skip
+        for n, by in pairs
+        if not isinstance(by, int) or (not isinstance(n, int) and by > 1)
+    ]
 
 
 @op("opset1")

@@ -107,9 +107,15 @@ class EmbeddingBagPacked(PackedBags):
 
 @loops
 def _one_bag(
-    out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
-    row: Scripted, mean: bool,
-) -> None:  # fmt: skip
+    out: Scripted,
+    table: Buffer,
+    indices: Buffer,
+    weights: Buffer | None,
+    bag: Scripted,
+    default: Scripted,
+    row: Scripted,
+    mean: bool,
+) -> None:
     """Compute `bag`: number, first entry, last + 1. An empty one is row `default`, or zeros if that is negative."""
     size = volume(row)
     width = min(size, ROW) if isinstance(size, int) else 1
@@ -121,9 +127,15 @@ def _one_bag(
 
 @loops
 def _columns(
-    out: Scripted, table: Buffer, indices: Buffer, weights: Buffer | None, bag: Scripted, default: Scripted,
-    part: Scripted, mean: bool,
-) -> None:  # fmt: skip
+    out: Scripted,
+    table: Buffer,
+    indices: Buffer,
+    weights: Buffer | None,
+    bag: Scripted,
+    default: Scripted,
+    part: Scripted,
+    mean: bool,
+) -> None:
     """Compute `part` of a bag: row shape, first column, number of columns. Indices out of range add nothing."""
     number, first, last = bag
     row, start, width = part
@@ -151,9 +163,15 @@ def _term(value: Expr, weights: Buffer | None, j: Scripted) -> Expr:
 
 @loops
 def _offset_bags(
-    out: Scripted, table: Buffer, indices: Buffer, offsets: Scripted, default: Buffer | None, weights: Buffer | None,
-    sizes: Scripted, mean: bool,
-) -> None:  # fmt: skip
+    out: Scripted,
+    table: Buffer,
+    indices: Buffer,
+    offsets: Scripted,
+    default: Buffer | None,
+    weights: Buffer | None,
+    sizes: Scripted,
+    mean: bool,
+) -> None:
     bags, count, row = sizes
     for b in parallel(bags):
         start: Scripted = cast(offsets[b], DType.I64)
@@ -177,9 +195,13 @@ class OffsetBags(LoopOp):
         return getattr(self, "reduction", Bag.SUM) is Bag.MEAN
 
     def infer(
-        self, table: Operand, indices: Operand, offsets: Operand, default: Operand | None = None,
+        self,
+        table: Operand,
+        indices: Operand,
+        offsets: Operand,
+        default: Operand | None = None,
         weights: Operand | None = None,
-    ) -> TensorType:  # fmt: skip
+    ) -> TensorType:
         _check_bags(self.type, table, indices, weights, 1)
         if offsets.rank != 1:
             raise ShapeError(f"{self.type}: offsets must have rank 1, got {offsets.type}")
@@ -188,15 +210,24 @@ class OffsetBags(LoopOp):
         return TensorType(table.dtype, (offsets.shape[0], *table.shape[1:]))
 
     def conditions(
-        self, table: Operand, indices: Operand, offsets: Operand, default: Operand | None = None,
+        self,
+        table: Operand,
+        indices: Operand,
+        offsets: Operand,
+        default: Operand | None = None,
         weights: Operand | None = None,
-    ) -> Sequence[Condition]:  # fmt: skip
+    ) -> Sequence[Condition]:
         return _paired(indices, weights)
 
     def nest(
-        self, outs: tuple[Buffer, ...], table: Input, indices: Input, offsets: Input, default: Input | None = None,
+        self,
+        outs: tuple[Buffer, ...],
+        table: Input,
+        indices: Input,
+        offsets: Input,
+        default: Input | None = None,
         weights: Input | None = None,
-    ) -> tuple[Work, ...]:  # fmt: skip
+    ) -> tuple[Work, ...]:
         buffers = [None if i is None else i.buffer for i in (default, weights)]
         sizes = (offsets.shape[0], indices.shape[0], table.shape[1:])
         return (_offset_bags(outs[0], table.buffer, indices.buffer, offsets.buffer, *buffers, sizes, self.mean),)
@@ -253,9 +284,14 @@ def first_not_below(ids: Buffer, count: Scripted, wanted: Scripted) -> Scripted:
 
 @loops
 def _segment_bags(
-    out: Scripted, table: Buffer, indices: Buffer, ids: Buffer, default: Buffer | None, weights: Buffer | None,
+    out: Scripted,
+    table: Buffer,
+    indices: Buffer,
+    ids: Buffer,
+    default: Buffer | None,
+    weights: Buffer | None,
     sizes: Scripted,
-) -> None:  # fmt: skip
+) -> None:
     segments, count, row = sizes
     for s in parallel(segments):
         first = first_not_below(ids, count, s)
@@ -271,31 +307,52 @@ class EmbeddingSegmentsSum(LoopOp):
     elements = Elements.NUMBER
 
     def infer(
-        self, table: Operand, indices: Operand, ids: Operand, count: Operand, default: Operand | None = None,
+        self,
+        table: Operand,
+        indices: Operand,
+        ids: Operand,
+        count: Operand,
+        default: Operand | None = None,
         weights: Operand | None = None,
-    ) -> TensorType:  # fmt: skip
+    ) -> TensorType:
         _check_bags(self.type, table, indices, weights, 1)
         if ids.rank != 1:
             raise ShapeError(f"EmbeddingSegmentsSum: segment ids must have rank 1, got {ids.type}")
         return TensorType(table.dtype, (*count.dims("EmbeddingSegmentsSum: number of segments"), *table.shape[1:]))
 
     def conditions(
-        self, table: Operand, indices: Operand, ids: Operand, count: Operand, default: Operand | None = None,
+        self,
+        table: Operand,
+        indices: Operand,
+        ids: Operand,
+        count: Operand,
+        default: Operand | None = None,
         weights: Operand | None = None,
-    ) -> Sequence[Condition]:  # fmt: skip
+    ) -> Sequence[Condition]:
         return _paired(indices, ids, weights)
 
     def nest(
-        self, outs: tuple[Buffer, ...], table: Input, indices: Input, ids: Input, count: Input,
-        default: Input | None = None, weights: Input | None = None,
-    ) -> tuple[Work, ...]:  # fmt: skip
+        self,
+        outs: tuple[Buffer, ...],
+        table: Input,
+        indices: Input,
+        ids: Input,
+        count: Input,
+        default: Input | None = None,
+        weights: Input | None = None,
+    ) -> tuple[Work, ...]:
         buffers = [None if i is None else i.buffer for i in (default, weights)]
         sizes = (outs[0].shape[0], indices.shape[0], table.shape[1:])
         return (_segment_bags(outs[0], table.buffer, indices.buffer, ids.buffer, *buffers, sizes),)
 
     def reference(
-        self, table: Array, indices: Array, ids: Array, count: Array, default: Array | None = None,
+        self,
+        table: Array,
+        indices: Array,
+        ids: Array,
+        count: Array,
+        default: Array | None = None,
         weights: Array | None = None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         segments = [np.flatnonzero(ids == s) for s in range(int(count.reshape(-1)[0]))]
         return _summed(table, indices, segments, default, weights)

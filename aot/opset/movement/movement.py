@@ -24,7 +24,7 @@ from aot.ir.op import (
     at_least,
     axis_of,
     op,
-)  # fmt: skip
+)
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.base.index_maps import permuted, same, shifted, whole
 from aot.opset.movement.shape import volume
@@ -140,8 +140,7 @@ class _Parts(ViewOp, ABC):
     """Base of operations that cut the first input into parts along an axis."""
 
     @abstractmethod
-    def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
-        ...
+    def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]: ...
 
     def _axis(self, x: Operand, axis: Operand) -> int:
         return axis_of(axis.ints(f"{self.type}: axis")[0], x.rank, self.type)

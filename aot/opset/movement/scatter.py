@@ -52,8 +52,12 @@ NUMBERS = {"sum": "add", "sub": "sub", "prod": "mul", "min": "min", "max": "max"
 BOOLEANS = {"sum": "or", "sub": "xor", "prod": "and", "min": "and", "max": "or"}
 UFUNCS = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "mean": np.add}
 LOGICAL = {
-    "sum": np.logical_or, "sub": np.logical_xor, "prod": np.logical_and, "min": np.logical_and, "max": np.logical_or,
-}  # fmt: skip
+    "sum": np.logical_or,
+    "sub": np.logical_xor,
+    "prod": np.logical_and,
+    "min": np.logical_and,
+    "max": np.logical_or,
+}
 
 
 def combined(how: Combination, old: Expr, new: Expr) -> Expr:
@@ -205,9 +209,15 @@ def _filled(out: Scripted, indices: Scripted, many: Scripted, shape: Shape, alon
 
 @loops
 def _elements(
-    out: Scripted, count: Scripted, indices: Scripted, many: Scripted, updates: Scripted, shape: Shape, along: int,
+    out: Scripted,
+    count: Scripted,
+    indices: Scripted,
+    many: Scripted,
+    updates: Scripted,
+    shape: Shape,
+    along: int,
     how: Combination,
-) -> None:  # fmt: skip
+) -> None:
     others = many[:along] + many[along + 1 :]
     for o in parallel(volume(others)):
         row = unravel(o, others)
@@ -290,9 +300,15 @@ class ScatterNDUpdate(LoopOp):
 
 @loops
 def _tuples(
-    out: Scripted, indices: Scripted, updates: Scripted, shape: Shape, many: Scripted, depth: int, rank: int,
+    out: Scripted,
+    indices: Scripted,
+    updates: Scripted,
+    shape: Shape,
+    many: Scripted,
+    depth: int,
+    rank: int,
     how: Combination,
-) -> None:  # fmt: skip
+) -> None:
     for t in range(volume(many)):  # sequential, because tuples may be equal
         at = unravel(t, many)
         places = [wrapped(indices[(*at, k)], shape[k]) for k in range(depth)]

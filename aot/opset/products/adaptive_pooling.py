@@ -1,6 +1,6 @@
 """Adaptive pooling: the output shape is given, and each axis is divided into that many windows.
 
-    window i of an axis covers   floor(i * n / count) .. ceil((i + 1) * n / count)
+window i of an axis covers   floor(i * n / count) .. ceil((i + 1) * n / count)
 """
 
 from __future__ import annotations

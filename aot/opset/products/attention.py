@@ -120,4 +120,3 @@ def _count(build: Builder, x: OutPort) -> OutPort:
     size = _dimension(build, x, x.type.rank - 2)
     zero, one = build.const(0, DType.I64), build.const(1, DType.I64)
     return build.Range(zero, size, one, output_type=DType.I64)
-

@@ -1,6 +1,6 @@
 """Convolutions: weighted sums of the windows of an [N, C, ...] tensor.
 
-    out[n, o, i] = sum over ic, k of x[n, ic, i * stride + k * dilation - pad] * w[o, ic, k]
+out[n, o, i] = sum over ic, k of x[n, ic, i * stride + k * dilation - pad] * w[o, ic, k]
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Deformable convolution: each kernel element reads the data where an offset, which is an input, moves it.
 
-    columns[n, c, kh, kw, oh, ow] = mask * data[n, c] at (oh * stride - pad + kh * dilation + offset), bilinear
-    out[n, o, oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, kw]
+columns[n, c, kh, kw, oh, ow] = mask * data[n, c] at (oh * stride - pad + kh * dilation + offset), bilinear
+out[n, o, oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, kw]
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class Deformable(LoopOp):
                 raise ShapeError(f"{self.type}: groups must divide the channels: {parts} and {n}")
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
 
-    def conditions(
-        self, x: Operand, offsets: Operand, w: Operand, mask: Operand | None = None
-    ) -> Sequence[Condition]:
+    def conditions(self, x: Operand, offsets: Operand, w: Operand, mask: Operand | None = None) -> Sequence[Condition]:
         batch, channels, *sizes = x.shape
         points = w.shape[2] * w.shape[3] * self.deformable_group
         kernels = self.windows(tuple(sizes), w.shape[2:])

@@ -1,6 +1,6 @@
 """Einstein summation: products of tensors whose axes have names, summed over the names the output lacks.
 
-    abc,cd,de->abe      two at a time, from the left: each pair is a matrix product, or an elementwise one
+abc,cd,de->abe      two at a time, from the left: each pair is a matrix product, or an elementwise one
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Windows that slide over the spatial axes of an [N, C, ...] tensor: the geometry of convolution and pooling.
 
-    element k of window i is at     i * stride + k * dilation - before        (outside of 0 .. extent: padding)
+element k of window i is at     i * stride + k * dilation - before        (outside of 0 .. extent: padding)
 """
 
 from __future__ import annotations

@@ -139,9 +139,7 @@ class CTCGreedyDecoderSeqLen(LoopOp):
     def conditions(self, x: Operand, lengths: Operand, *_: Operand | None) -> Sequence[Condition]:
         return alike("there is a length for each row of the batch", x.shape[:1], lengths.shape)
 
-    def nest(
-        self, outs: tuple[Buffer, ...], x: Input, lengths: Input, blank: Input | None = None
-    ) -> tuple[Work, ...]:
+    def nest(self, outs: tuple[Buffer, ...], x: Input, lengths: Input, blank: Input | None = None) -> tuple[Work, ...]:
         held = None if blank is None else blank.buffer
         return (_greedy_lengths(*outs, x.buffer, lengths.buffer, held, x.shape, self.merge_repeated),)
 
@@ -195,9 +193,13 @@ class CTCLoss(LoopOp):
     unique: bool = False
 
     def infer(
-        self, logits: Operand, logit_lengths: Operand, labels: Operand, label_lengths: Operand,
+        self,
+        logits: Operand,
+        logit_lengths: Operand,
+        labels: Operand,
+        label_lengths: Operand,
         blank: Operand | None = None,
-    ) -> TensorType:  # fmt: skip
+    ) -> TensorType:
         if (logits.rank, logit_lengths.rank, labels.rank, label_lengths.rank) != (3, 1, 2, 1):
             found = f"{logits.type}, {labels.type}"
             raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {found}")
@@ -211,9 +213,14 @@ class CTCLoss(LoopOp):
         return [*pairs, at_least("there are classes", logits.shape[2], 1)]
 
     def nest(
-        self, outs: tuple[Buffer, ...], logits: Input, logit_lengths: Input, labels: Input, label_lengths: Input,
+        self,
+        outs: tuple[Buffer, ...],
+        logits: Input,
+        logit_lengths: Input,
+        labels: Input,
+        label_lengths: Input,
         blank: Input | None = None,
-    ) -> tuple[Work, ...]:  # fmt: skip
+    ) -> tuple[Work, ...]:
         batch, steps, _ = logits.shape
         width = labels.shape[1]
         room = (width * 2 + LANES) // LANES * LANES
@@ -223,9 +230,10 @@ class CTCLoss(LoopOp):
         total = Reduce("add", (c,), prim("exp", score - top[n, t]))
         kept = dense("kept", batch, width + 1, space=Space.ARENA, dtype=DType.I64)
         states = _States(
-            dense("of", batch, room, space=Space.ARENA, dtype=DType.I64), dense("skip", batch, room, space=Space.ARENA),
+            dense("of", batch, room, space=Space.ARENA, dtype=DType.I64),
+            dense("skip", batch, room, space=Space.ARENA),
             dense("forward", batch, 2, room + 2, space=Space.ARENA),
-        )  # fmt: skip
+        )
         buffers = (logits.buffer, logit_lengths.buffer, labels.buffer, label_lengths.buffer)
         held = None if blank is None else blank.buffer
         return (
@@ -348,9 +356,15 @@ def _step(states: _States, n: Scripted, now: Scripted, scores: Scripted, count: 
 
 @loops
 def _loss(
-    out: Scripted, inputs: Scripted, held: Scripted, scale: Scripted, kept: Scripted, states: _States, shape: Scripted,
+    out: Scripted,
+    inputs: Scripted,
+    held: Scripted,
+    scale: Scripted,
+    kept: Scripted,
+    states: _States,
+    shape: Scripted,
     op: Scripted,
-) -> None:  # fmt: skip
+) -> None:
     logits, logit_lengths, labels, label_lengths = inputs
     batch, steps, classes = shape
     for n in parallel(batch):

@@ -1,7 +1,7 @@
 """Recurrent networks over a sequence: per direction one product with the whole input, then the recurrence.
 
-    a = x W^T + B     [batch, time, gates]     MatMul, Add
-    y, h = recurrence(a, h0, R)                aot.opset.recurrent.recurrence
+a = x W^T + B     [batch, time, gates]     MatMul, Add
+y, h = recurrence(a, h0, R)                aot.opset.recurrent.recurrence
 """
 
 from __future__ import annotations
@@ -97,18 +97,21 @@ class Directed(Recurrent, ABC):
     ) -> list[OutPort]:
         """Build outputs and last states of one direction."""
 
-    def run(
-        self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array
-    ) -> tuple[Array, ...]:
+    def run(self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array) -> tuple[Array, ...]:
         """Compute all directions, for references."""
         rows = self.gates * self.hidden_size
         found = [
             recur(
-                self, linear(x, w[d]) + wide(b[d, :rows]), [s[:, d] for s in states], r[d],
-                b[d, rows:] if b.shape[1] > rows else None, lengths, backwards,
+                self,
+                linear(x, w[d]) + wide(b[d, :rows]),
+                [s[:, d] for s in states],
+                r[d],
+                b[d, rows:] if b.shape[1] > rows else None,
+                lengths,
+                backwards,
             )
             for d, backwards in enumerate(self.reversals)
-        ]  # fmt: skip
+        ]
         return tuple(np.stack(parts, 1).astype(x.dtype) for parts in zip(*found, strict=True))
 
 
@@ -145,9 +148,16 @@ class RNNSequence(Directed, RNN, DecomposedOp):
         return self.unrolled(build, x, [h], lengths, w, r, b)
 
     def recurrence(
-        self, build: Builder, reverse: bool, x: OutPort, states: list[OutPort], w: OutPort, r: OutPort, b: OutPort,
+        self,
+        build: Builder,
+        reverse: bool,
+        x: OutPort,
+        states: list[OutPort],
+        w: OutPort,
+        r: OutPort,
+        b: OutPort,
         lengths: OutPort | None,
-    ) -> list[OutPort]:  # fmt: skip
+    ) -> list[OutPort]:
         layer = RNNRecurrence(**self.settings(reverse))
         return ports(build(layer, product(build, x, w, b), states[0], r, lengths, outputs=2))
 
@@ -171,9 +181,16 @@ class GRUSequence(Directed, GRU, DecomposedOp):
         return self.unrolled(build, x, [h], lengths, w, r, b)
 
     def recurrence(
-        self, build: Builder, reverse: bool, x: OutPort, states: list[OutPort], w: OutPort, r: OutPort, b: OutPort,
+        self,
+        build: Builder,
+        reverse: bool,
+        x: OutPort,
+        states: list[OutPort],
+        w: OutPort,
+        r: OutPort,
+        b: OutPort,
         lengths: OutPort | None,
-    ) -> list[OutPort]:  # fmt: skip
+    ) -> list[OutPort]:
         layer = GRURecurrence(**self.settings(reverse), linear_before_reset=self.linear_before_reset)
         n = self.hidden_size
         outer, inner = gru_biases(build, self, b)
@@ -201,9 +218,16 @@ class LSTMSequence(Directed, LSTM, DecomposedOp):
         return self.unrolled(build, x, [h, c], lengths, w, r, b)
 
     def recurrence(
-        self, build: Builder, reverse: bool, x: OutPort, states: list[OutPort], w: OutPort, r: OutPort, b: OutPort,
+        self,
+        build: Builder,
+        reverse: bool,
+        x: OutPort,
+        states: list[OutPort],
+        w: OutPort,
+        r: OutPort,
+        b: OutPort,
         lengths: OutPort | None,
-    ) -> list[OutPort]:  # fmt: skip
+    ) -> list[OutPort]:
         layer = LSTMRecurrence(**self.settings(reverse), bound=self.state_clip())
         return ports(build(layer, product(build, x, w, b), *states, r, lengths, outputs=3))
 

@@ -1,10 +1,10 @@
 """One step of the recurrent networks: gate equations of RNN, GRU and LSTM, and the cells themselves.
 
-    a(x) = x W^T + B        contribution of the input to the gates
-    RNN     h' = f(a + h R^T)
-    GRU     z, r = f(a_zr + h R_zr^T)    n = g(a_n + (r h) R_n^T)    h' = (1 - z) n + z h
-            linear_before_reset:         n = g(a_n + r (h R_n^T + Rb_n))
-    LSTM    f, i, o = f(a_fio + h R_fio^T)    c~ = g(a_c + h R_c^T)    c' = f c + i c~    h' = o h(c')
+a(x) = x W^T + B        contribution of the input to the gates
+RNN     h' = f(a + h R^T)
+GRU     z, r = f(a_zr + h R_zr^T)    n = g(a_n + (r h) R_n^T)    h' = (1 - z) n + z h
+        linear_before_reset:         n = g(a_n + r (h R_n^T + Rb_n))
+LSTM    f, i, o = f(a_fio + h R_fio^T)    c~ = g(a_c + h R_c^T)    c' = f c + i c~    h' = o h(c')
 """
 
 from __future__ import annotations
@@ -69,9 +69,15 @@ class Recurrent(Op, ABC):
         return TensorType(state.dtype, (state.shape[0], self.hidden_size))
 
     def check_weights(
-        self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None, bias_gates: int,
+        self,
+        x: Operand,
+        h: Operand,
+        w: Operand,
+        r: Operand,
+        b: Operand | None,
+        bias_gates: int,
         c: Operand | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Check the last axes of all inputs; an axis of directions may precede them."""
         size = self.hidden_size
         if size < 1:
@@ -275,9 +281,7 @@ class LSTMCell_4(LSTM, DecomposedOp):
         state = build.Multiply(f.graph(build, out), self.state_activation().graph(build, new))
         return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 
-    def reference(
-        self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array | None = None
-    ) -> tuple[Array, ...]:
+    def reference(self, x: Array, h: Array, c: Array, w: Array, r: Array, b: Array | None = None) -> tuple[Array, ...]:
         a = linear(x, w) + (0 if b is None else wide(b))
         return tuple(s.astype(x.dtype) for s in self.step(a, [wide(h), wide(c)], r, None))
 

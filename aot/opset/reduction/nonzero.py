@@ -103,9 +103,11 @@ class Unique(DecomposedOp):
         rows, first, inverse, counts, number = build.node(form, x, axis, outputs=5).out_ports().values()
         along = _along(x.type.rank, None if axis is None else Operand(axis.type, axis.value))
         return (
-            build(Prefix(along), rows, number), build(Prefix(0), first, number), inverse,
+            build(Prefix(along), rows, number),
+            build(Prefix(0), first, number),
+            inverse,
             build(Prefix(0), counts, number),
-        )  # fmt: skip
+        )
 
     def reference(self, x: Array, axis: Array | None = None) -> tuple[Array, ...]:
         along = None if axis is None else int(axis.reshape(-1)[0])

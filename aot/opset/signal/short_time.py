@@ -154,9 +154,7 @@ class ISTFT(LoopOp):
         made.define(outs[0], result, (*outer, o), (*first, o))
         return tuple(made.works)
 
-    def reference(
-        self, x: Array, window: Array, size: Array, step: Array, length: Array | None = None
-    ) -> Array:
+    def reference(self, x: Array, window: Array, size: Array, step: Array, length: Array | None = None) -> Array:
         frame, hop, frames = int(size.reshape(-1)[0]), int(step.reshape(-1)[0]), x.shape[-2]
         wide = x.astype(np.float64).swapaxes(-2, -3)
         weight = _padded(window, frame)

@@ -1,6 +1,6 @@
 """A part of the network: what lies between tensors that the user names.
 
-    x -> conv -> relu -> pool -> y     --cut relu:pool     ->     relu (an input) -> pool (an output)
+x -> conv -> relu -> pool -> y     --cut relu:pool     ->     relu (an input) -> pool (an output)
 """
 
 from __future__ import annotations

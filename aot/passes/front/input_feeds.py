@@ -1,6 +1,6 @@
 """Constants that the user may feed: they become inputs whose default is the constant.
 
-    w = Constant f32[64,64]     --feed w     ->     w: f32[64,64], optional
+w = Constant f32[64,64]     --feed w     ->     w: f32[64,64], optional
 """
 
 from __future__ import annotations

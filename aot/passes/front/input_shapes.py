@@ -1,6 +1,6 @@
 """Shapes of the inputs as given by the user: fixed, named, or with ranges.
 
-    x: f32[x.d0,3,x.d2,x.d3]     --shape x=batch,3,480,640 --dim batch=1..64     ->     x: f32[batch,3,480,640]
+x: f32[x.d0,3,x.d2,x.d3]     --shape x=batch,3,480,640 --dim batch=1..64     ->     x: f32[batch,3,480,640]
 """
 
 from __future__ import annotations

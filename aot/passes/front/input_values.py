@@ -1,6 +1,6 @@
 """Inputs with values fixed by the user: they become constants, and are no longer inputs of the compiled model.
 
-    k: i64[]     --value k=3     ->     k = Constant i64[] 3
+k: i64[]     --value k=3     ->     k = Constant i64[] 3
 """
 
 from __future__ import annotations

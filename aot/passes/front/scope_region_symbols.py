@@ -1,6 +1,6 @@
 """A scope for every body: sizes that change inside of a body are symbols with the body's name as prefix.
 
-    loop { body }   ->   the iteration counter in scope `loop.body.` is `loop.body.i`
+loop { body }   ->   the iteration counter in scope `loop.body.` is `loop.body.i`
 """
 
 from __future__ import annotations

@@ -237,15 +237,20 @@ def _with_maps(op: object, more: Mapping[str, _Maps]) -> If | Iterating:
         case If():
             then, other = more["then"], more["else"]
             return replace(
-                op, then_inputs=op.then_inputs + then.inputs, then_outputs=op.then_outputs + then.outputs,
-                else_inputs=op.else_inputs + other.inputs, else_outputs=op.else_outputs + other.outputs,
-            )  # fmt: skip
+                op,
+                then_inputs=op.then_inputs + then.inputs,
+                then_outputs=op.then_outputs + then.outputs,
+                else_inputs=op.else_inputs + other.inputs,
+                else_outputs=op.else_outputs + other.outputs,
+            )
         case Iterating():
             maps = more["body"]
             return replace(
-                op, input_maps=op.input_maps + maps.inputs, output_maps=op.output_maps + maps.outputs,
+                op,
+                input_maps=op.input_maps + maps.inputs,
+                output_maps=op.output_maps + maps.outputs,
                 back_edges=op.back_edges + maps.edges,
-            )  # fmt: skip
+            )
         case _:
             raise InternalError(f"{type(op).__name__}: bodies are those of If, Loop and TensorIterator")
 

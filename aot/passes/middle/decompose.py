@@ -125,7 +125,12 @@ def single(build: Builder, port: OutPort, dtype: DType) -> OutPort:
 
 
 RULES = (
-    quantize_in_steps, decompose_operation, compute_in_single, count_range, count_segments, reduce_one_by_one,
+    quantize_in_steps,
+    decompose_operation,
+    compute_in_single,
+    count_range,
+    count_segments,
+    reduce_one_by_one,
     cumulate_in_the_middle,
-)  # fmt: skip
+)
 decompose = RuleSet("decompose", RULES, required=True)

@@ -1,7 +1,7 @@
 """Trimming of regions: loop-invariant values are no longer carried, unused outputs of bodies are removed.
 
-    a value that an iteration passes on unchanged     ->   read from outside of the loop
-    an output without consumers                       ->   removed, with everything in the body that only it needs
+a value that an iteration passes on unchanged     ->   read from outside of the loop
+an output without consumers                       ->   removed, with everything in the body that only it needs
 """
 
 from __future__ import annotations

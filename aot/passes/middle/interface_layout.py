@@ -1,6 +1,6 @@
 """Another layout for the model's interface: callers pass NHWC data to an NCHW model.
 
-    x: f32[1,3,224,224]          x: f32[1,224,224,3] - Transpose(0,3,1,2) - f32[1,3,224,224]
+x: f32[1,3,224,224]          x: f32[1,224,224,3] - Transpose(0,3,1,2) - f32[1,3,224,224]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layout-agnostic operations, and how each is rewritten for another order of dimensions.
 
-    x' = Transpose(x, q)        carried(Concat(axis=3), q=(0, 3, 1, 2)) = Concat(axis=1)
+x' = Transpose(x, q)        carried(Concat(axis=3), q=(0, 3, 1, 2)) = Concat(axis=1)
 """
 
 from __future__ import annotations

@@ -190,9 +190,12 @@ def _replace(node: Node, op: If, behind: list[Node], then: _Branch, other: _Bran
     needed = _read(behind)
     outs = tuple(OutputMap(k, k) for k in range(len(needed)))
     made = graph.add(
-        If(tuple(then.inputs), outs, moved, outs), *sources.ports, name=node.name, origin=node.origin,
+        If(tuple(then.inputs), outs, moved, outs),
+        *sources.ports,
+        name=node.name,
+        origin=node.origin,
         outputs=len(outs),
-    )  # fmt: skip
+    )
     made.regions = {"then": then.body, "else": other.body}
     for old, new in zip(needed, made.out_ports().values(), strict=True):
         new.add_tensor_names(old.names)

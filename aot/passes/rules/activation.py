@@ -209,4 +209,3 @@ RULES = (
     soft_plus,
     mish,
 )
-

@@ -143,4 +143,3 @@ RULES = (
     maximum_as_relu,
     minimum_as_clamp,
 )
-

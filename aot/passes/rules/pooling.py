@@ -45,9 +45,16 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
     before = [p - first * step for p, (first, _), step in zip(found.before, ranges, steps, strict=True)]
     rest = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
     after = [p - n * step for p, n, step in zip(found.after, rest, steps, strict=True)]
-    made = build(replace(
-        op, kernel=sizes, pads_begin=tuple(before), pads_end=tuple(after), auto_pad=AutoPad.EXPLICIT,
-    ), x)  # fmt: skip
+    made = build(
+        replace(
+            op,
+            kernel=sizes,
+            pads_begin=tuple(before),
+            pads_end=tuple(after),
+            auto_pad=AutoPad.EXPLICIT,
+        ),
+        x,
+    )
     return build.Multiply(made, prod(sizes) / prod(op.kernel)) if counted else made
 
 

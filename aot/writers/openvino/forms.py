@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aot.frontends.unsupported import Problem, UnconvertedError
+from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, definition_of
-from aot.opset.elementwise.conversion import Rounded
 from aot.opset.control.demands import Within
+from aot.opset.elementwise.conversion import Rounded
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
-from aot.ir.build import Builder
 from runtime.abi import DType
 
 ADVICE = "IR cannot hold these layers: compile the model's own file, which needs no IR, or export it without them"
 FOREIGN_TYPES = frozenset({DType.I2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ})  # that OpenVINO does not have
 PRECISIONS = {  # names of element types at ports, where these are not the element types in capitals
-    DType.F64: "FP64", DType.F32: "FP32", DType.F16: "FP16", DType.BOOL: "BOOL", DType.U1: "BIN",
-}  # fmt: skip
+    DType.F64: "FP64",
+    DType.F32: "FP32",
+    DType.F16: "FP16",
+    DType.BOOL: "BOOL",
+    DType.U1: "BIN",
+}
 
 
 def precision(dtype: DType) -> str:

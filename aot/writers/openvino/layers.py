@@ -15,8 +15,8 @@ from aot.frontends.openvino.xml import Element, join_names
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Op, RegionOp, definition_of
 from aot.ir.types import Array, TensorType
-from aot.opset.elementwise.conversion import Convert
 from aot.opset.control.infrastructure import Constant, Result
+from aot.opset.elementwise.conversion import Convert
 from aot.writers.openvino.forms import precision
 from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps
@@ -135,9 +135,15 @@ class Layers:
         network.places[out] = network.count - 1, 1
 
     def _stored(
-        self, network: _Network, name: str, op: Constant, values: Array, names: tuple[str, ...], info: Info,
+        self,
+        network: _Network,
+        name: str,
+        op: Constant,
+        values: Array,
+        names: tuple[str, ...],
+        info: Info,
         lowest_first: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add a constant, and its data to the `.bin`."""
         offset, size = self.weights.add(op.element_type, values, lowest_first)
         place = {"shape": shape_text(values.shape), "offset": str(offset), "size": str(size)}

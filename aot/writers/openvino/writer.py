@@ -1,6 +1,6 @@
 """Writes OpenVINO IR, versions 10 and 11.
 
-    Graph -> layers with ids in order (attributes, constants, port maps, bodies), edges -> .xml; constants -> .bin
+Graph -> layers with ids in order (attributes, constants, port maps, bodies), edges -> .xml; constants -> .bin
 """
 
 from __future__ import annotations

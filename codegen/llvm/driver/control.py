@@ -1,7 +1,7 @@
 """Code between calls: sizes that calls have computed, checks of them, jumps.
 
-    @run_all   run_calls(0, 3)  ->  @set_0: v0 = load, sizes made of v0, plan, capacity  ->  run_calls(3, 5)
-                                      | error code                  @when_1: whether a jump is taken
+@run_all   run_calls(0, 3)  ->  @set_0: v0 = load, sizes made of v0, plan, capacity  ->  run_calls(3, 5)
+                                  | error code                  @when_1: whether a jump is taken
 """
 
 from __future__ import annotations

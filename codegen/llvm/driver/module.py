@@ -1,8 +1,8 @@
 """The LLVM module of a program: kernels, one thunk for each call, drivers, thread pool, and the table of the ABI.
 
-    aot_query_<tag> -> @table -> infer -> pool_run -> participate -> @call_17(request, begin, end, scratch)
-                              |                                        -> @k3(%x, %w, %y, sizes, begin, end, scratch)
-                              -> shapes, arena_size, pool_*, error_text, descriptors, manifest
+aot_query_<tag> -> @table -> infer -> pool_run -> participate -> @call_17(request, begin, end, scratch)
+                          |                                        -> @k3(%x, %w, %y, sizes, begin, end, scratch)
+                          -> shapes, arena_size, pool_*, error_text, descriptors, manifest
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
     entries: list[str] = []
     for name, *_ in abi.Table._fields_:
         entries.append("i64 {bytes}" if name == "bytes" else fields.get(name, f"ptr @{name}"))
-    texts = [f'@error_text.{i} = internal constant {_string(t)}' for i, t in enumerate(_error_texts(program))]
+    texts = [f"@error_text.{i} = internal constant {_string(t)}" for i, t in enumerate(_error_texts(program))]
     pointers = ", ".join(f"ptr @error_text.{i}" for i in range(len(texts)))
     body = ", ".join(entries).format(bytes=8 * len(entries))
     types = ", ".join(entry.split()[0] for entry in entries)
@@ -251,20 +251,25 @@ def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
     cancel = _template("cancel.ll").substitute(ask_ns=ASK_NS) if program.cancellable else ""
-    return cancel + _template("sharing.ll").substitute() + _template("drivers.ll").substitute(
-        most_chunks_per_thread=COSTS.max_thread_chunks, least_chunks_per_thread=COSTS.min_thread_chunks,
-        pieces_of_fine_chunk=COSTS.fine_chunk,
-        pieces_worth_sharing=COSTS.min_shared_pieces,
-        plan_bytes=plan,
-        profile_bytes=16 * len(program.calls),
-        turn_bytes=abi.ARENA_ALIGN,
-        fixed_bytes=abi.ARENA_ALIGN + plan + counters,
-        error_arena=abi.ERROR_ARENA,
-        error_symbol=abi.ERROR_SYMBOL,
-        error_unknown=abi.ERROR_UNKNOWN,
-        error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
-        abi_version=abi.ABI_VERSION,
-        query=abi.QUERY_PREFIX + tag,
+    return (
+        cancel
+        + _template("sharing.ll").substitute()
+        + _template("drivers.ll").substitute(
+            most_chunks_per_thread=COSTS.max_thread_chunks,
+            least_chunks_per_thread=COSTS.min_thread_chunks,
+            pieces_of_fine_chunk=COSTS.fine_chunk,
+            pieces_worth_sharing=COSTS.min_shared_pieces,
+            plan_bytes=plan,
+            profile_bytes=16 * len(program.calls),
+            turn_bytes=abi.ARENA_ALIGN,
+            fixed_bytes=abi.ARENA_ALIGN + plan + counters,
+            error_arena=abi.ERROR_ARENA,
+            error_symbol=abi.ERROR_SYMBOL,
+            error_unknown=abi.ERROR_UNKNOWN,
+            error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
+            abi_version=abi.ABI_VERSION,
+            query=abi.QUERY_PREFIX + tag,
+        )
     )
 
 

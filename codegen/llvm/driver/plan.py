@@ -12,7 +12,6 @@ from codegen.ir.program import Program, Region
 from codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
 from runtime import abi
 
-
 Rows = list[tuple[Size, Size]]
 
 

@@ -1,8 +1,8 @@
 """Functions that compute sizes: symbols and output shapes from input shapes, bytes of the arena.
 
-    shapes        input dimensions -> symbols, initial capacities, sizes without late symbols; output dimensions
-    output_sizes  bytes of each output at most         output_dims     output dimensions of the last inference
-    state_size    bytes of the variables               scratch_bytes   bytes that each thread needs
+shapes        input dimensions -> symbols, initial capacities, sizes without late symbols; output dimensions
+output_sizes  bytes of each output at most         output_dims     output dimensions of the last inference
+state_size    bytes of the variables               scratch_bytes   bytes that each thread needs
 """
 
 from __future__ import annotations
@@ -186,4 +186,3 @@ def _stored(name: str, target: str, program: Program, sizes: Sequence[Size]) -> 
 
 def as_expr(size: Size) -> Expr:
     return Const(size) if isinstance(size, int) else size
-

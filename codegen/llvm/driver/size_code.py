@@ -1,6 +1,6 @@
 """Sizes that depend on symbols, as LLVM integer code and as text.
 
-    4 * ((n + 3) // 4)   ->   %s1 = add i64 %n, 3 ...
+4 * ((n + 3) // 4)   ->   %s1 = add i64 %n, 3 ...
 """
 
 from __future__ import annotations
@@ -14,9 +14,20 @@ from runtime.errors import InternalError
 _BITWISE = ("and", "or", "xor")
 _COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "and": "&", "or": "|",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "floordiv": "//",
+    "mod": "%",
+    "and": "&",
+    "or": "|",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 
 
 class SizeCode:
@@ -70,11 +81,11 @@ class SizeCode:
             return self.add(f"select i1 {condition}, {_type(args[1])} {a}, {_type(args[1])} {b}")
         operands = [self.operand(a) for a in args]
         match fn, operands:
-            case ("add" | "sub" | "mul"), [a, b]:
+            case (("add" | "sub" | "mul"), [a, b]):
                 return self.arithmetic(fn, a, b)
             case _, [a, b] if fn in _BITWISE:
                 return self.add(f"{fn} {_type(args[0])} {a}, {b}")
-            case ("min" | "max"), [a, b]:
+            case (("min" | "max"), [a, b]):
                 return self.add(f"call i64 @llvm.s{fn}.i64(i64 {a}, i64 {b})")
             case "abs", [a]:
                 return self.add(f"call i64 @llvm.smax.i64(i64 {a}, i64 {self.add(f'sub i64 0, {a}')})")
@@ -82,7 +93,7 @@ class SizeCode:
                 return self.add(f"sub i64 0, {a}")
             case "not", [a]:
                 return self.add(f"xor {_type(args[0])} {a}, -1")
-            case ("div" | "rem" | "floordiv" | "mod"), [a, b]:
+            case (("div" | "rem" | "floordiv" | "mod"), [a, b]):
                 return self._division(fn, a, b)
             case "cast", [a]:
                 return self.add(f"zext i1 {a} to i64") if _type(args[0]) == "i1" else a

@@ -283,5 +283,3 @@ def fixed(env: dict[Var, Affine], lane: Var, i: int) -> dict[Var, Affine]:
     """Return `env` for lane number `i`."""
     known = {lane: Affine({}, i)}
     return {v: normal(a.expr(), known) if lane in a.terms or depends_on(a, lane) else a for v, a in env.items()} | known
-
-

@@ -1,9 +1,9 @@
 """Tiles that are contiguous along another axis than their vectors: whole rows, transposed in registers.
 
-    unrolled u in 16:
-      vector v in 16 by 16:
-        y[u, v] = x[v, u]      16 loads of 16 elements each, instead of 256 loads
-        y[v, u] = x[u, v]      stores likewise
+unrolled u in 16:
+  vector v in 16 by 16:
+    y[u, v] = x[v, u]      16 loads of 16 elements each, instead of 256 loads
+    y[v, u] = x[u, v]      stores likewise
 """
 
 from __future__ import annotations

@@ -17,8 +17,14 @@ F32, F64, I32, I64 = DType.F32, DType.F64, DType.I32, DType.I64
 
 # Minimax polynomials, highest power first.
 EXP32 = (
-    0.0013814465706587743, 0.008368780529855737, 0.04166839423914079, 0.1666652010654108, 0.49999993412361005, 1.0, 1.0,
-)  # fmt: skip
+    0.0013814465706587743,
+    0.008368780529855737,
+    0.04166839423914079,
+    0.1666652010654108,
+    0.49999993412361005,
+    1.0,
+    1.0,
+)
 LOG32 = (
     0.11798454428828607, -0.12751633259309, 0.10807637772637543, -0.12216260873165125, 0.14299901149345548,
     -0.1667829028895547, 0.19999741060748877, -0.2499983517012872, 0.3333333456793734, -0.5000000037173249,
@@ -361,9 +367,20 @@ def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:
 
 _BOTH: dict[str, Callable[..., Expr]] = {"exp": exp, "exp_normal": exp_normal, "log": log, "tanh": tanh, "erf": erf}
 _DOUBLE: dict[str, Callable[..., Expr]] = {
-    "sin": sin, "cos": cos, "tan": tan, "asin": asin, "acos": acos, "atan": atan, "sinh": sinh, "cosh": cosh,
-    "asinh": asinh, "acosh": acosh, "atanh": atanh, "atan2": atan2, "pow": power,
-}  # fmt: skip
+    "sin": sin,
+    "cos": cos,
+    "tan": tan,
+    "asin": asin,
+    "acos": acos,
+    "atan": atan,
+    "sinh": sinh,
+    "cosh": cosh,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
+    "atan2": atan2,
+    "pow": power,
+}
 _INTEGERS = (DType.I8, DType.I16, DType.I32, DType.I64, DType.U8, DType.U16, DType.U32, DType.U64)
 
 MATHLIB: dict[tuple[str, DType], Callable[..., Expr]] = {

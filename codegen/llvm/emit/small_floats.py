@@ -1,6 +1,6 @@
 """Floats of 8 and 4 bits, one a byte in memory: sign, exponent, mantissa; f32 in registers.
 
-    x = (-1)^sign 2^(exponent - bias) 1.mantissa          subnormals as in IEEE 754
+x = (-1)^sign 2^(exponent - bias) 1.mantissa          subnormals as in IEEE 754
 """
 
 from __future__ import annotations

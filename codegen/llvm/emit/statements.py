@@ -1,8 +1,8 @@
 """Statements -> blocks.
 
-  * a REGISTERS buffer is a table of values; a loop that stores to it carries its cells as phis         `serial`
-  * a horizontal reduction is an accumulating store whose target does not move with the lane            `store`
-  * the iterations of all parallel loops are numbered consecutively; begin..end selects those that run  `share`
+* a REGISTERS buffer is a table of values; a loop that stores to it carries its cells as phis         `serial`
+* a horizontal reduction is an accumulating store whose target does not move with the lane            `store`
+* the iterations of all parallel loops are numbered consecutively; begin..end selects those that run  `share`
 """
 
 from __future__ import annotations

@@ -431,4 +431,3 @@ def cell(a: Access) -> int:
     if not a.offset.is_const:
         raise InternalError(f"{a.buffer.name}: a register index is constant, got {a.offset}")
     return a.offset.const
-

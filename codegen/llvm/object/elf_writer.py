@@ -1,6 +1,6 @@
 """Writes data as an ELF64 relocatable object, streamed: weights and manifest never pass through LLVM.
 
-    ELF header | section data, each at its alignment | .symtab .strtab .shstrtab | section headers
+ELF header | section data, each at its alignment | .symtab .strtab .shstrtab | section headers
 """
 
 from __future__ import annotations

@@ -18,22 +18,40 @@ from runtime.errors import MissingError, PlatformError
 
 # Functions of libc that a model may call; LLVM turns loops into calls of the first three.
 LIBC = (
-    "memcpy", "memmove", "memset", "aligned_alloc", "free", "clock_gettime", "getpid", "syscall",
-    "sched_yield", "sched_getcpu", "sched_getaffinity", "sched_setaffinity",
-    "pthread_create", "pthread_join", "pthread_sigmask", "sigfillset",
-)  # fmt: skip
+    "memcpy",
+    "memmove",
+    "memset",
+    "aligned_alloc",
+    "free",
+    "clock_gettime",
+    "getpid",
+    "syscall",
+    "sched_yield",
+    "sched_getcpu",
+    "sched_getaffinity",
+    "sched_setaffinity",
+    "pthread_create",
+    "pthread_join",
+    "pthread_sigmask",
+    "sigfillset",
+)
 _OPTIONS = (
     "--build-id=none",
     "--hash-style=gnu",
-    "-z", "relro",
-    "-z", "now",
-    "-z", "noexecstack",
-    "-z", "defs",
+    "-z",
+    "relro",
+    "-z",
+    "now",
+    "-z",
+    "noexecstack",
+    "-z",
+    "defs",
     "--as-needed",
     "-Bsymbolic",
-    "--exclude-libs", "ALL",
+    "--exclude-libs",
+    "ALL",
     "-s",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

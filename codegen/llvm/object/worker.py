@@ -1,6 +1,6 @@
 """A process that compiles modules for another one: `python -c "from codegen.llvm.object.worker import serve; serve()"`.
 
-    <-- (text, target, level)     --> object code, or the text of the error     pickled, until standard input ends
+<-- (text, target, level)     --> object code, or the text of the error     pickled, until standard input ends
 """
 
 from __future__ import annotations

@@ -25,9 +25,21 @@ CASES = [
     Case(MatrixNms(post_threshold=0.3), [BOXES, SCORES], CLOSE, low=0, high=1, outputs=3),
     *(
         Case(
-            MulticlassNms(s, across, score_threshold=0.2, nms_top_k=9, keep_top_k=keep, normalized=across,
-                          iou_threshold=0.6, nms_eta=eta),
-            [BOXES, SCORES], EXACT, low=0, high=1, outputs=3,
+            MulticlassNms(
+                s,
+                across,
+                score_threshold=0.2,
+                nms_top_k=9,
+                keep_top_k=keep,
+                normalized=across,
+                iou_threshold=0.6,
+                nms_eta=eta,
+            ),
+            [BOXES, SCORES],
+            EXACT,
+            low=0,
+            high=1,
+            outputs=3,
         )
         for s in Sorting
         for across, keep, eta in ((True, -1, 0.8), (False, 5, 1.0))
@@ -39,4 +51,4 @@ CASES = [
         for kind in (MatrixNms, MulticlassNms)
     ),
     Case(MatrixNms(score_threshold=2.0), [BOXES, SCORES], EXACT, low=0, high=1, outputs=3),
-]  # fmt: skip
+]

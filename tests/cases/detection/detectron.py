@@ -9,7 +9,7 @@ from aot.opset.detection.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronROIFeatureExtractor,
     ExperimentalDetectronTopKROIs,
-)  # fmt: skip
+)
 from runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 

@@ -32,7 +32,17 @@ TANH = Gelu(approximation_mode=Approximation.TANH)
 FAR = np.array([-1e4, -100.0, -50.0, -20.0, -1e-6, 0.0, 1e-6, 20.0, 50.0, 100.0, 1e4], np.float32)
 ALPHA, BETA = np.array(0.2, np.float32), np.array([0.5], np.float32)
 EVERY = (
-    Elu(alpha=0.7), Gelu_2(), Gelu(), TANH, HSigmoid(), HSwish(), Mish(), Relu(), Sigmoid(), SoftPlus(), SoftSign(),
+    Elu(alpha=0.7),
+    Gelu_2(),
+    Gelu(),
+    TANH,
+    HSigmoid(),
+    HSwish(),
+    Mish(),
+    Relu(),
+    Sigmoid(),
+    SoftPlus(),
+    SoftSign(),
     Swish(),
 )
 

@@ -47,7 +47,11 @@ CASES = [
     *(
         Case(ConvertPromoteTypes(promote_unsafe=True), [(a, (3,)), (b, (2,))], EXACT)
         for a, b in (
-            (DType.I16, DType.U32), (DType.I16, DType.U64), (F16, DType.I64), (DType.I8, U8), (F16, DType.BF16),
+            (DType.I16, DType.U32),
+            (DType.I16, DType.U64),
+            (F16, DType.I64),
+            (DType.I8, U8),
+            (F16, DType.BF16),
             (BOOL, U8),
         )
     ),

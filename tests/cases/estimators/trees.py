@@ -33,11 +33,14 @@ def grown(seed: int, trees: int, leaves: int, width: int, targets: int, dtype: t
         used += leaves
     nodes = len(children)
     return [
-        rng.integers(0, FEATURES, nodes).astype(np.int32), rng.choice(THRESHOLDS, nodes).astype(dtype),
-        np.array(children, np.int32).reshape(-1, 2), rng.integers(0, 2, nodes).astype(np.bool_),
-        np.array(roots, np.int32), rng.integers(-8, 8, (used, width)).astype(dtype) / 4,
+        rng.integers(0, FEATURES, nodes).astype(np.int32),
+        rng.choice(THRESHOLDS, nodes).astype(dtype),
+        np.array(children, np.int32).reshape(-1, 2),
+        rng.integers(0, 2, nodes).astype(np.bool_),
+        np.array(roots, np.int32),
+        rng.integers(-8, 8, (used, width)).astype(dtype) / 4,
         rng.integers(0, targets - width + 1, trees).astype(np.int32),
-    ]  # fmt: skip
+    ]
 
 
 def rows(count: int, dtype: type[np.floating]) -> Array:

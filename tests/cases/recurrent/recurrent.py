@@ -18,9 +18,12 @@ ALL = {Direction.FORWARD: 1, Direction.REVERSE: 1, Direction.BIDIRECTIONAL: 2}
 def cell(gates: int, states: int, bias: int = 0, batch: int | str = 2) -> list[Spec]:
     n = gates * SIZE
     return [
-        (F32, (batch, INPUT)), *[(F32, (batch, SIZE))] * states, (F32, (n, INPUT)), (F32, (n, SIZE)),
+        (F32, (batch, INPUT)),
+        *[(F32, (batch, SIZE))] * states,
+        (F32, (n, INPUT)),
+        (F32, (n, SIZE)),
         (F32, ((bias or gates) * SIZE,)),
-    ]  # fmt: skip
+    ]
 
 
 def sequence(
@@ -28,9 +31,13 @@ def sequence(
 ) -> list[Spec | np.ndarray]:
     n, d = gates * SIZE, ALL[direction]
     return [
-        (F32, (2, steps, INPUT)), *[(F32, (2, d, SIZE))] * states, lengths, (F32, (d, n, INPUT)), (F32, (d, n, SIZE)),
+        (F32, (2, steps, INPUT)),
+        *[(F32, (2, d, SIZE))] * states,
+        lengths,
+        (F32, (d, n, INPUT)),
+        (F32, (d, n, SIZE)),
         (F32, (d, (bias or gates) * SIZE)),
-    ]  # fmt: skip
+    ]
 
 
 def loop(gates: int, states: int, batch: int = 2) -> list[Spec]:

@@ -1,6 +1,6 @@
 """Write the models of this folder, and what ONNX Runtime gives for some rows: pipelines as converters write them.
 
-    python tests/frontends/tabular/make.py [folder]      needs scikit-learn, skl2onnx, onnxmltools, lightgbm, xgboost
+python tests/frontends/tabular/make.py [folder]      needs scikit-learn, skl2onnx, onnxmltools, lightgbm, xgboost
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sklearn.ensemble import (
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
-)  # fmt: skip
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
@@ -45,7 +45,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     RobustScaler,
     StandardScaler,
-)  # fmt: skip
+)
 from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRegressor

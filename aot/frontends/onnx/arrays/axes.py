@@ -1,6 +1,6 @@
 """Axes that only run time names: their number is known, so ranks are; sizes become values, and shapes read them.
 
-    ReduceSum(x[a, b], axes)     x as [a or 1, 1 or a, b or 1, 1 or b], summed over axes 1 and 3
+ReduceSum(x[a, b], axes)     x as [a or 1, 1 or a, b or 1, 1 or b], summed over axes 1 and 3
 """
 
 from __future__ import annotations

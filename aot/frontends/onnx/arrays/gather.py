@@ -49,9 +49,15 @@ def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ..
     count = node.single(k)
     mode = Mode.MAX if node.flag("largest", True) else Mode.MIN
     values = node.build.TopK(
-        x, count, axis=node.integer("axis", -1), mode=mode, sort=Order.VALUE, stable=True,
-        index_element_type=DType.I64, outputs=2,
-    )  # fmt: skip
+        x,
+        count,
+        axis=node.integer("axis", -1),
+        mode=mode,
+        sort=Order.VALUE,
+        stable=True,
+        index_element_type=DType.I64,
+        outputs=2,
+    )
     return values, values.node.out_port(1)
 
 
@@ -88,9 +94,13 @@ def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 
 @onnx("NonMaxSuppression")
 def non_max_suppression(
-    node: Call, boxes: OutPort, scores: OutPort, most: OutPort | None = None, overlap: OutPort | None = None,
+    node: Call,
+    boxes: OutPort,
+    scores: OutPort,
+    most: OutPort | None = None,
+    overlap: OutPort | None = None,
     least: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+) -> OutPort:
     """Rows (image, class, box), best first within a class; without a limit every score counts, and no box is kept."""
     encoding = Encoding.CENTER if node.flag("center_point_box") else Encoding.CORNER
     limits = (

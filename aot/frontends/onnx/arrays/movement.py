@@ -43,9 +43,13 @@ def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPo
 
 @onnx("Slice")
 def slice(
-    node: Call, x: OutPort, starts: OutPort | None = None, ends: OutPort | None = None,
-    axes: OutPort | None = None, steps: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    x: OutPort,
+    starts: OutPort | None = None,
+    ends: OutPort | None = None,
+    axes: OutPort | None = None,
+    steps: OutPort | None = None,
+) -> OutPort:
     """Bounds are attributes before opset 10."""
     if starts is None or ends is None:
         begin, end = node.integers("starts"), node.integers("ends")

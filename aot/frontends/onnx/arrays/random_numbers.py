@@ -1,6 +1,6 @@
 """Random numbers, if the user gives a seed: of the right distribution, but not those of another runtime.
 
-    the user's seed, with the node's or its name  ->  key of Philox  ->  uniform  ->  normal, Bernoulli
+the user's seed, with the node's or its name  ->  key of Philox  ->  uniform  ->  normal, Bernoulli
 """
 
 from __future__ import annotations
@@ -85,7 +85,11 @@ def multinomial(node: Call, x: OutPort) -> OutPort:
     build = node.build
     logs = build.Subtract(x, build.ReduceMax(x, node.list([-1]), keep_dims=True))
     return build.Multinomial(
-        node.cast(logs, DType.F32), node.list([node.integer("sample_size", 1)]),
-        convert_type=node.dtype("dtype", DType.I32), with_replacement=True, log_probs=True, global_seed=_key(node),
+        node.cast(logs, DType.F32),
+        node.list([node.integer("sample_size", 1)]),
+        convert_type=node.dtype("dtype", DType.I32),
+        with_replacement=True,
+        log_probs=True,
+        global_seed=_key(node),
         op_seed=node.seed or 0,
-    )  # fmt: skip
+    )

@@ -8,9 +8,12 @@ from aot.opset.movement.scatter import Combination
 from runtime.abi import DType
 
 HOW = {
-    "none": Combination.NONE, "add": Combination.SUM, "mul": Combination.PROD,
-    "min": Combination.MIN, "max": Combination.MAX,
-}  # fmt: skip
+    "none": Combination.NONE,
+    "add": Combination.SUM,
+    "mul": Combination.PROD,
+    "min": Combination.MIN,
+    "max": Combination.MAX,
+}
 
 
 @onnx("Scatter", "ScatterElements")

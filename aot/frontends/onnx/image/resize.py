@@ -49,11 +49,12 @@ def resize(
         found = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
         return resampled(node.build, x, found, _sampling(node))
     fields = {
-        "mode": node.choice("mode", MODES, "nearest"), "antialias": node.flag("antialias"),
+        "mode": node.choice("mode", MODES, "nearest"),
+        "antialias": node.flag("antialias"),
         "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", PLACES, "half_pixel"),
         "nearest_mode": node.choice("nearest_mode", ROUNDINGS, "round_prefer_floor"),
         "cube_coeff": node.number("cubic_coeff_a", -0.75),
-    }  # fmt: skip
+    }
     return _interpolated(node, x, axes, wanted, kind, fields)
 
 
@@ -84,10 +85,14 @@ def _needs_taps(node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: 
 
 def _sampling(node: Call) -> Sampling:
     return Sampling(
-        node.text("mode", "nearest"), node.text("coordinate_transformation_mode", "half_pixel"),
-        node.text("nearest_mode", "round_prefer_floor"), node.number("cubic_coeff_a", -0.75), node.flag("antialias"),
-        node.flag("exclude_outside"), node.number("extrapolation_value", 0.0),
-    )  # fmt: skip
+        node.text("mode", "nearest"),
+        node.text("coordinate_transformation_mode", "half_pixel"),
+        node.text("nearest_mode", "round_prefer_floor"),
+        node.number("cubic_coeff_a", -0.75),
+        node.flag("antialias"),
+        node.flag("exclude_outside"),
+        node.number("extrapolation_value", 0.0),
+    )
 
 
 def _interpolated(
@@ -129,7 +134,8 @@ def _old(node: Call, x: OutPort, scales: OutPort) -> OutPort:
         how = Sampling(node.text("mode", "nearest"), "asymmetric", "floor", -0.75, False, False, 0.0)
         return resampled(node.build, x, axes_of(node.build, x, range(x.type.rank), scales, False, None), how)
     fields = {
-        "mode": node.choice("mode", MODES, "nearest"), "coordinate_transformation_mode": Coordinates.ASYMMETRIC,
+        "mode": node.choice("mode", MODES, "nearest"),
+        "coordinate_transformation_mode": Coordinates.ASYMMETRIC,
         "nearest_mode": Rounding.FLOOR,
-    }  # fmt: skip
+    }
     return _interpolated(node, x, list(range(x.type.rank)), scales, ShapeFrom.SCALES, fields)

@@ -14,9 +14,12 @@ from aot.opset.image.grid import Outside, SampleMode
 from runtime.abi import DType
 
 MODES = {
-    "bilinear": SampleMode.BILINEAR, "linear": SampleMode.BILINEAR, "nearest": SampleMode.NEAREST,
-    "bicubic": SampleMode.BICUBIC, "cubic": SampleMode.BICUBIC,
-}  # fmt: skip
+    "bilinear": SampleMode.BILINEAR,
+    "linear": SampleMode.BILINEAR,
+    "nearest": SampleMode.NEAREST,
+    "bicubic": SampleMode.BICUBIC,
+    "cubic": SampleMode.BICUBIC,
+}
 OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTION}
 
 

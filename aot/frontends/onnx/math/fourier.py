@@ -56,9 +56,12 @@ def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> 
     behind = build.LogicalAnd(build.Greater(numbers, along), build.Less(numbers, rank - 1))
     extent = build.Gather(sizes, along, node.scalar(0))
     flat = build.Concat(
-        volume(build.Less(numbers, along)), build.Reshape(extent, node.list([1])), volume(behind),
-        node.dims(x, [rank - 1]), axis=0,
-    )  # fmt: skip
+        volume(build.Less(numbers, along)),
+        build.Reshape(extent, node.list([1])),
+        volume(behind),
+        node.dims(x, [rank - 1]),
+        axis=0,
+    )
     lined = build.Reshape(x, bounded(node, x, flat))
     extent, total = node.size(lined, 1), length
     if total is None:

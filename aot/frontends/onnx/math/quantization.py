@@ -107,9 +107,16 @@ def _row(node: Call, p: OutPort | None, a: OutPort) -> OutPort | None:
 
 @onnx("QLinearMatMul")
 def qlinear_matmul(
-    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort, b: OutPort, b_scale: OutPort, b_zero: OutPort,
-    y_scale: OutPort, y_zero: OutPort,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    a: OutPort,
+    a_scale: OutPort,
+    a_zero: OutPort,
+    b: OutPort,
+    b_scale: OutPort,
+    b_zero: OutPort,
+    y_scale: OutPort,
+    y_zero: OutPort,
+) -> OutPort:
     build = node.build
     total = build.MatMul(shifted(node, a, _row(node, a_zero, a)), shifted(node, b, b_zero))
     row = _row(node, a_scale, a)
@@ -141,9 +148,17 @@ def conv_integer(
 
 @onnx("QLinearConv")
 def qlinear_conv(
-    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort, w: OutPort, w_scale: OutPort, w_zero: OutPort,
-    y_scale: OutPort, y_zero: OutPort, b: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    x: OutPort,
+    x_scale: OutPort,
+    x_zero: OutPort,
+    w: OutPort,
+    w_scale: OutPort,
+    w_zero: OutPort,
+    y_scale: OutPort,
+    y_zero: OutPort,
+    b: OutPort | None = None,
+) -> OutPort:
     """The bias is i32, in units of x_scale w_scale."""
     rank = x.type.rank
     weights = shifted(node, w, _per_filter(node, w_zero, rank))

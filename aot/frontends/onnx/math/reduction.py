@@ -9,9 +9,14 @@ from aot.opset.reduction.sorting import Mode
 from runtime.abi import DType
 
 SAME = {
-    "ReduceSum": "ReduceSum", "ReduceMean": "ReduceMean", "ReduceMax": "ReduceMax", "ReduceMin": "ReduceMin",
-    "ReduceProd": "ReduceProd", "ReduceL1": "ReduceL1", "ReduceL2": "ReduceL2",
-}  # fmt: skip
+    "ReduceSum": "ReduceSum",
+    "ReduceMean": "ReduceMean",
+    "ReduceMax": "ReduceMax",
+    "ReduceMin": "ReduceMin",
+    "ReduceProd": "ReduceProd",
+    "ReduceL1": "ReduceL1",
+    "ReduceL2": "ReduceL2",
+}
 KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 
 

@@ -12,9 +12,14 @@ from runtime.abi import DType
 
 @onnx("Attention", domain=MS)
 def attention(
-    node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None, mask: OutPort | None = None,
-    past: OutPort | None = None, score_bias: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+    node: Call,
+    x: OutPort,
+    w: OutPort,
+    bias: OutPort | None = None,
+    mask: OutPort | None = None,
+    past: OutPort | None = None,
+    score_bias: OutPort | None = None,
+) -> tuple[OutPort, ...]:
     """Queries, keys and values from one product."""
     total = node.build.MatMul(x, w)
     return attended_with_past(node, total if bias is None else node.build.Add(total, bias), mask, past, score_bias)
@@ -98,10 +103,16 @@ def _between(node: Call, mask: OutPort, k: OutPort) -> OutPort:
 
 @onnx("MultiHeadAttention", domain=MS)
 def multi_head_attention(
-    node: Call, q: OutPort, k: OutPort | None = None, v: OutPort | None = None, bias: OutPort | None = None,
-    mask: OutPort | None = None, score_bias: OutPort | None = None, past_key: OutPort | None = None,
+    node: Call,
+    q: OutPort,
+    k: OutPort | None = None,
+    v: OutPort | None = None,
+    bias: OutPort | None = None,
+    mask: OutPort | None = None,
+    score_bias: OutPort | None = None,
+    past_key: OutPort | None = None,
     past_value: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+) -> tuple[OutPort, ...]:
     """Queries [batch, length, hidden]; keys and values alike, or with heads in front, or packed with the queries."""
     build, heads = node.build, node.integer("num_heads")
     parts = [q, k, v] if k is not None and v is not None else _unpacked(node, q, k)

@@ -15,9 +15,14 @@ from runtime.errors import ModelError
 
 @onnx("MatMulNBits", domain=MS)
 def matmul_nbits(
-    node: Call, a: OutPort, b: OutPort, scales: OutPort, zeros: OutPort | None = None, order: OutPort | None = None,
+    node: Call,
+    a: OutPort,
+    b: OutPort,
+    scales: OutPort,
+    zeros: OutPort | None = None,
+    order: OutPort | None = None,
     bias: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+) -> OutPort:
     """a [.., K] times weights [N, K] of few bits, with a scale for each block of a row. The weights become f32.
 
     `order` names the block of each column, where they do not lie side by side.
@@ -42,9 +47,9 @@ def matmul_nbits(
     return y if bias is None else node.build.Add(y, bias)
 
 
-def _unpacked(packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int) -> np.ndarray[
-    tuple[int, ...], np.dtype[np.uint8]
-]:
+def _unpacked(
+    packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """Each byte holds 8 / bits numbers, the first one lowest; along the last axis."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     apart = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)

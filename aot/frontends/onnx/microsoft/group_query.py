@@ -21,12 +21,24 @@ from runtime.abi import DType
 
 @onnx("GroupQueryAttention", domain=MS)
 def group_query_attention(
-    node: Call, q: OutPort, k: OutPort | None, v: OutPort | None, past_key: OutPort | None, past_value: OutPort | None,
-    last: OutPort, total: OutPort, cos: OutPort | None = None, sin: OutPort | None = None,
-    positions: OutPort | None = None, bias: OutPort | None = None, sink: OutPort | None = None,
-    k_scale: OutPort | None = None, v_scale: OutPort | None = None, q_norm: OutPort | None = None,
+    node: Call,
+    q: OutPort,
+    k: OutPort | None,
+    v: OutPort | None,
+    past_key: OutPort | None,
+    past_value: OutPort | None,
+    last: OutPort,
+    total: OutPort,
+    cos: OutPort | None = None,
+    sin: OutPort | None = None,
+    positions: OutPort | None = None,
+    bias: OutPort | None = None,
+    sink: OutPort | None = None,
+    k_scale: OutPort | None = None,
+    v_scale: OutPort | None = None,
+    q_norm: OutPort | None = None,
     k_norm: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+) -> tuple[OutPort, ...]:
     """`last` [batch] is the index of each sequence's last key; `total` is how many keys the longest sequence has."""
     node.refuse(k_scale is not None or v_scale is not None, "quantised keys and values are not supported")
     node.refuse(node.flag("sliding_window_cache"), "a cache that slides is not supported")
@@ -62,17 +74,16 @@ def _heads(node: Call, q: OutPort, k: OutPort | None, v: OutPort | None) -> list
     counts = (heads, groups, groups)
     return [
         build.Reshape(p, node.list([0, 0, n, -1]), special_zero=True)
-        for p, n in zip(parts, counts, strict=True) if p is not None
-    ]  # fmt: skip
+        for p, n in zip(parts, counts, strict=True)
+        if p is not None
+    ]
 
 
 def _normalised(node: Call, x: OutPort, weight: OutPort | None) -> OutPort:
     return x if weight is None else rms_normalized(node, x, weight, 3, node.number("qk_norm_epsilon", 1e-6))
 
 
-def _cached(
-    node: Call, held: OutPort | None, new: OutPort, past: OutPort, count: OutPort
-) -> tuple[OutPort, OutPort]:
+def _cached(node: Call, held: OutPort | None, new: OutPort, past: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:
     """The first `count` rows of each head, which hold the new ones; and all rows that there is room for."""
     if held is None:
         return new, new

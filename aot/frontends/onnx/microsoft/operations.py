@@ -76,9 +76,17 @@ def _summed(node: Call, x: OutPort, skip: OutPort, bias: OutPort | None) -> OutP
 
 @onnx("EmbedLayerNormalization", domain=MS)
 def embed_layer_normalization(
-    node: Call, ids: OutPort, segments: OutPort | None, words: OutPort, positions: OutPort,
-    kinds: OutPort | None, gamma: OutPort, beta: OutPort, mask: OutPort | None = None, places: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+    node: Call,
+    ids: OutPort,
+    segments: OutPort | None,
+    words: OutPort,
+    positions: OutPort,
+    kinds: OutPort | None,
+    gamma: OutPort,
+    beta: OutPort,
+    mask: OutPort | None = None,
+    places: OutPort | None = None,
+) -> tuple[OutPort, ...]:
     found = [(words, ids), (positions, indices(node, node.size(ids, 1)) if places is None else places)]
     if kinds is not None and segments is not None:
         found.append((kinds, segments))
@@ -126,20 +134,29 @@ def _activated(node: Call, y: OutPort) -> OutPort:
     given = node.numbers("activation_params", ())
     slope = node.number("activation_alpha", given[0] if given else 0.01)
     table: dict[str, Callable[[OutPort], OutPort]] = {
-        "": lambda p: p, "Relu": build.Relu, "Tanh": build.Tanh, "Sigmoid": build.Sigmoid,
+        "": lambda p: p,
+        "Relu": build.Relu,
+        "Tanh": build.Tanh,
+        "Sigmoid": build.Sigmoid,
         "LeakyRelu": lambda p: build.PRelu(p, node.like(slope, p)),
         "Clip": lambda p: build.Clamp(p, min=given[0], max=given[1]),
         "HardSigmoid": lambda p: build.HardSigmoid(p, node.like(given[0], p), node.like(given[1], p)),
-    }  # fmt: skip
+    }
     node.refuse(name not in table, f"activation {name} is not supported")
     return table[name](y)
 
 
 @onnx("MatMulIntegerToFloat", domain=MS)
 def matmul_integer_to_float(
-    node: Call, a: OutPort, b: OutPort, a_scale: OutPort, b_scale: OutPort, a_zero: OutPort | None = None,
-    b_zero: OutPort | None = None, bias: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    a: OutPort,
+    b: OutPort,
+    a_scale: OutPort,
+    b_scale: OutPort,
+    a_zero: OutPort | None = None,
+    b_zero: OutPort | None = None,
+    bias: OutPort | None = None,
+) -> OutPort:
     """(a - zero) (b - zero) in i32, scaled."""
     build = node.build
     total = node.cast(build.MatMul(shifted(node, a, a_zero), shifted(node, b, b_zero)), a_scale.type.dtype)
@@ -156,8 +173,6 @@ def dynamic_quantize_matmul(
 
 
 @onnx("FusedConv", domain=MS)
-def fused_conv(
-    node: Call, x: OutPort, w: OutPort, b: OutPort | None = None, added: OutPort | None = None
-) -> OutPort:
+def fused_conv(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None, added: OutPort | None = None) -> OutPort:
     y = conv(node, x, w, b)
     return _activated(node, y if added is None else node.build.Add(y, added))

@@ -1,6 +1,6 @@
 """Quantised operations of domain com.microsoft, as ONNX Runtime's quantiser writes them.
 
-    integers -> numbers, (q - zero) scale -> the operation -> quantised again: round, add zero, saturate
+integers -> numbers, (q - zero) scale -> the operation -> quantised again: round, add zero, saturate
 """
 
 from __future__ import annotations
@@ -31,9 +31,16 @@ def again(node: Call, y: OutPort, scale: OutPort, zero: OutPort | None, dtype: D
 
 @onnx("QLinearAdd", "QLinearMul", domain=MS)
 def qlinear_two(
-    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort | None, b: OutPort, b_scale: OutPort,
-    b_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    a: OutPort,
+    a_scale: OutPort,
+    a_zero: OutPort | None,
+    b: OutPort,
+    b_scale: OutPort,
+    b_zero: OutPort | None,
+    y_scale: OutPort,
+    y_zero: OutPort | None = None,
+) -> OutPort:
     both = numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero)
     found = (node.build.Add if node.kind == "QLinearAdd" else node.build.Multiply)(*both)
     return again(node, found, y_scale, y_zero, a.type.dtype)
@@ -87,9 +94,17 @@ def nhwc_max_pool(node: Call, x: OutPort) -> OutPort:
 
 @onnx("QLinearConv", domain=MS)
 def qlinear_conv_nhwc(
-    node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort, w: OutPort, w_scale: OutPort, w_zero: OutPort,
-    y_scale: OutPort, y_zero: OutPort, b: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    x: OutPort,
+    x_scale: OutPort,
+    x_zero: OutPort,
+    w: OutPort,
+    w_scale: OutPort,
+    w_zero: OutPort,
+    y_scale: OutPort,
+    y_zero: OutPort,
+    b: OutPort | None = None,
+) -> OutPort:
     last = node.flag("channels_last")
     x = _channels_first(node, x, last)
     y = qlinear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b)
@@ -98,9 +113,17 @@ def qlinear_conv_nhwc(
 
 @onnx("QEmbedLayerNormalization", domain=MS)
 def qembed_layer_normalization(
-    node: Call, ids: OutPort, segments: OutPort | None, words: OutPort, positions: OutPort, kinds: OutPort | None,
-    gamma: OutPort, beta: OutPort, mask: OutPort | None, *rest: OutPort | None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+    node: Call,
+    ids: OutPort,
+    segments: OutPort | None,
+    words: OutPort,
+    positions: OutPort,
+    kinds: OutPort | None,
+    gamma: OutPort,
+    beta: OutPort,
+    mask: OutPort | None,
+    *rest: OutPort | None,
+) -> tuple[OutPort, ...]:
     """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay as they are."""
     scales, zeros = rest[:5], (*rest[5:], *[None] * 5)[:5]
 
@@ -130,18 +153,34 @@ def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPor
 
 @onnx("QLinearWhere", domain=MS)
 def qlinear_where(
-    node: Call, condition: OutPort, a: OutPort, a_scale: OutPort, a_zero: OutPort, b: OutPort, b_scale: OutPort,
-    b_zero: OutPort, y_scale: OutPort, y_zero: OutPort,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    condition: OutPort,
+    a: OutPort,
+    a_scale: OutPort,
+    a_zero: OutPort,
+    b: OutPort,
+    b_scale: OutPort,
+    b_zero: OutPort,
+    y_scale: OutPort,
+    y_zero: OutPort,
+) -> OutPort:
     found = node.build.Select(condition, numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero))
     return again(node, found, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QGemm", domain=MS)
 def qgemm(
-    node: Call, a: OutPort, a_scale: OutPort, a_zero: OutPort | None, b: OutPort, b_scale: OutPort,
-    b_zero: OutPort | None, c: OutPort | None = None, y_scale: OutPort | None = None, y_zero: OutPort | None = None,
-) -> OutPort:  # fmt: skip
+    node: Call,
+    a: OutPort,
+    a_scale: OutPort,
+    a_zero: OutPort | None,
+    b: OutPort,
+    b_scale: OutPort,
+    b_zero: OutPort | None,
+    c: OutPort | None = None,
+    y_scale: OutPort | None = None,
+    y_zero: OutPort | None = None,
+) -> OutPort:
     """alpha a b + c in i32, where c is in units of the product; f32 where the result has no scale."""
     build, columns = node.build, 0 if node.flag("transB") else 1
     whole_a = shifted(node, a, None if a_zero is None else fitted(node, a_zero, a, 0))
@@ -155,10 +194,17 @@ def qgemm(
 
 @onnx("QAttention", domain=MS)
 def qattention(
-    node: Call, x: OutPort, w: OutPort, bias: OutPort, x_scale: OutPort, w_scale: OutPort,
-    mask: OutPort | None = None, x_zero: OutPort | None = None, w_zero: OutPort | None = None,
+    node: Call,
+    x: OutPort,
+    w: OutPort,
+    bias: OutPort,
+    x_scale: OutPort,
+    w_scale: OutPort,
+    mask: OutPort | None = None,
+    x_zero: OutPort | None = None,
+    w_zero: OutPort | None = None,
     past: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+) -> tuple[OutPort, ...]:
     """The first product is of integers; all that follows is in f32."""
     build = node.build
     x_point, w_point = (
@@ -171,9 +217,20 @@ def qattention(
 
 @onnx("DynamicQuantizeLSTM", domain=MS)
 def dynamic_quantize_lstm(
-    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None, lengths: OutPort | None, h: OutPort | None,
-    c: OutPort | None, p: OutPort | None, w_scale: OutPort, w_zero: OutPort, r_scale: OutPort, r_zero: OutPort,
-) -> tuple[OutPort, ...]:  # fmt: skip
+    node: Call,
+    x: OutPort,
+    w: OutPort,
+    r: OutPort,
+    b: OutPort | None,
+    lengths: OutPort | None,
+    h: OutPort | None,
+    c: OutPort | None,
+    p: OutPort | None,
+    w_scale: OutPort,
+    w_zero: OutPort,
+    r_scale: OutPort,
+    r_zero: OutPort,
+) -> tuple[OutPort, ...]:
     """The weights as numbers, [directions, gates, inputs]; inputs and states are not quantised on the way."""
 
     def plain(q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:

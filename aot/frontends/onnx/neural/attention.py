@@ -46,9 +46,15 @@ def repeated(node: Call, x: OutPort, q: OutPort) -> OutPort:
 
 @onnx("Attention")
 def attention(
-    node: Call, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None = None, past_key: OutPort | None = None,
-    past_value: OutPort | None = None, lengths: OutPort | None = None,
-) -> tuple[OutPort | None, ...]:  # fmt: skip
+    node: Call,
+    q: OutPort,
+    k: OutPort,
+    v: OutPort,
+    mask: OutPort | None = None,
+    past_key: OutPort | None = None,
+    past_value: OutPort | None = None,
+    lengths: OutPort | None = None,
+) -> tuple[OutPort | None, ...]:
     """softmax(cap(q k^T scale + bias)) v, with the keys and values of the past in front."""
     build, flat = node.build, q.type.rank == 3
     heads, groups = (node.integer(n) if flat else 0 for n in ("q_num_heads", "kv_num_heads"))

@@ -12,9 +12,11 @@ from aot.opset.products.pool_windows import AutoPad
 from runtime.errors import ModelError
 
 AUTO_PAD = {
-    "NOTSET": AutoPad.EXPLICIT, "VALID": AutoPad.VALID,
-    "SAME_UPPER": AutoPad.SAME_UPPER, "SAME_LOWER": AutoPad.SAME_LOWER,
-}  # fmt: skip
+    "NOTSET": AutoPad.EXPLICIT,
+    "VALID": AutoPad.VALID,
+    "SAME_UPPER": AutoPad.SAME_UPPER,
+    "SAME_LOWER": AutoPad.SAME_LOWER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,12 @@ class Windowing:
 
     def fields(self, *without: str) -> dict[str, Any]:
         found = {
-            "strides": self.strides, "dilations": self.dilations, "pads_begin": self.begins, "pads_end": self.ends,
+            "strides": self.strides,
+            "dilations": self.dilations,
+            "pads_begin": self.begins,
+            "pads_end": self.ends,
             "auto_pad": self.auto_pad,
-        }  # fmt: skip
+        }
         return {k: v for k, v in found.items() if k not in without}
 
 
@@ -141,8 +146,9 @@ def deform_conv(
     node: Call, x: OutPort, w: OutPort, offset: OutPort, b: OutPort | None = None, mask: OutPort | None = None
 ) -> OutPort:
     fields = windowing(node, 2).fields() | {
-        "group": node.integer("group", 1), "deformable_group": node.integer("offset_group", 1),
+        "group": node.integer("group", 1),
+        "deformable_group": node.integer("offset_group", 1),
         "bilinear_interpolation_pad": True,
-    }  # fmt: skip
+    }
     inputs = (x, offset, w) if mask is None else (x, offset, w, mask)
     return biased(node, node.build.DeformableConvolution(*inputs, **fields), b)

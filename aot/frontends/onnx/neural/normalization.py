@@ -114,9 +114,13 @@ def _int(node: Call, dim: object) -> int:
 @onnx("LRN")
 def lrn(node: Call, x: OutPort) -> OutPort:
     return node.build.LRN(
-        x, node.list([1]), alpha=node.number("alpha", 1e-4), beta=node.number("beta", 0.75),
-        bias=node.number("bias", 1.0), size=node.integer("size"),
-    )  # fmt: skip
+        x,
+        node.list([1]),
+        alpha=node.number("alpha", 1e-4),
+        beta=node.number("beta", 0.75),
+        bias=node.number("bias", 1.0),
+        size=node.integer("size"),
+    )
 
 
 @onnx("LpNormalization")

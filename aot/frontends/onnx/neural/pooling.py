@@ -136,9 +136,13 @@ def roi_align(node: Call, x: OutPort, rois: OutPort, batches: OutPort) -> OutPor
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     table = {"half_pixel": Aligned.HALF_PIXEL_FOR_NN, "output_half_pixel": Aligned.ASYMMETRIC}
     return node.build.ROIAlign(
-        x, rois, node.cast(batches, DType.I32),
-        pooled_h=node.integer("output_height", 1), pooled_w=node.integer("output_width", 1),
-        sampling_ratio=node.integer("sampling_ratio", 0), spatial_scale=node.number("spatial_scale", 1.0),
+        x,
+        rois,
+        node.cast(batches, DType.I32),
+        pooled_h=node.integer("output_height", 1),
+        pooled_w=node.integer("output_width", 1),
+        sampling_ratio=node.integer("sampling_ratio", 0),
+        spatial_scale=node.number("spatial_scale", 1.0),
         mode=node.choice("mode", {"avg": Pooling.AVG}, "avg"),
         aligned_mode=node.choice("coordinate_transformation_mode", table, default),
-    )  # fmt: skip
+    )

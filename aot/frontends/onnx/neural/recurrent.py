@@ -78,10 +78,13 @@ class _Layer:
             names, alphas, betas = names[:each], alphas[:each], betas[:each]
         given = any(n in WITH_ALPHA for n in names)
         return {
-            "hidden_size": self.hidden, "direction": self.direction, "clip": node.number("clip", 0.0),
+            "hidden_size": self.hidden,
+            "direction": self.direction,
+            "clip": node.number("clip", 0.0),
             "activations": names,
-            "activations_alpha": alphas if given else (), "activations_beta": betas if given else (),
-        }  # fmt: skip
+            "activations_alpha": alphas if given else (),
+            "activations_beta": betas if given else (),
+        }
 
     def arranged(self, ports: Sequence[OutPort]) -> tuple[OutPort, ...]:
         """Y [batch, directions, time, hidden] and states [batch, directions, hidden], as ONNX has them."""
@@ -102,9 +105,14 @@ def ports_of(first: OutPort) -> list[OutPort]:
 
 @onnx("RNN")
 def rnn(
-    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None, lengths: OutPort | None = None,
+    node: Call,
+    x: OutPort,
+    w: OutPort,
+    r: OutPort,
+    b: OutPort | None = None,
+    lengths: OutPort | None = None,
     h: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+) -> tuple[OutPort, ...]:
     layer = _Layer(node, x, w, r, 1)
     bias = node.build.Add(*layer.biases(b))
     inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
@@ -113,9 +121,14 @@ def rnn(
 
 @onnx("GRU")
 def gru(
-    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None, lengths: OutPort | None = None,
+    node: Call,
+    x: OutPort,
+    w: OutPort,
+    r: OutPort,
+    b: OutPort | None = None,
+    lengths: OutPort | None = None,
     h: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+) -> tuple[OutPort, ...]:
     """Both sort the gates z r h. With `linear_before_reset` the two biases of h stay apart."""
     layer, build = _Layer(node, x, w, r, 3), node.build
     linear, n = node.flag("linear_before_reset"), layer.hidden
@@ -133,9 +146,16 @@ def gru(
 
 @onnx("LSTM")
 def lstm(
-    node: Call, x: OutPort, w: OutPort, r: OutPort, b: OutPort | None = None, lengths: OutPort | None = None,
-    h: OutPort | None = None, c: OutPort | None = None, p: OutPort | None = None,
-) -> tuple[OutPort, ...]:  # fmt: skip
+    node: Call,
+    x: OutPort,
+    w: OutPort,
+    r: OutPort,
+    b: OutPort | None = None,
+    lengths: OutPort | None = None,
+    h: OutPort | None = None,
+    c: OutPort | None = None,
+    p: OutPort | None = None,
+) -> tuple[OutPort, ...]:
     """Gates: ONNX i o f c, the opset f i c o."""
     layer = _Layer(node, x, w, r, 4)
     bias = node.build.Add(*layer.biases(b))
@@ -172,9 +192,16 @@ def _with_peepholes(
         for t in range(steps):
             part = build.Gather(x, node.scalar(t), node.scalar(1))
             after = build.OnnxLSTMCell(
-                part, h, c, *rows, *rest, **fields, input_forget=node.flag("input_forget"),
-                weights_format=WeightsFormat.FICO, outputs=2,
-            )  # fmt: skip
+                part,
+                h,
+                c,
+                *rows,
+                *rest,
+                **fields,
+                input_forget=node.flag("input_forget"),
+                weights_format=WeightsFormat.FICO,
+                outputs=2,
+            )
             alive = None if lengths is None else build.Greater(build.Unsqueeze(ends, node.list([1])), t)
             shown, h, c = _while(node, alive, (after, after.node.out_port(1)), (h, c))
             made.append(build.Unsqueeze(shown, node.list([1])))

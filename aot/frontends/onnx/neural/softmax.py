@@ -1,6 +1,6 @@
 """Softmax and its relatives; in short floats with the roundings of ONNX's definition.
 
-    top = ReduceMax(x)    power = Exp(x - top)    y = power / ReduceSum(power)      each rounded to the type of x
+top = ReduceMax(x)    power = Exp(x - top)    y = power / ReduceSum(power)      each rounded to the type of x
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from aot.frontends.onnx.tabular.scores import (
     rows_of,
     transform_of,
     transformed,
-)  # fmt: skip
+)
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from runtime.abi import DType

@@ -1,8 +1,8 @@
 """Nodes of trees of ai.onnx.ml, turned into comparisons `x <= threshold` of a `tree_tables.Forest`.
 
-    x < t         x <= the number before t               x >= t    the same, branches exchanged
-    x == t        t' < x <= t: two comparisons           x != t    the same, branches exchanged
-    x in {..}     a search among the bounds of the values
+x < t         x <= the number before t               x >= t    the same, branches exchanged
+x == t        t' < x <= t: two comparisons           x != t    the same, branches exchanged
+x in {..}     a search among the bounds of the values
 """
 
 from __future__ import annotations
@@ -139,9 +139,14 @@ def _compared(branches: Branches, order: Array, table: Array, columns: Array) ->
         thresholds, children, nan_first = _plain(branches, order, refs)
     roots = np.where(branches.roots >= 0, starts[np.maximum(branches.roots, 0)], branches.roots)
     return Forest(
-        features.astype(np.int32), thresholds.astype(dtype), children.astype(np.int32), nan_first.astype(np.bool_),
-        roots.astype(np.int32), table, columns.astype(np.int32),
-    )  # fmt: skip
+        features.astype(np.int32),
+        thresholds.astype(dtype),
+        children.astype(np.int32),
+        nan_first.astype(np.bool_),
+        roots.astype(np.int32),
+        table,
+        columns.astype(np.int32),
+    )
 
 
 def _plain(branches: Branches, order: Array, refs: Array) -> tuple[Array, Array, Array]:
@@ -176,7 +181,7 @@ def _searches(
         if i not in sets:
             made.add(feature, float(thresholds[k]), (int(children[k, 0]), int(children[k, 1])), bool(nan_first[k]))
             continue
-        yes, no = (refs[i].tolist()[::-1] if branches.modes[i] == NEQ else refs[i].tolist())
+        yes, no = refs[i].tolist()[::-1] if branches.modes[i] == NEQ else refs[i].tolist()
         known = sets[i].tolist()
         member = bool(branches.missing[i]) and branches.modes[i] != NEQ  # NaN differs from all values
         if known:

@@ -19,7 +19,7 @@ from aot.frontends.onnx.tabular.scores import (
     rows_of,
     transform_of,
     transformed,
-)  # fmt: skip
+)
 from aot.frontends.onnx.tabular.tree_nodes import EQ, GT, GTE, LEQ, LT, MEMBER, MODES, NEQ, Branches, Weights, forest
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
@@ -30,9 +30,14 @@ from runtime.errors import ModelError
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # numbered so in TreeEnsemble-5
 LEAF = -1
 NAMES = {
-    "BRANCH_LEQ": LEQ, "BRANCH_LT": LT, "BRANCH_GTE": GTE, "BRANCH_GT": GT, "BRANCH_EQ": EQ, "BRANCH_NEQ": NEQ,
+    "BRANCH_LEQ": LEQ,
+    "BRANCH_LT": LT,
+    "BRANCH_GTE": GTE,
+    "BRANCH_GT": GT,
+    "BRANCH_EQ": EQ,
+    "BRANCH_NEQ": NEQ,
     "LEAF": LEAF,
-}  # fmt: skip
+}
 
 
 @onnx("TreeEnsembleRegressor", domain=ML)
@@ -111,9 +116,7 @@ def _two_classes(
     return one_of_two(node, names, second, least), pair
 
 
-def _eligible(
-    node: Call, scores: OutPort, rows: OutPort, branches: Branches, weights: Weights, base: Array
-) -> OutPort:
+def _eligible(node: Call, scores: OutPort, rows: OutPort, branches: Branches, weights: Weights, base: Array) -> OutPort:
     """Scores, -inf for classes about which no leaf of a row says anything: they are no candidates for the label."""
     classes, trees = scores.shape[1], len(branches.roots)
     assert isinstance(classes, int)
@@ -128,18 +131,20 @@ def _eligible(
     return node.build.Select(node.build.Greater(known, node.like(0, known)), scores, node.like(-np.inf, scores))
 
 
-def _scores(
-    node: Call, rows: OutPort, branches: Branches, weights: Weights, targets: int, aggregate: str
-) -> OutPort:
+def _scores(node: Call, rows: OutPort, branches: Branches, weights: Weights, targets: int, aggregate: str) -> OutPort:
     """Sums, minima or maxima [rows, targets]; 0 where no leaf of a row says anything about a target."""
     kind = {"MIN": Aggregate.MIN, "MAX": Aggregate.MAX}.get(aggregate, Aggregate.SUM)
     _within(node, "nodes_featureids", branches.features, node.extent(rows, 1, "the number of features"))
     made = forest(node.kind, branches, weights, targets, kind.identity)
     tables = (
-        (made.features, DType.I32), (made.thresholds, rows.type.dtype), (made.children, DType.I32),
-        (made.nan_first, DType.BOOL), (made.roots, DType.I32), (made.weights, rows.type.dtype),
+        (made.features, DType.I32),
+        (made.thresholds, rows.type.dtype),
+        (made.children, DType.I32),
+        (made.nan_first, DType.BOOL),
+        (made.roots, DType.I32),
+        (made.weights, rows.type.dtype),
         (made.columns, DType.I32),
-    )  # fmt: skip
+    )
     build = node.build
     found = build.TreeEnsemble(rows, *(build.const(*t) for t in tables), targets=targets, aggregate=kind)
     if kind is Aggregate.SUM:
@@ -211,9 +216,13 @@ def _listed(node: Call, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
     order, first = np.unique(trees, return_index=True)
     roots = np.sort(first)
     branches = Branches(
-        modes[inner], feature[inner], nodes["nodes_values"][inner],
-        nodes["nodes_missing_value_tracks_true"][inner] == 1, numbers[children], numbers[roots],
-    )  # fmt: skip
+        modes[inner],
+        feature[inner],
+        nodes["nodes_values"][inner],
+        nodes["nodes_missing_value_tracks_true"][inner] == 1,
+        numbers[children],
+        numbers[roots],
+    )
     rank = np.argsort(np.argsort(first))[np.searchsorted(order, trees)]
     return branches, _leaves(node, prefix, dtype, places, numbers, rank[~inner])
 

@@ -10,9 +10,19 @@ from aot.mo.graph.graph import Node
 from aot.mo.utils.error import Error
 
 _TYPES: dict[int, Any] = {
-    1: np.float32, 2: np.ubyte, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: bool,
-    10: np.float16, 11: np.double, 12: np.uint32, 13: np.uint64,
-}  # fmt: skip
+    1: np.float32,
+    2: np.ubyte,
+    3: np.int8,
+    4: np.uint16,
+    5: np.int16,
+    6: np.int32,
+    7: np.int64,
+    9: bool,
+    10: np.float16,
+    11: np.double,
+    12: np.uint32,
+    13: np.uint64,
+}
 
 
 def _found(node: Node, name: str) -> list[Any]:

@@ -11,18 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from aot.mo.utils.arrays import int64_array, mo_array, shape_array
 from aot.mo.utils.arrays import dynamic_dimension_value as unknown
+from aot.mo.utils.arrays import int64_array, mo_array, shape_array
 from aot.mo.utils.error import Error
 
 _LOG = logging.getLogger(__name__)
 
 _TYPES: dict[int, tuple[Any, str]] = {  # NumPy's type, field of TensorProto with the elements
-    1: (np.float32, "float_val"), 2: (np.double, "double_val"), 3: (np.int32, "int_val"), 4: (np.uint8, "int_val"),
-    5: (np.int16, "int_val"), 6: (np.int8, "int_val"), 7: (str, "string_val"), 9: (np.int64, "int64_val"),
-    10: (bool, "bool_val"), 17: (np.uint16, "int_val"), 19: (np.float16, "half_val"),
-    22: (np.uint32, "uint32_val"), 23: (np.uint64, "uint64_val"),
-}  # fmt: skip
+    1: (np.float32, "float_val"),
+    2: (np.double, "double_val"),
+    3: (np.int32, "int_val"),
+    4: (np.uint8, "int_val"),
+    5: (np.int16, "int_val"),
+    6: (np.int8, "int_val"),
+    7: (str, "string_val"),
+    9: (np.int64, "int64_val"),
+    10: (bool, "bool_val"),
+    17: (np.uint16, "int_val"),
+    19: (np.float16, "half_val"),
+    22: (np.uint32, "uint32_val"),
+    23: (np.uint64, "uint64_val"),
+}
 
 
 def tf_tensor_shape(pb: Any) -> Any:

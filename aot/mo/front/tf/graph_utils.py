@@ -31,9 +31,7 @@ def create_op_node_with_second_input(
     return _created(graph, op, {1: second_input_value}, op_attrs, input_node, "{}/value")
 
 
-def _created(
-    graph: Graph, op: Any, values: Mapping[int, Any], attrs: Any, source: Node | None, name: str
-) -> Node:
+def _created(graph: Graph, op: Any, values: Mapping[int, Any], attrs: Any, source: Node | None, name: str) -> Node:
     node: Node = op(graph, attrs).create_node()
     if source is not None:
         node.add_input_port(0, skip_if_exist=True)
@@ -94,14 +92,22 @@ def add_convolution_to_swap_xy_coordinates(graph: Graph, input_node: Node, coord
     assert coordinates_size in (4, 5), f"boxes have 4 or 5 coordinates, got {coordinates_size}"
     order = [1, 0, 3, 2] if coordinates_size == 4 else [0, 2, 1, 4, 3]
     shaped = create_op_node_with_second_input(
-        graph, _op("reshape", "Reshape"), int64_array([-1, 1, 1, coordinates_size]),
-        {"name": f"{input_node.name}/reshape_4d"}, input_node,
-    )  # fmt: skip
+        graph,
+        _op("reshape", "Reshape"),
+        int64_array([-1, 1, 1, coordinates_size]),
+        {"name": f"{input_node.name}/reshape_4d"},
+        input_node,
+    )
     weights = np.eye(coordinates_size, dtype=np.float32)[order].reshape(1, 1, coordinates_size, coordinates_size)
     held = Const(graph, {"value": mo_array(weights.transpose(2, 3, 0, 1))})
     attrs: dict[str, Any] = {
-        "bias_addable": True, "channel_dims": mo_array([3]), "batch_dims": mo_array([0]), "input_feature_channel": 0,
-        "output_feature_channel": 1, "group": 1, "layout": "NHWC",
-    }  # fmt: skip
+        "bias_addable": True,
+        "channel_dims": mo_array([3]),
+        "batch_dims": mo_array([0]),
+        "input_feature_channel": 0,
+        "output_feature_channel": 1,
+        "group": 1,
+        "layout": "NHWC",
+    }
     inputs = [shaped, held.create_node([], {"name": f"{input_node.name}/weights"})]
     return _op("convolution", "Convolution")(graph, attrs).create_node(inputs, {"name": f"{input_node.name}/conv"})

@@ -20,16 +20,27 @@ class FuseL2Norm(MiddleReplacementPattern):
         ops = {"square": "Mul", "sum": "ReduceSum", "maximum": "Maximum", "sqrt": "Sqrt", "div": "Div"}
         return {
             "nodes": [
-                *((name, {"kind": "data"}) for name in data), ("axes", known), ("eps", known),
+                *((name, {"kind": "data"}) for name in data),
+                ("axes", known),
+                ("eps", known),
                 *((name, {"kind": "op", "op": op}) for name, op in ops.items()),
             ],
             "edges": [
-                ("input", "square", {"in": 0}), ("input", "square", {"in": 1}),
-                ("square", "squared"), ("squared", "sum", {"in": 0}), ("axes", "sum", {"in": 1}),
-                ("sum", "summed"), ("summed", "maximum"), ("eps", "maximum"), ("maximum", "limited"),
-                ("limited", "sqrt"), ("sqrt", "root"), ("input", "div", {"in": 0}), ("root", "div", {"in": 1}),
+                ("input", "square", {"in": 0}),
+                ("input", "square", {"in": 1}),
+                ("square", "squared"),
+                ("squared", "sum", {"in": 0}),
+                ("axes", "sum", {"in": 1}),
+                ("sum", "summed"),
+                ("summed", "maximum"),
+                ("eps", "maximum"),
+                ("maximum", "limited"),
+                ("limited", "sqrt"),
+                ("sqrt", "root"),
+                ("input", "div", {"in": 0}),
+                ("root", "div", {"in": 1}),
             ],
-        }  # fmt: skip
+        }
 
     def replace_pattern(self, graph: Graph, match: dict) -> None:
         div = match["div"]

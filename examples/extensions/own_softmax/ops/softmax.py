@@ -12,8 +12,13 @@ class OwnSoftmax(Op):
 
     def __init__(self, graph: Graph, attrs: dict) -> None:
         defaults = {
-            "type": self.op, "op": self.op, "version": "opset1", "axis": 1, "in_ports_count": 1, "out_ports_count": 1,
-        }  # fmt: skip
+            "type": self.op,
+            "op": self.op,
+            "version": "opset1",
+            "axis": 1,
+            "in_ports_count": 1,
+            "out_ports_count": 1,
+        }
         super().__init__(graph, defaults, attrs)
 
     def supported_attrs(self) -> list:
