@@ -18,6 +18,15 @@ from codegen.ir.loops import Const, Expr, Prim, Var
 MOST = 1 << 22  # points that are evaluated
 Array = np.ndarray[Any, np.dtype[np.int64]]
 
+
+def _divided(a: Array, b: Array) -> Array:
+    return a // np.maximum(b, 1)
+
+
+def _rest(a: Array, b: Array) -> Array:
+    return a % np.maximum(b, 1)
+
+
 _CALLS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -25,8 +34,8 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "mul": np.multiply,
     "min": np.minimum,
     "max": np.maximum,
-    "floordiv": lambda a, b: a // np.maximum(b, 1),
-    "mod": lambda a, b: a % np.maximum(b, 1),
+    "floordiv": _divided,
+    "mod": _rest,
 }
 
 
