@@ -29,7 +29,7 @@ class Format:
 
     @property
     def finite(self) -> int:
-        """How many codes, from 0 on, are finite numbers that are not negative."""
+        """Return the count of codes, from 0 on, that are finite numbers and not negative."""
         return min(code for code in (self.sign, self.nan, self.infinite) if code is not None)
 
 

@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.driver import compile_model
+from aot.ir.graph import Graph
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.elementwise.conversion import Convert
+from aot.options import CompileOptions
 from codegen.ir.program import Program, Tensor
 from runtime.abi import DType
 from runtime.errors import UnsupportedError, UsageError
@@ -164,3 +169,21 @@ def test_numbers_that_a_type_has_are_kept(dtype: DType, given: object, right: np
     made = as_array("input", info(dtype), given)
     assert made.dtype == right.dtype
     assert np.array_equal(made, right)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "right"),
+    [
+        (DType.BF16, [1.5, -2, 0.10009765625]),
+        (DType.F16, [1.5, -2, 0.0999755859375]),
+        (DType.F8E4M3, [1.5, -2, 0.1015625]),
+    ],
+)
+def test_a_compiled_model_takes_a_list_of_numbers(dtype: DType, right: list[float]) -> None:
+    graph = Graph("list")
+    given = graph.add(Parameter(dtype, (3,)), name="x")
+    graph.add(Result(), graph.add(Convert(DType.F32), given.out_port(0), name="wide").out_port(0))
+    model = compile_model(graph, CompileOptions(level=None), threads=1)
+    assert model([[1.5, -2, 0.1]])[0].tolist() == right
+    with pytest.raises(UsageError, match=r"input 'x': expected .* a number must be at most"):
+        model([[1, 1e39, 2]])
