@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from ctypes import addressof, c_char
+from numbers import Number
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from runtime.abi import ARENA_ALIGN, DType
 from runtime.errors import BudgetError, UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
+from runtime.short_floats import FORMATS, bits_of
 
 ALLOCATED = 16  # bytes of which addresses that the system allocates are multiples
 
@@ -57,6 +59,8 @@ _SAME_BITS = {
     DType.U2: "uint2",
     DType.I2: "int2",
 }
+_SHORT_FLOATS = frozenset((DType.BF16, DType.F8E8M0, *FORMATS))
+_RANGES = {DType.U4: (0, 15), DType.I4: (-8, 7), DType.U2: (0, 3), DType.I2: (-2, 1)}
 _SHORT = {
     "float64": "f64",
     "float32": "f32",
@@ -92,7 +96,7 @@ def as_array(kind: str, info: TensorInfo, value: object) -> Array:
         array = np.asarray(value)
     else:
         try:
-            array = np.asarray(value, dtype)
+            return from_numbers(info.dtype, value, dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
     if array.dtype == dtype and array.dtype.isnative:
@@ -100,6 +104,33 @@ def as_array(kind: str, info: TensorInfo, value: object) -> Array:
     if array.dtype.name == _SAME_BITS.get(info.dtype):
         return array.view(dtype)
     raise mismatch(kind, info, array)
+
+
+def from_numbers(dtype: DType, value: object, bits: np.dtype[Any]) -> Array:
+    """Convert a number, or nested lists of them, to an array of `bits`: floats are rounded, integers must be whole.
+
+    ValueError or OverflowError for a number that the type does not have.
+    """
+    given = np.asarray(value)
+    objects = given.flat if given.dtype.kind == "O" else ()
+    if given.dtype.kind not in "biufO" or not all(isinstance(x, Number) for x in objects):
+        raise ValueError(f"elements must be real numbers, got {given.dtype.name}")
+    if dtype in _SHORT_FLOATS:
+        return bits_of(dtype, np.asarray(value, np.float64)).astype(bits)
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = np.asarray(value, bits)  # not of `given`, which may hold large integers as f64
+    if bits.kind == "f":
+        wrong = np.isinf(made) & ~np.isinf(given.astype(np.float64))
+        rule = f"must be at most {np.finfo(bits).max:g}"
+    else:
+        low, high = _RANGES.get(dtype, (None, None))
+        wrong = made != given
+        rule = "must be a value of the type"
+        if low is not None:
+            wrong |= (made < low) | (made > high)
+    if wrong.any():
+        raise ValueError(f"a number {rule}, got {given[wrong][0]}")
+    return made
 
 
 def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:

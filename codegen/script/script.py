@@ -54,6 +54,7 @@ from codegen.ir.loops import (
     select,
 )
 from codegen.script.script_values import Evaluator, ScriptError, is_expr, match_integers
+from codegen.script.size_names import size_names
 from runtime.abi import DType
 
 __all__ = [
@@ -145,7 +146,7 @@ class Script:
         self._body: list[ast.stmt] | None = None
 
     def __call__(self, *args: Any, **keywords: Any) -> tuple[Stmt, ...]:
-        out = _Statements()
+        out = _Statements(sizes=size_names(args, keywords))
         self.inline(out, args, keywords)
         return out.close(out.blocks.pop())
 
@@ -154,6 +155,7 @@ class Script:
         bound = inspect.signature(self.function).bind(*args, **keywords)
         bound.apply_defaults()
         closure = inspect.getclosurevars(self.function)
+        out.sizes |= size_names(closure.nonlocals)
         outer = {**vars(builtins), **self.function.__globals__, **closure.nonlocals}
         walk = _Walk(self.file, out, outer, dict(bound.arguments))
         walk.block(self.body())
@@ -180,6 +182,7 @@ class _Statements:
 
     blocks: list[list[Item]] = field(default_factory=lambda: [[]])
     used: dict[str, int] = field(default_factory=dict[str, int])
+    sizes: frozenset[str] = frozenset()  # names of sizes that vary: a name of the script must be another variable
 
     def emit(self, item: Item) -> None:
         self.blocks[-1].append(item)
@@ -192,9 +195,11 @@ class _Statements:
 
     def name(self, wanted: str) -> str:
         """Return a unique name, so that a call inlined into a loop may use the loop's names."""
-        count = self.used.get(wanted, 0)
-        self.used[wanted] = count + 1
-        return f"{wanted}.{count}" if count else wanted
+        while True:
+            count = self.used.get(wanted, 0)
+            self.used[wanted] = count + 1
+            if (found := f"{wanted}.{count}" if count else wanted) not in self.sizes:
+                return found
 
     def cell(self, name: str, dtype: DType, value: Operand) -> _Cell:
         buffer = dense(self.name(name), space=Space.REGISTERS, dtype=dtype)

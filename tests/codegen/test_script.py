@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, While, dense
+from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, Var, While, dense
 from codegen.script.script import ScriptError, array, loops, parallel, select, unrolled, var
 from runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells
@@ -219,3 +220,51 @@ def test_an_extent_from_memory_is_read_once() -> None:
 
     found = run(f(dense("n", 3, dtype=DType.I64), Y), n=np.array([3, 0, 0]), y=np.zeros((3, 4)))
     assert [found["y"][0, i] for i in range(4)] == [7.0, 7.0, 7.0, 0.0]
+
+
+class Held:
+    """An object that holds a size, as arguments of kernels do."""
+
+    def __init__(self, size: Expr) -> None:
+        self.size = size
+
+    def last(self) -> Expr:
+        return self.size - 1
+
+
+# where a size lies in an argument, and how a script reads it
+HOLDERS: dict[str, tuple[Callable[[Expr], Any], Callable[[Any], Expr]]] = {
+    "itself": (lambda n: n, lambda held: held - 1),
+    "a buffer": (lambda n: dense("given", n), lambda held: held.shape[0] - 1),
+    "tuples": (lambda n: ((n,),), lambda held: held[0][0] - 1),
+    "an object": (Held, lambda held: held.last()),
+    "a method": (lambda n: Held(n).last, lambda held: held()),
+    "a closure": (lambda n: lambda k: n - k, lambda held: held(1)),
+}
+
+
+@pytest.mark.parametrize("name", ["n", "i", "j", "other"])
+@pytest.mark.parametrize(("hold", "read"), HOLDERS.values(), ids=HOLDERS)
+def test_a_size_with_the_name_of_a_local_is_another_variable(
+    name: str, hold: Callable[[Expr], Any], read: Callable[[Any], Expr]
+) -> None:
+    size = Var(name)
+
+    @loops
+    def inner(y: Buffer, at: Any):
+        n = at // 2 + 3
+        y[1, at] = n + size
+
+    @loops
+    def outer(y: Buffer, held: Any):
+        for i in range(4):
+            n = i // 2
+            j = n * 2
+            y[0, i] = n + j + read(held)
+            inner(y, i)
+
+    interpreter = Interpreter({name: 7}, y=cells(np.zeros((2, 4))))
+    interpreter.run(outer(Y, hold(size)))
+    found = interpreter.memory["y"]
+    assert [found[0, i] for i in range(4)] == [6, 6, 9, 9]
+    assert [found[1, i] for i in range(4)] == [10, 10, 11, 11]

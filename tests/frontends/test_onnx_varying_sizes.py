@@ -129,3 +129,36 @@ def test_a_static_size_that_does_not_divide(tmp_path: Path) -> None:
     made = model([helper.make_node("Split", ["x"], ["a", "b"])], {"x": x}, ["a", "b"], opset=13)
     with pytest.raises(ModelError, match="Split: 5 does not divide into 2"):
         aot.compile_model(save(tmp_path, made))
+
+
+@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_are_gathered_for_a_part_of_the_data(tmp_path: Path, axis: int, varying: bool) -> None:
+    """Dimensions of the indices but the axis may be smaller, here also equal, empty and, along the axis, larger."""
+    node = helper.make_node("GatherElements", ["x", "i"], ["y"], name="layer", axis=axis)
+    compiled: Any = None
+    session: Any = None
+    for data, asked in (((3, 4, 5), (2, 3, 5)), ((3, 4, 5), (3, 4, 5)), ((3, 4, 5), (2, 0, 1)), ((4, 4, 4), (4, 4, 4))):
+        shape = tuple(7 if d == axis % 3 else n for d, n in enumerate(asked))
+        x, i = f32(*data), Numbers(5).rng.integers(-data[axis], data[axis], shape)
+        if compiled is None or not varying:
+            sized = {n: (a.dtype, named(a.shape, n, () if varying else (0, 1, 2))) for n, a in (("x", x), ("i", i))}
+            made = model([node], sized, ["y"])
+            compiled = aot.compile_model(save(tmp_path, made), threads=1)
+            session = InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+        assert np.array_equal(compiled([x, i])[0], session.run(None, {"x": x, "i": i})[0])
+
+
+@pytest.mark.parametrize(
+    ("varying", "rule"),
+    [
+        (False, "GatherElements: dimensions but the axis must be equal, got 4 and 5"),
+        (True, "'layer': a dimension of an input must be i1 at least, got x1, with x1 = 4, i1 = 5"),
+    ],
+)
+def test_elements_outside_of_the_data_are_refused(tmp_path: Path, varying: bool, rule: str) -> None:
+    x, i = f32(3, 4), np.zeros((2, 5), np.int64)
+    sized = {n: (a.dtype, named(a.shape, n, () if varying else (0, 1))) for n, a in (("x", x), ("i", i))}
+    made = model([helper.make_node("GatherElements", ["x", "i"], ["y"], name="layer", axis=0)], sized, ["y"])
+    with pytest.raises((ModelError, UsageError), match=rule):
+        aot.compile_model(save(tmp_path, made), threads=1)([x, i])

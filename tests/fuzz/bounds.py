@@ -6,7 +6,7 @@ infinite once and finite once, is not compared. (Stochastic arithmetic: Vignes 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -56,24 +56,30 @@ class Expected:
         return f"{int(wrong.sum())} of {wrong.size} elements, at {[int(k) for k in at]} {a[at]}, not {b[at]}"
 
 
-def expectations(graph: Graph, inputs: Sequence[Array], state: dict[str, Array] | None = None) -> list[Expected]:
-    """The results of the references and what they may be off by. `state`: variables, before and afterwards."""
-    state = {} if state is None else state
-    before = dict(state)
+States = Sequence[dict[str, Array]]  # variables: those of the references, and those of each run with other roundings
+
+
+def no_states() -> States:
+    return [{} for _ in range(1 + RUNS)]
+
+
+def expectations(graph: Graph, inputs: Sequence[Array], states: States | None = None) -> list[Expected]:
+    """The results of the references and what they may be off by. `states` are before and afterwards."""
+    states = no_states() if states is None else states
     for node in graph.nodes.values():
         if node.data is not None and node.data.dtype != object:
             node.data = np.array(node.data)
             node.data.flags.writeable = False  # so that views of constants are not moved either
-    values = interpret(graph, [x.copy() for x in inputs], state=state)
+    values = interpret(graph, [x.copy() for x in inputs], state=states[0])
     spread = [np.zeros(v.shape) for v in values]
     for seed in range(RUNS):
-        moved = _moved_run(graph, inputs, before, seed)
+        moved = _moved_run(graph, inputs, states[1 + seed], seed)
         for k, v in enumerate(values):
             spread[k] = np.maximum(spread[k], _distance(v, moved[k] if moved is not None else None))
     return [Expected(v, _allowed(v, s)) for v, s in zip(values, spread, strict=True)]
 
 
-def _moved_run(graph: Graph, inputs: Sequence[Array], state: Mapping[str, Array], seed: int) -> list[Array] | None:
+def _moved_run(graph: Graph, inputs: Sequence[Array], state: dict[str, Array], seed: int) -> list[Array] | None:
     """Results with every float of every value moved at random; None if the references refuse them."""
     rng = np.random.default_rng(seed)
 
@@ -87,7 +93,7 @@ def _moved_run(graph: Graph, inputs: Sequence[Array], state: Mapping[str, Array]
                 value[...] = (value.astype(np.float64) + size.astype(np.float64) * noise).astype(value.dtype)
 
     try:
-        return interpret(graph, [x.copy() for x in inputs], state=dict(state), observe=move)
+        return interpret(graph, [x.copy() for x in inputs], state=state, observe=move)
     except AotError:
         return None
 

@@ -19,7 +19,7 @@ from aot.opset.control.infrastructure import Parameter
 from aot.options import CompileOptions
 from runtime.errors import AotError, InternalError, UnsupportedError
 from runtime.model import CompiledModel
-from tests.fuzz.bounds import Expected, expectations
+from tests.fuzz.bounds import Expected, expectations, no_states
 from tests.fuzz.case import Case
 from tests.fuzz.peers import openvino_is_trusted, openvino_results
 from tests.fuzz.server import PEER, REFERENCE, STAGE, Outcome, refusal
@@ -108,10 +108,10 @@ def judge_graph(case: Case) -> Outcome:
         graph = read(path)
         inputs = unpacked(case.files[FED], graph)
         STAGE.enter(REFERENCE)
-        state = dict[str, Array]()
-        rounds = [(inputs, expectations(graph, inputs, state))]
+        states = no_states()
+        rounds = [(inputs, expectations(graph, inputs, states))]
         if graph.sinks:
-            rounds.append((inputs, expectations(graph, inputs, state)))
+            rounds.append((inputs, expectations(graph, inputs, states)))
         model = compiled(path)
         if isinstance(model, Outcome):
             return model

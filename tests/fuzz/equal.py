@@ -154,7 +154,7 @@ def tiled(b: Builder, x: OutPort, d: Draw) -> OutPort:
 
 def selected(b: Builder, x: OutPort, d: Draw) -> OutPort:
     true = b.const(True, DType.BOOL)
-    return b.Select(true, x, x) if d.flag() else b.Select(b.Equal(ints(b, 1), ints(b, 1)), x, x)
+    return b.Select(true, x, x) if d.flag() else b.Select(b.Equal(b.const(1, DType.I64), b.const(1, DType.I64)), x, x)
 
 
 def _truth(b: Builder, x: OutPort, d: Draw) -> OutPort:

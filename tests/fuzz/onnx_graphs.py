@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
@@ -97,7 +98,26 @@ def _against_runtime(model: CompiledModel, path: Path, inputs: Sequence[Array], 
         if e.value.shape != b.value.shape:
             return Outcome("peer", f"ONNX Runtime: {e.value.shape}, not {b.value.shape}", "shape")
     found = compare(model, inputs, expected)
-    return Outcome("peer", f"ONNX Runtime: {found.text}", found.place) if found.finding else found
+    if not found.finding or _evaluator_agrees(model, path, inputs, bounds):
+        return Outcome("fine")
+    return Outcome("peer", f"ONNX Runtime: {found.text}", found.place)
+
+
+def _evaluator_agrees(model: CompiledModel, path: Path, inputs: Sequence[Array], bounds: Sequence[Expected]) -> bool:
+    """True if ONNX's reference gives the same as the model: ONNX Runtime is wrong then.
+
+    Its Scan gives memory that nobody wrote where the next state is the state itself, out of a branch of If.
+    """
+    made = onnx.ModelProto.FromString(path.read_bytes())
+    fed = {i.name: x for i, x in zip(made.graph.input, inputs, strict=True)}
+    try:
+        results: list[Array] = ReferenceEvaluator(made).run(None, fed)  # type: ignore[reportUnknownMemberType]
+    except Exception:  # it has no error classes
+        return False
+    expected = [Expected(np.asarray(r), 2 * b.allowed) for r, b in zip(results, bounds, strict=True)]
+    if any(e.value.shape != b.value.shape for e, b in zip(expected, bounds, strict=True)):
+        return False
+    return not compare(model, inputs, expected).finding
 
 
 def _selects_nan(path: Path, inputs: Sequence[Array]) -> bool:

@@ -61,8 +61,10 @@ def test_references_agree_with_kernels(op: Op, arrays: list[Array]) -> None:
     np.testing.assert_array_equal(found, np.asarray(op.evaluate(*arrays)[0]).reshape(found.shape))
 
 
-def test_a_count_of_scales_that_varies_is_three_numbers() -> None:
-    """Proposal: four numbers of an image were read as three."""
+@pytest.mark.parametrize("name", ["count", "n", "i", "j"])
+@pytest.mark.parametrize("row", [False, True])
+def test_a_count_of_scales_that_varies_is_three_or_four(name: str, row: bool) -> None:
+    """Four numbers of an image for Proposal; its script has names of its own, which a size may have, too."""
     op = Proposal_1(
         base_size=16, pre_nms_topn=12, post_nms_topn=6, nms_thresh=0.7, feat_stride=16, min_size=6, ratio=(1.0, 2.0),
         scale=(1.0, 2.0),
@@ -70,14 +72,21 @@ def test_a_count_of_scales_that_varies_is_three_numbers() -> None:
     scores, deltas = (RNG.uniform(0.1, 1, (1, n, 3, 4)).astype(np.float32) for n in (8, 16))
     graph = Graph()
     build = Builder(graph)
-    given = [build(Parameter(DType.F32, s)) for s in (scores.shape, deltas.shape, (Var("n"),))]
+    size = (1, Var(name)) if row else (Var(name),)
+    given = [build(Parameter(DType.F32, s)) for s in (scores.shape, deltas.shape, size)]
     build(Result(), build(op, *given))
     model = compile_model(graph, CompileOptions(level=None), threads=1)
-    three = np.array([60, 70, 0.5], np.float32)
-    expected = np.asarray(op.evaluate(scores, deltas, three)[0])
-    np.testing.assert_allclose(np.asarray(model([scores, deltas, three])[0]), expected, rtol=1e-4, atol=1e-4)
-    with pytest.raises(UsageError, match="numbers of an image must be three"):
-        model([scores, deltas, np.array([60, 70, 0.5, 2], np.float32)])
+    numbers = np.array([60, 70, 0.5, 9, 1], np.float32)
+    results = list[Array]()
+    for count in (3, 4):
+        image = numbers[None, :count] if row else numbers[:count]
+        expected = np.asarray(op.evaluate(scores, deltas, image)[0])
+        results.append(np.asarray(model([scores, deltas, image])[0]))
+        np.testing.assert_allclose(results[-1], expected, rtol=1e-4, atol=1e-4)
+    assert not np.allclose(results[0], results[1])
+    for count in (2, 5):
+        with pytest.raises(UsageError, match="numbers of an image must be three or four"):
+            model([scores, deltas, numbers[None, :count] if row else numbers[:count]])
 
 
 @pytest.mark.parametrize(("right", "side"), [(True, "left"), (False, "right")])

@@ -11,8 +11,9 @@ from aot.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
-from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
+from aot.opset.detection.prior_boxes import ExperimentalDetectronPriorGridGenerator, PriorBoxClustered
 from aot.opset.detection.proposal import Proposal
 from aot.opset.detection.roi_align import ROIAlign
 from aot.opset.detection.roi_pooling import PSROIPooling
@@ -45,6 +46,7 @@ I32, F32 = np.dtype(np.int32), np.dtype(np.float32)
 NONE = AutoBroadcast.NONE
 CONV = Convolution((1, 1), (0, 0), (0, 0), (1, 1))
 DEFORMABLE = DeformableConvolution((1, 1), (0, 0), (0, 0), (1, 1))
+GRID = ExperimentalDetectronPriorGridGenerator()
 PROPOSAL = Proposal(16, 9, 3, 0.5, 16, 1, (0.5, 1.0), (1.0,))
 
 # operation, types, shapes that fit, shapes that do not
@@ -57,6 +59,8 @@ CASES: list[tuple[Op, Sequence[np.dtype[np.generic]], Shapes, Shapes]] = [
     (CONV, (F32, F32), ((1, 3, 4, 4), (2, 3, 4, 1)), ((1, 3, 4, 4), (2, 3, 5, 1))),
     (AvgPool((2,), kernel=(3,)), (F32,), ((1, 2, 3),), ((1, 2, 2),)),
     (MaxPool((1,), (1,), (0,), (4,)), (F32,), ((1, 2, 3),), ((1, 2, 1),)),
+    (GRID, (F32,) * 3, ((2, 4), (1, 2, 4, 2), (1, 3, 8, 8)), ((2, 5), (1, 2, 4, 2), (1, 3, 8, 8))),
+    (GRID, (F32,) * 3, ((2, 4), (1, 2, 4, 2), (1, 3, 8, 8)), ((2, 3), (1, 2, 4, 2), (1, 3, 8, 8))),
     (DEFORMABLE, (F32,) * 3, ((1, 2, 4, 4), (1, 2, 4, 4), (2, 2, 1, 1)), ((1, 2, 4, 4), (1, 1, 4, 4), (2, 2, 1, 1))),
     (SearchSorted(), (F32, F32), ((2, 3), (2, 4)), ((2, 3), (5, 4))),
     (CTCGreedyDecoder(), (F32, F32), ((4, 2, 3), (4, 2)), ((4, 2, 3), (3, 2))),
@@ -105,6 +109,19 @@ def test_sizes_that_do_not_fit(case: tuple[Op, Sequence[np.dtype[np.generic]], S
         with pytest.raises(UsageError, match=f"inputs: {op.type} 'op': "):
             model(*zeros(types, others))
         model(*zeros(types, fitting))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_image_of_prior_boxes_has_two_sizes(count: int) -> None:
+    graph = Graph("priors")
+    grid = graph.add(Constant(DType.I64), name="grid", data=np.array([2, 3]))
+    image = graph.add(Parameter(DType.I64, (Var("n"),)), name="image")
+    boxes = graph.add(PriorBoxClustered(width=(4.0,), height=(2.0,)), grid.out_port(0), image.out_port(0), name="op")
+    graph.add(Result(), boxes.out_port(0))
+    model = compile_model(graph, FAST, threads=1)
+    assert model(np.array([16, 16]))[0].shape == (2, 2 * 3 * 4)
+    with pytest.raises(UsageError, match=r"PriorBoxClustered 'op': .*, got .*\bn\b"):
+        model(np.full(count, 16))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(4, -(1 << 31)), (3, -6), (-2, 0), (9, 1)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aot.ir.types import dim_text
+from aot.lowering.ir.greatest import greatest
 from aot.lowering.ir.reach import after, last
 from aot.lowering.ir.symbolic_sizes import Sizes
 from codegen.ir.access import volume
@@ -75,6 +76,8 @@ def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Si
     end = None if after(index, dim, sizes, symbols) == 0 else last(index, sizes, symbols)
     end = _last_of_products(index, frozenset((*symbols, *sizes.meaning))) if end is None else end
     least = None if end is None else sizes.of(end + 1)
+    if isinstance(least, int) and (exact := greatest(index)) is not None:
+        least = exact + 1
     return None if isinstance(least, int) and isinstance(dim, int) and least <= dim else least
 
 

@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, at_least, op
+from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, alike, at_least, op
 from aot.ir.types import Array, Dim, TensorType, differs
 from codegen.ir.loops import Expr, Space, as_expr, cast, dense, prim, select
 from runtime.abi import DType
@@ -65,7 +65,8 @@ class GridOfPriors(ComputeOp, ABC):
 
     def conditions(self, grid: Operand, image: Operand) -> Sequence[Condition]:
         sizes = grid.dims(f"{self.type}: size of the grid")
-        return [at_least("the sizes of the grid must not be negative", n, 0) for n in sizes]
+        two = alike("sizes must be two integers", (*grid.shape, *image.shape), (2, 2))
+        return [*two, *(at_least("the sizes of the grid must not be negative", n, 0) for n in sizes)]
 
     def compute(self, out: TensorType, grid: Input, image: Input) -> Element:
         priors, (_, columns) = self.priors(), grid.operand().dims(f"{self.type}: size of the grid")
@@ -259,6 +260,9 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
         h, w = self._grid(features)
         count = priors.shape[0]
         return TensorType(priors.dtype, (h * w * count, 4) if self.flatten else (h, w, count, 4))
+
+    def conditions(self, priors: Operand, features: Operand, image: Operand) -> Sequence[Condition]:
+        return alike("anchors must have four numbers", priors.shape[1:], (4,))
 
     def compute(self, out: TensorType, priors: Input, features: Input, image: Input) -> Element:
         (h, w), count = self._grid(features.operand()), priors.shape[0]

@@ -9,10 +9,10 @@ from math import log
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
+from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, in_range, op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
-from codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
+from codegen.ir.loops import Buffer, Expr, Size, Space, cast, dense, prim, select
 from codegen.script.script import Scripted, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -147,7 +147,8 @@ class Proposals(LoopOp):
         rule = f"scores and deltas of {anchors} anchors must fit each other"
         pairs = alike(rule, (channels, *deltas.shape), (2 * anchors, batch, 4 * anchors, *sizes))
         if not isinstance(image.shape[-1], int):
-            return [*pairs, (image.shape[-1], 3, "numbers of an image must be three where their count varies")]
+            pairs.append(in_range("numbers of an image must be three or four", image.shape[-1], 3, 4))
+            return pairs
         return [*pairs, at_least("numbers of an image", image.shape[-1], 3)]
 
     def search(self, x: Operand | Input) -> _Search:
@@ -159,8 +160,9 @@ class Proposals(LoopOp):
         boxes, scores, order, held, kept, counts = _temporaries(s)
         values = tuple(float(v) for v in self.anchors().astype(np.float32).ravel())
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
-        numbers = 4 if image.shape[-1] == 4 else 3
-        size = Image(image.buffer, numbers, self.tensorflow)
+        numbers = image.shape[-1]
+        last = prim("min", numbers - 1, 3) if isinstance(numbers, Expr) else 3 if numbers == 4 else 2
+        size = Image(image.buffer, last, self.tensorflow)
         chosen, *rest = outs
         results = (chosen, rest[0] if rest else None)
         return (
@@ -198,12 +200,12 @@ class Proposals(LoopOp):
 
 
 class Image:
-    """Height, width and scales of the input image, read from memory."""
+    """Height, width and scales of the input image, read from memory; `last`: place of the first coordinate's scale."""
 
-    def __init__(self, buffer: Buffer, numbers: int, upright_first: bool = False) -> None:
-        self.buffer, self.numbers, self.upright_first = buffer, numbers, upright_first
+    def __init__(self, buffer: Buffer, last: Size, upright_first: bool = False) -> None:
+        self.buffer, self.last, self.upright_first = buffer, last, upright_first
 
-    def __call__(self, k: int) -> Expr:
+    def __call__(self, k: Size) -> Expr:
         index = (0, k) if len(self.buffer.shape) == 2 else (k,)
         return self.buffer[index]
 
@@ -212,7 +214,7 @@ class Image:
         return self(axis if self.upright_first else 1 - axis)
 
     def scale(self, axis: int) -> Expr:
-        return self(3 if axis == 0 and self.numbers == 4 else 2)
+        return self(self.last if axis == 0 else 2)
 
 
 @loops
@@ -343,7 +345,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
     ) -> tuple[Work, ...]:
         s = self._search(scores.shape[0] * scores.shape[1] * scores.shape[2])
         boxes, marks, *rest = temporaries = _temporaries(s)
-        size = Image(image.buffer, 3)
+        size = Image(image.buffer, 2)
         return (
             _refine(boxes, marks, anchors.buffer, deltas.buffer, scores.buffer, size, scores.shape, self.min_size),
             _search(*temporaries, s),

@@ -1,35 +1,10 @@
-"""Floats of 8 and 4 bits, one a byte in memory: sign, exponent, mantissa; f32 in registers.
-
-x = (-1)^sign 2^(exponent - bias) 1.mantissa          subnormals as in IEEE 754
-"""
+"""Floats of 8 and 4 bits (`runtime/short_floats.py`), one a byte in memory; f32 in registers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.llvm.emit.function_text import Function, Value, integer, number
 from runtime.abi import DType
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A type. `nan`: the code of NaN, which has a sign unless `unsigned_zero`. `infinite`: the code of infinity."""
-
-    mantissa: int
-    bias: int
-    sign: int  # the sign's bit
-    nan: int | None = None
-    infinite: int | None = None
-    unsigned_zero: bool = False
-
-
-FORMATS = {
-    DType.F8E4M3: Format(3, 7, 0x80, 0x7F),
-    DType.F8E5M2: Format(2, 15, 0x80, 0x7E, 0x7C),
-    DType.F8E4M3FNUZ: Format(3, 8, 0x80, 0x80, unsigned_zero=True),
-    DType.F8E5M2FNUZ: Format(2, 16, 0x80, 0x80, unsigned_zero=True),
-    DType.F4E2M1: Format(1, 1, 0x8),
-}
+from runtime.short_floats import FORMATS
 
 
 def decode(f: Function, dtype: DType, v: Value) -> Value:

@@ -20,7 +20,15 @@ def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
 
 @onnx("GatherElements")
 def gather_elements(node: Call, x: OutPort, indices: OutPort) -> OutPort:
-    return node.build.GatherElements(x, indices, axis=node.integer("axis", 0))
+    """Dimensions of `indices` but the axis may be smaller than those of `x`, whose further elements are not read."""
+    build, axis = node.build, node.axis(node.integer("axis", 0), x.type.rank)
+    if x.type.rank == indices.type.rank:
+        pairs = enumerate(zip(x.shape, indices.shape, strict=True))
+        axes = [k for k, (n, m) in pairs if k != axis and n != m]
+        if axes:
+            starts, steps = node.list([0] * len(axes)), node.list([1] * len(axes))
+            x = build.Slice(x, starts, node.dims(indices, axes), steps, node.list(axes))
+    return build.GatherElements(x, indices, axis=axis)
 
 
 @onnx("GatherND")

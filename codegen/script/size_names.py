@@ -1,0 +1,48 @@
+"""Names of sizes that the arguments of a script hold: variables are told apart by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from types import FunctionType, MethodType, ModuleType
+from typing import cast
+
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Buffer, Expr
+
+_DEPTH = 4  # arguments, an argument, its fields, their members
+
+
+def size_names(*values: object) -> frozenset[str]:
+    """Return the names of the variables in expressions, in shapes of buffers, and in the fields of objects."""
+    return frozenset(v.name for e in _expressions(values, _DEPTH) for v in variables(e))
+
+
+def _expressions(value: object, depth: int) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+        return
+    if isinstance(value, Buffer):
+        yield from (n for n in (*value.shape, *value.strides) if isinstance(n, Expr))
+        return
+    for part in _parts(value) if depth else ():
+        yield from _expressions(part, depth - 1)
+
+
+def _parts(value: object) -> list[object]:
+    """Return the members of a collection, the fields of an object, or what a function has captured."""
+    match value:
+        case list() | tuple() | set() | frozenset():
+            return list(cast(Iterable[object], value))
+        case Mapping():
+            return list(cast(Mapping[object, object], value).values())
+        case type() | ModuleType():
+            return []
+        case FunctionType():
+            return [cell.cell_contents for cell in value.__closure__ or ()]
+        case MethodType():
+            return [value.__self__]
+        case _ if is_dataclass(value):
+            return [getattr(value, name, None) for name in type(value).__dataclass_fields__]
+        case _:
+            return list[object](getattr(value, "__dict__", {}).values())
