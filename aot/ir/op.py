@@ -385,6 +385,11 @@ def _number(opset: str) -> int:
     return int(opset.removeprefix("opset"))
 
 
+def _order(opset: str) -> int:
+    """The number of a set; 0 for sets that OpenVINO does not have, whose definitions are never extended."""
+    return _number(opset) if is_numbered(opset) else 0
+
+
 def absent(type_name: str, *opsets: str) -> None:
     """Operation sets from which on a type has a meaning that no class has: `find` must not give an older one."""
     for name in opsets:
@@ -431,9 +436,10 @@ def definition_of(op: Op) -> str | None:
     needed = [f.metadata["since"] for f in later if not _is_old(f, getattr(op, f.name))]
     fitting = [n for n in sets if n >= max(needed, default=0)]
     if not fitting:
-        return None
+        own = type(op).opset
+        return own if own and not is_numbered(own) else None
     number = fitting[0] if any(f.metadata["since"] in sets for f in later) else fitting[-1]
-    return f"opset{number}" if number else EXTENSION
+    return f"opset{number}"
 
 
 def is_written(op: Op, field: Field[Any], opset: str) -> bool:
@@ -442,7 +448,7 @@ def is_written(op: Op, field: Field[Any], opset: str) -> bool:
     An empty list that is the default is left out: OpenVINO takes one that is there at its word.
     """
     value, only = getattr(op, field.name), field.metadata.get("only")
-    known = bool(field.metadata.get("before")) or _number(opset) >= field.metadata.get("since", 0)
+    known = bool(field.metadata.get("before")) or _order(opset) >= field.metadata.get("since", 0)
     return known and not (value == () == field.default) and (only is None or getattr(op, only[0]) == only[1])
 
 

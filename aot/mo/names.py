@@ -38,13 +38,14 @@ HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "middle.InsertLayoutPropagationTransposes": ("middle.layouts",),
     "middle.passes.convert_data_type": ("utils.types",),
     "middle.passes.eliminate": ("graph.cleaning",),
-    "middle.passes.fusing.helpers": ("middle.helpers",),
+    "middle.passes.fusing.helpers": ("middle.searches",),
     "middle.passes.infer": ("partial_infer.infer", "graph.cleaning"),
     "pipeline.common": ("utils.type_utils",),
     "utils.class_registration": ("replacement_pattern", "ordering"),
     "utils.custom_replacement_config": ("config.registry", "config.descriptor"),
     "utils.ir_engine.compare_graphs": ("utils.compare_graphs",),
     "utils.replacement_pattern": ("replacement_pattern",),
+    "utils.utils": ("utils.small_functions",),
     "utils.unittest.graph": ("utils.compare_graphs",),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, save
 
-import tests.cases
 from aot.driver import compile_model
 from aot.frontends import read_model
 from aot.ir.build import Builder
@@ -33,10 +31,10 @@ from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import ModelError
-from tests.cases import Case
+from tests.cases import Case, tables
 
 FAST = CompileOptions(level=None)
-FAMILIES = sorted(m.name for m in pkgutil.iter_modules(tests.cases.__path__))
+FAMILIES = sorted(tables())
 Mish, Relu = library_class("activation_ops", "Mish"), library_class("activation_ops", "ReLU")
 
 
@@ -58,7 +56,7 @@ def add(graph: IrGraph, case: Case, at: int) -> None:
 
 def family(module: str) -> IrGraph:
     graph = IrGraph(module)
-    for at, case in enumerate(importlib.import_module(f"tests.cases.{module}").CASES):
+    for at, case in enumerate(tables()[module]):
         add(graph, case, at)
     return graph
 
