@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = ("aot", "codegen", "runtime")
 GIGABYTE = 1 << 30
 MOST_TEXT = 2000
+LAST_WORDS = 5  # seconds from the request to write the stack until the end
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ def run(judge: Callable[[], Outcome], limits: Limits | None = None) -> Outcome:
     try:
         sent = _received(reading, begin + limits.wall)
         if sent is None:
+            os.kill(pid, signal.SIGXCPU)  # writes where it stands
+            _ = _received(reading, time.monotonic() + LAST_WORDS)
             os.kill(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
         written = os.pread(log, 1 << 16, 0).decode(errors="replace")

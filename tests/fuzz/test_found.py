@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
@@ -23,17 +25,31 @@ def text(outcome: Outcome) -> str:
     return f"{outcome.kind} {outcome.code}" if outcome.kind == "refused" else outcome.kind
 
 
+@pytest.fixture(scope="module")
+def clean() -> Iterator[Executor]:
+    """A process that forks for each case. The one of the tests may have threads and locks, which a fork would copy."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        yield process
+
+
+def judged(case: Kept) -> Outcome:
+    return run(lambda: FUZZERS[case.kind].judge(case.case))
+
+
+def drawn(name: str, seed: int) -> Outcome:
+    return run(lambda: FUZZERS[name].judge(FUZZERS[name].draw(seed)))
+
+
 @pytest.mark.parametrize("case", kept(), ids=lambda c: c.name)
-def test_found_cases_have_their_outcomes(case: Kept) -> None:
-    found = run(lambda: FUZZERS[case.kind].judge(case.case))
+def test_found_cases_have_their_outcomes(case: Kept, clean: Executor) -> None:
+    found = clean.submit(judged, case).result()
     assert text(found) == case.expected, found
 
 
 @pytest.mark.parametrize("name", sorted(FUZZERS))
-def test_cases_of_each_fuzzer_are_right(name: str) -> None:
-    fuzzer = FUZZERS[name]
+def test_cases_of_each_fuzzer_are_right(name: str, clean: Executor) -> None:
     for seed in range(2):
-        found = run(lambda seed=seed: fuzzer.judge(fuzzer.draw(seed)))
+        found = clean.submit(drawn, name, seed).result()
         assert not found.finding, f"seed {seed}: {found}"
 
 
