@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import cast
@@ -39,10 +40,16 @@ def _parts(value: object) -> list[object]:
         case type() | ModuleType():
             return []
         case FunctionType():
-            return [cell.cell_contents for cell in value.__closure__ or ()]
+            return list(_captured(value))
         case MethodType():
             return [value.__self__]
         case _ if is_dataclass(value):
             return [getattr(value, name, None) for name in type(value).__dataclass_fields__]
         case _:
             return list[object](getattr(value, "__dict__", {}).values())
+
+
+def _captured(function: FunctionType) -> Iterator[object]:
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            yield cell.cell_contents

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, Var, While, dense
+from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, Store, Var, While, dense
 from codegen.script.script import ScriptError, array, loops, parallel, select, unrolled, var
 from runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells
@@ -268,3 +268,16 @@ def test_a_size_with_the_name_of_a_local_is_another_variable(
     found = interpreter.memory["y"]
     assert [found[0, i] for i in range(4)] == [6, 6, 9, 9]
     assert [found[1, i] for i in range(4)] == [10, 10, 11, 11]
+
+
+def test_an_argument_may_have_captured_a_name_that_is_not_bound_yet() -> None:
+    def read(k: int) -> Any:
+        return later - k
+
+    @loops
+    def f(y: Buffer, unused: Any):
+        y[0, 0] = 1.0
+
+    (store,) = f(Y, read)
+    later = 2
+    assert isinstance(store, Store) and read(1) == 1
