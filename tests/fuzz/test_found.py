@@ -28,7 +28,9 @@ def text(outcome: Outcome) -> str:
 @pytest.fixture(scope="module")
 def clean() -> Iterator[Executor]:
     """A process that forks for each case. The one of the tests may have threads and locks, which a fork would copy."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+    with pytest.MonkeyPatch.context() as patch, ProcessPoolExecutor(1, get_context("spawn")) as process:
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            patch.setenv(name, "1")  # NumPy's threads would not outlive a fork
         yield process
 
 
