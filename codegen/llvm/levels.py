@@ -13,7 +13,6 @@ import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -25,6 +24,7 @@ from codegen.llvm.object.elf_writer import Data, write_data_object
 from codegen.llvm.object.link import Linker, find_linker, link, merge
 from codegen.llvm.object.optimize import compile_module
 from codegen.llvm.object.relocatable import add_sections, hidden
+from codegen.llvm.pool import template_text
 from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
@@ -190,8 +190,7 @@ def dispatch_text(levels: Levels) -> str:
         declared.append(f"declare hidden ptr {query}(i32)")
         lines += [f"  br i1 {fit}, label %take{i}, label %{f'try{i - 1}' if i else 'none'}", f"take{i}:"]
         lines += [f"  %t{i} = call ptr {query}(i32 %version)", f"  ret ptr %t{i}"]
-    template = (files("codegen.llvm.pool") / "dispatch.ll").read_text(encoding="utf-8")
-    return "\n".join([template, *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
+    return "\n".join([template_text("dispatch.ll"), *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
 
 
 def _compiled(levels: Levels) -> bytes:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from itertools import pairwise
-from string import Template
 from typing import Protocol
 
 from codegen.costs import COSTS
@@ -24,6 +22,7 @@ from codegen.llvm.driver.places import address
 from codegen.llvm.driver.plan import plan_bytes, plan_function, traversals
 from codegen.llvm.driver.shape_functions import depends, function_text, made_of, size_functions, static, symbol_code
 from codegen.llvm.driver.size_code import size_text
+from codegen.llvm.pool import template_text
 from codegen.target import Target
 from runtime import abi
 from runtime.abi import DType
@@ -238,23 +237,24 @@ def _string(text: str) -> str:
 def _pool(target: Target) -> str:
     arch = arch_of(target)
     pause, declaration = _PAUSE[arch]
-    futex_wait = _template("futex_wait.ll").substitute(
-        pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=COSTS.spin_ns
+    futex_wait = template_text(
+        "futex_wait.ll", pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=COSTS.spin_ns
     )
     words = CPUS // 64
-    affinity = _template("affinity.ll").substitute(cpus=CPUS, cpu_words=words, cpu_bytes=8 * words)
-    pool = _template("pool.ll").substitute(max_threads=abi.MAX_THREADS)
+    affinity = template_text("affinity.ll", cpus=CPUS, cpu_words=words, cpu_bytes=8 * words)
+    pool = template_text("pool.ll", max_threads=abi.MAX_THREADS)
     return futex_wait + pool + affinity
 
 
 def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
-    cancel = _template("cancel.ll").substitute(ask_ns=ASK_NS) if program.cancellable else ""
+    cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.cancellable else ""
     return (
         cancel
-        + _template("sharing.ll").substitute()
-        + _template("drivers.ll").substitute(
+        + template_text("sharing.ll")
+        + template_text(
+            "drivers.ll",
             most_chunks_per_thread=COSTS.max_thread_chunks,
             least_chunks_per_thread=COSTS.min_thread_chunks,
             pieces_of_fine_chunk=COSTS.fine_chunk,
@@ -282,10 +282,6 @@ def _longest_segment(program: Program) -> int:
     """Return the greatest number of calls without a control entry between them."""
     ends = sorted({0, len(program.calls), *(entry.at for entry in program.control)})
     return max((b - a for a, b in pairwise(ends)), default=0)
-
-
-def _template(name: str) -> Template:
-    return Template((files("codegen.llvm.pool") / name).read_text(encoding="utf-8"))
 
 
 def _rounded(count: int) -> int:

@@ -1,1 +1,49 @@
-"""Templates of LLVM IR written by hand: the thread pool, the entry points, what waits and cancels."""
+"""Templates of LLVM IR written by hand: the thread pool, the entry points, what waits and cancels.
+
+They are LLVM IR, not C: a build of this project needs no C compiler. Fields of structures and bits of words have names.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from string import Template
+
+from runtime import abi
+
+TAKEN, OPEN = 1 << 33, 1 << 32  # bits of a slot's state; below them, the number of workers inside
+_FIELDS = {  # in the order of the types that the templates declare; a field without a name is padding, or never used
+    "slot": ("state", "run", "argument", "threads", "sleepers"),
+    "seat": ("thread", "pool", "index", "place"),
+    "pool": ("generation", "", "sleepers", "", "threads", "started", "lock", "owner", "worker", "", "slots", "seats"),
+    "job": (
+        "request",
+        "plan",
+        "scratch",
+        "counters",
+        "threads",
+        "pool",
+        "first_call",
+        "last_call",
+        "turn",
+        "scratch_bytes",
+    ),
+    "request": tuple(field[0] for field in abi.Request._fields_),
+}
+_NAMES: dict[str, int] = {
+    **{f"{kind}_{name}": at for kind, names in _FIELDS.items() for at, name in enumerate(names) if name},
+    "taken": TAKEN,
+    "open": OPEN,
+    "taken_and_open": TAKEN + OPEN,
+    "not_open": ~OPEN,
+    "jobs": 16,  # slots of a pool: requests that its workers serve at once; one more works alone
+    "from_front": (1 << 32) - 1,  # chunks of a call that were drawn from its front; the upper half counts the others
+    "from_back": 1 << 32,
+    "osxsave": 1 << 27,  # of CPUID's leaf 1, ecx
+    "extended": -(1 << 31),  # bit that tells extended leaves of CPUID from the others
+}
+
+
+def template_text(name: str, **values: object) -> str:
+    """Return the template `name` with names of fields, of bits and of `values` replaced; KeyError if one is missing."""
+    text = (files("codegen.llvm.pool") / name).read_text(encoding="utf-8")
+    return Template(text).substitute(_NAMES, **values)

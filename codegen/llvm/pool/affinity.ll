@@ -18,7 +18,7 @@ define internal i32 @here() nounwind {
 }
 
 define internal ptr @place_of(ptr %pool, i64 %index) nounwind {
-  %at = getelementptr %pool, ptr %pool, i64 0, i32 11, i64 %index, i32 3
+  %at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_seats, i64 %index, i32 $seat_place
   ret ptr %at
 }
 
@@ -27,7 +27,7 @@ define internal ptr @place_of(ptr %pool, i64 %index) nounwind {
 define internal { i1, i1 } @survey(ptr %pool, i64 %index, i32 %here, i64 %threads, ptr %set) nounwind {
 entry:
   %cleared = call ptr @memset(ptr %set, i32 0, i64 $cpu_bytes)
-  %started.at = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %started.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_started
   %started32 = load atomic i32, ptr %started.at monotonic, align 4
   %started = zext i32 %started32 to i64
   br label %each

@@ -10,7 +10,7 @@ define internal { i32, i32, i32, i32 } @cpuid(i32 %leaf) nounwind noinline {
 define internal i32 @word(i32 %leaf, i32 %index) nounwind noinline {
 entry:
   %words = alloca { i32, i32, i32, i32 }, align 16
-  %base = and i32 %leaf, -2147483648
+  %base = and i32 %leaf, $extended
   %most.words = call { i32, i32, i32, i32 } @cpuid(i32 %base)
   %most = extractvalue { i32, i32, i32, i32 } %most.words, 0
   %known = icmp uge i32 %most, %leaf
@@ -25,10 +25,10 @@ none:
   ret i32 0
 }
 
-; Which registers the operating system saves: bit 27 of the processor's word says that it tells.
+; The registers that the operating system saves (XCR0); 0 if OSXSAVE is not set, for then it does not say.
 define internal i32 @saved(i32 %word) nounwind noinline {
 entry:
-  %bit = and i32 %word, 134217728
+  %bit = and i32 %word, $osxsave
   %tells = icmp ne i32 %bit, 0
   br i1 %tells, label %read, label %none
 read:

@@ -13,7 +13,7 @@
 ; delays nobody. Between segments only the caller works; a model whose sizes its inputs say is one segment.
 
 %request = type { ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr }  ; runtime.abi.Request
-; request, plan, scratch, counters, threads, pool, segment, turn, scratch of a thread
+; request, plan, scratch, counters, threads, pool, first call, last call, turn, bytes of scratch a thread
 %job = type { ptr, ptr, ptr, ptr, i64, ptr, i64, i64, i64, i64 }
 
 declare i64 @llvm.smin.i64(i64, i64)
@@ -55,7 +55,7 @@ done:
 ; No call has run yet.
 define internal void @reset_profile(ptr %request) nounwind noinline {
 entry:
-  %profile.at = getelementptr %request, ptr %request, i64 0, i32 7
+  %profile.at = getelementptr %request, ptr %request, i64 0, i32 $request_profile
   %profile = load ptr, ptr %profile.at, align 8
   %off = icmp eq ptr %profile, null
   br i1 %off, label %done, label %reset
@@ -74,7 +74,7 @@ define internal i1 @goes_back(ptr %job, i64 %i) nounwind {
   %swing.at = getelementptr i8, ptr @swings, i64 %i
   %swing.byte = load i8, ptr %swing.at, align 1
   %swing = zext i8 %swing.byte to i64
-  %turn.at = getelementptr %job, ptr %job, i64 0, i32 8
+  %turn.at = getelementptr %job, ptr %job, i64 0, i32 $job_turn
   %turn = load i64, ptr %turn.at, align 8
   %odd = and i64 %turn, 1
   %way = xor i64 %swing, %odd
@@ -85,11 +85,11 @@ define internal i1 @goes_back(ptr %job, i64 %i) nounwind {
 define internal void @run_alone(ptr %job, i64 %first, i64 %end.call) nounwind {
 entry:
   %request = load ptr, ptr %job, align 8
-  %plan.at = getelementptr %job, ptr %job, i64 0, i32 1
+  %plan.at = getelementptr %job, ptr %job, i64 0, i32 $job_plan
   %plan = load ptr, ptr %plan.at, align 8
-  %scratch.at = getelementptr %job, ptr %job, i64 0, i32 2
+  %scratch.at = getelementptr %job, ptr %job, i64 0, i32 $job_scratch
   %scratch = load ptr, ptr %scratch.at, align 8
-  %profile.at = getelementptr %request, ptr %request, i64 0, i32 7
+  %profile.at = getelementptr %request, ptr %request, i64 0, i32 $request_profile
   %profile = load ptr, ptr %profile.at, align 8
   br label %next
 next:
@@ -127,7 +127,7 @@ done:
 
 ; How many chunks nobody has drawn: of %chunks, less those from the front (low half) and from the back (high half).
 define internal i64 @left(i64 %drawn, i64 %chunks) nounwind {
-  %front = and i64 %drawn, 4294967295
+  %front = and i64 %drawn, $from_front
   %back = lshr i64 %drawn, 32
   %both = add i64 %front, %back
   %left = sub i64 %chunks, %both
@@ -138,29 +138,29 @@ define internal i64 @left(i64 %drawn, i64 %chunks) nounwind {
 define internal void @participate(ptr %job, i64 %index) nounwind {
 entry:
   %request = load ptr, ptr %job, align 8
-  %plan.at = getelementptr %job, ptr %job, i64 0, i32 1
+  %plan.at = getelementptr %job, ptr %job, i64 0, i32 $job_plan
   %plan = load ptr, ptr %plan.at, align 8
-  %scratches.at = getelementptr %job, ptr %job, i64 0, i32 2
+  %scratches.at = getelementptr %job, ptr %job, i64 0, i32 $job_scratch
   %scratches = load ptr, ptr %scratches.at, align 8
-  %counters.at = getelementptr %job, ptr %job, i64 0, i32 3
+  %counters.at = getelementptr %job, ptr %job, i64 0, i32 $job_counters
   %counters = load ptr, ptr %counters.at, align 8
-  %threads.at = getelementptr %job, ptr %job, i64 0, i32 4
+  %threads.at = getelementptr %job, ptr %job, i64 0, i32 $job_threads
   %threads = load i64, ptr %threads.at, align 8
   %worth.fine = mul i64 %threads, $pieces_of_fine_chunk
-  %scratch.bytes.at = getelementptr %job, ptr %job, i64 0, i32 9
+  %scratch.bytes.at = getelementptr %job, ptr %job, i64 0, i32 $job_scratch_bytes
   %scratch.bytes = load i64, ptr %scratch.bytes.at, align 8
   %scratch.offset = mul i64 %index, %scratch.bytes
   %scratch = getelementptr i8, ptr %scratches, i64 %scratch.offset
-  %profile.at = getelementptr %request, ptr %request, i64 0, i32 7
+  %profile.at = getelementptr %request, ptr %request, i64 0, i32 $request_profile
   %profile.any = load ptr, ptr %profile.at, align 8
   %caller = icmp eq i64 %index, 0
   %profile = select i1 %caller, ptr %profile.any, ptr null
   %odd = and i64 %index, 1
   %even = icmp eq i64 %odd, 0
-  %one = select i1 %even, i64 1, i64 4294967296
-  %first.at = getelementptr %job, ptr %job, i64 0, i32 6
+  %one = select i1 %even, i64 1, i64 $from_back
+  %first.at = getelementptr %job, ptr %job, i64 0, i32 $job_first_call
   %first = load i64, ptr %first.at, align 8
-  %last.at = getelementptr %job, ptr %job, i64 0, i32 7
+  %last.at = getelementptr %job, ptr %job, i64 0, i32 $job_last_call
   %last = load i64, ptr %last.at, align 8
   br label %next
 next:
@@ -203,7 +203,7 @@ draw:
   %mine = icmp sgt i64 %left.mine, 0
   br i1 %mine, label %chunk.run, label %wait
 chunk.run:
-  %front = and i64 %before, 4294967295
+  %front = and i64 %before, $from_front
   %end.left = add i64 %front, %left.mine
   %back = sub i64 %end.left, 1
   %near = select i1 %even, i64 %front, i64 %back
@@ -264,11 +264,11 @@ done:
 ; The calls of a segment, on all threads if that pays.
 define internal void @run_calls(ptr %job, i64 %first, i64 %last) nounwind {
 entry:
-  %plan.at = getelementptr %job, ptr %job, i64 0, i32 1
+  %plan.at = getelementptr %job, ptr %job, i64 0, i32 $job_plan
   %plan = load ptr, ptr %plan.at, align 8
-  %threads.at = getelementptr %job, ptr %job, i64 0, i32 4
+  %threads.at = getelementptr %job, ptr %job, i64 0, i32 $job_threads
   %threads = load i64, ptr %threads.at, align 8
-  %pool.at = getelementptr %job, ptr %job, i64 0, i32 5
+  %pool.at = getelementptr %job, ptr %job, i64 0, i32 $job_pool
   %pool = load ptr, ptr %pool.at, align 8
   %several = icmp sgt i64 %threads, 1
   %given = icmp ne ptr %pool, null
@@ -291,14 +291,14 @@ timed:
   ret void
 publish:
   ; nobody is in an earlier segment any more, nor in an earlier run of this one
-  %counters.at = getelementptr %job, ptr %job, i64 0, i32 3
+  %counters.at = getelementptr %job, ptr %job, i64 0, i32 $job_counters
   %counters = load ptr, ptr %counters.at, align 8
   %count = sub i64 %last, %first
   %bytes = mul i64 %count, 128
   %ignored = call ptr @memset(ptr %counters, i32 0, i64 %bytes)
-  %first.at = getelementptr %job, ptr %job, i64 0, i32 6
+  %first.at = getelementptr %job, ptr %job, i64 0, i32 $job_first_call
   store i64 %first, ptr %first.at, align 8
-  %last.at = getelementptr %job, ptr %job, i64 0, i32 7
+  %last.at = getelementptr %job, ptr %job, i64 0, i32 $job_last_call
   store i64 %last, ptr %last.at, align 8
   %awake = call i1 @pool_run(ptr %pool, ptr @participate, ptr %job, i64 %threads)
   call void @note(i64 %begin, i64 %pieces, i1 true, i1 %awake)
@@ -317,13 +317,13 @@ define internal i64 @arena_size(ptr %symbols, i64 %threads) nounwind {
 define internal i32 @infer(ptr %request) nounwind {
 entry:
   %job = alloca %job, align 8
-  %symbols.at = getelementptr %request, ptr %request, i64 0, i32 2
+  %symbols.at = getelementptr %request, ptr %request, i64 0, i32 $request_symbols
   %symbols = load ptr, ptr %symbols.at, align 8
-  %arena.at = getelementptr %request, ptr %request, i64 0, i32 3
+  %arena.at = getelementptr %request, ptr %request, i64 0, i32 $request_arena
   %arena = load ptr, ptr %arena.at, align 8
-  %pool.at = getelementptr %request, ptr %request, i64 0, i32 5
+  %pool.at = getelementptr %request, ptr %request, i64 0, i32 $request_pool
   %pool = load ptr, ptr %pool.at, align 8
-  %threads.at = getelementptr %request, ptr %request, i64 0, i32 6
+  %threads.at = getelementptr %request, ptr %request, i64 0, i32 $request_threads
   %threads = load i64, ptr %threads.at, align 8
   %address = ptrtoint ptr %arena to i64
   %low = and i64 %address, 63
@@ -351,20 +351,20 @@ place:
   %scratch.bytes = call i64 @scratch_bytes(ptr %symbols)
   %scratches = mul i64 %threads, %scratch.bytes
   %counters = getelementptr i8, ptr %scratch, i64 %scratches
-  %job.plan = getelementptr %job, ptr %job, i64 0, i32 1
-  %job.scratch = getelementptr %job, ptr %job, i64 0, i32 2
-  %job.counters = getelementptr %job, ptr %job, i64 0, i32 3
-  %job.threads = getelementptr %job, ptr %job, i64 0, i32 4
-  %job.pool = getelementptr %job, ptr %job, i64 0, i32 5
+  %job.plan = getelementptr %job, ptr %job, i64 0, i32 $job_plan
+  %job.scratch = getelementptr %job, ptr %job, i64 0, i32 $job_scratch
+  %job.counters = getelementptr %job, ptr %job, i64 0, i32 $job_counters
+  %job.threads = getelementptr %job, ptr %job, i64 0, i32 $job_threads
+  %job.pool = getelementptr %job, ptr %job, i64 0, i32 $job_pool
   store ptr %request, ptr %job, align 8
   store ptr %plan, ptr %job.plan, align 8
   store ptr %scratch, ptr %job.scratch, align 8
   store ptr %counters, ptr %job.counters, align 8
   store i64 %threads, ptr %job.threads, align 8
   store ptr %pool, ptr %job.pool, align 8
-  %job.turn = getelementptr %job, ptr %job, i64 0, i32 8
+  %job.turn = getelementptr %job, ptr %job, i64 0, i32 $job_turn
   store i64 %turn, ptr %job.turn, align 8
-  %job.scratch.bytes = getelementptr %job, ptr %job, i64 0, i32 9
+  %job.scratch.bytes = getelementptr %job, ptr %job, i64 0, i32 $job_scratch_bytes
   store i64 %scratch.bytes, ptr %job.scratch.bytes, align 8
   %code = call i32 @run_all(ptr %job)
   ret i32 %code

@@ -18,7 +18,7 @@
 %seat = type { i64, ptr, i64, i32, i32 }                         ; pthread_t, pool, index: argument of a worker; place
 %pool = type { i32, [15 x i32], i32, [15 x i32],                 ; generation, sleepers: on lines of their own
                i32, i32, i32, i32, ptr, [10 x i32],              ; threads, started, lock (pid of the holder), pid, worker
-               [16 x %slot], [$max_threads x %seat] }
+               [$jobs x %slot], [$max_threads x %seat] }
 
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
@@ -33,7 +33,7 @@ declare i32 @pthread_sigmask(i32, ptr, ptr)
 ; The holder's pid in the lock tells a child that the holder lives in its parent only.
 define internal void @lock(ptr %pool) nounwind {
 entry:
-  %lock = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %lock = getelementptr %pool, ptr %pool, i64 0, i32 $pool_lock
   %pid = call i32 @getpid()
   br label %try
 try:
@@ -52,7 +52,7 @@ done:
 }
 
 define internal void @unlock(ptr %pool) nounwind {
-  %lock = getelementptr %pool, ptr %pool, i64 0, i32 6
+  %lock = getelementptr %pool, ptr %pool, i64 0, i32 $pool_lock
   store atomic i32 0, ptr %lock release, align 4
   ret void
 }
@@ -60,7 +60,7 @@ define internal void @unlock(ptr %pool) nounwind {
 ; A forked child has the pool's memory but not its threads: it starts afresh.
 define internal void @adopt(ptr %pool) nounwind {
 entry:
-  %owner = getelementptr %pool, ptr %pool, i64 0, i32 7
+  %owner = getelementptr %pool, ptr %pool, i64 0, i32 $pool_owner
   %pid = call i32 @getpid()
   %first = load atomic i32, ptr %owner acquire, align 4
   %same = icmp eq i32 %first, %pid
@@ -71,12 +71,12 @@ locked:
   %late = icmp eq i32 %second, %pid
   br i1 %late, label %unlock, label %reset
 reset:
-  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 $pool_sleepers
   store atomic i32 0, ptr %sleepers monotonic, align 4
-  %started = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %started = getelementptr %pool, ptr %pool, i64 0, i32 $pool_started
   store atomic i32 0, ptr %started monotonic, align 4
-  %slots = getelementptr %pool, ptr %pool, i64 0, i32 10
-  %ignored = call ptr @memset(ptr %slots, i32 0, i64 ptrtoint (ptr getelementptr ([16 x %slot], ptr null, i64 1) to i64))
+  %slots = getelementptr %pool, ptr %pool, i64 0, i32 $pool_slots
+  %ignored = call ptr @memset(ptr %slots, i32 0, i64 ptrtoint (ptr getelementptr ([$jobs x %slot], ptr null, i64 1) to i64))
   store atomic i32 %pid, ptr %owner release, align 4
   br label %unlock
 unlock:
@@ -88,7 +88,7 @@ done:
 
 define internal void @wake(ptr %pool) nounwind {
   %old = atomicrmw add ptr %pool, i32 1 seq_cst
-  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 $pool_sleepers
   call void @rouse(ptr %pool, ptr %sleepers)
   ret void
 }
@@ -109,7 +109,7 @@ wait:
   br i1 %more, label %look, label %rest
 rest:
   %awake = call i1 @settle(ptr %pool, i64 %index, i64 0)
-  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 2
+  %sleepers = getelementptr %pool, ptr %pool, i64 0, i32 $pool_sleepers
   call void @sleep(ptr %pool, i32 %seen, ptr %sleepers)
   %place.at = call ptr @place_of(ptr %pool, i64 %index)
   store atomic i32 0, ptr %place.at monotonic, align 4
@@ -121,7 +121,7 @@ done:
 ; The pool outlives this, whoever has the slot by then.
 define internal void @leave(ptr %slot) nounwind {
   %old = atomicrmw sub ptr %slot, i64 1 seq_cst
-  %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 4
+  %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 $slot_sleepers
   call void @rouse(ptr %slot, ptr %sleepers)
   ret void
 }
@@ -132,14 +132,14 @@ entry:
   br label %each
 each:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %slot = getelementptr %pool, ptr %pool, i64 0, i32 10, i64 %i
-  %run.at = getelementptr %slot, ptr %slot, i64 0, i32 1
-  %argument.at = getelementptr %slot, ptr %slot, i64 0, i32 2
-  %threads.at = getelementptr %slot, ptr %slot, i64 0, i32 3
+  %slot = getelementptr %pool, ptr %pool, i64 0, i32 $pool_slots, i64 %i
+  %run.at = getelementptr %slot, ptr %slot, i64 0, i32 $slot_run
+  %argument.at = getelementptr %slot, ptr %slot, i64 0, i32 $slot_argument
+  %threads.at = getelementptr %slot, ptr %slot, i64 0, i32 $slot_threads
   br label %look
 look:
   %state = load atomic i64, ptr %slot monotonic, align 8
-  %bit = and i64 %state, 4294967296
+  %bit = and i64 %state, $open
   %open = icmp ne i64 %bit, 0
   br i1 %open, label %room, label %next
 room:
@@ -161,7 +161,7 @@ leave:
   br label %next
 next:
   %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, 16
+  %more = icmp ult i64 %i.next, $jobs
   br i1 %more, label %each, label %none
 none:
   ret i1 false
@@ -169,7 +169,7 @@ join:
   %run = load ptr, ptr %run.at, align 8
   %argument = load ptr, ptr %argument.at, align 8
   call void %run(ptr %argument, i64 %index)
-  %closed = atomicrmw and ptr %slot, i64 -4294967297 release
+  %closed = atomicrmw and ptr %slot, i64 $not_open release
   call void @leave(ptr %slot)
   ret i1 true
 }
@@ -180,11 +180,11 @@ entry:
   %mask = alloca [128 x i8], align 16
   %filled = call i32 @sigfillset(ptr %mask)
   %masked = call i32 @pthread_sigmask(i32 2, ptr %mask, ptr null)
-  %pool.at = getelementptr %seat, ptr %seat, i64 0, i32 1
+  %pool.at = getelementptr %seat, ptr %seat, i64 0, i32 $seat_pool
   %pool = load ptr, ptr %pool.at, align 8
-  %index.at = getelementptr %seat, ptr %seat, i64 0, i32 2
+  %index.at = getelementptr %seat, ptr %seat, i64 0, i32 $seat_index
   %index = load i64, ptr %index.at, align 8
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_threads
   br label %look
 look:
   ; before the slots: a job that is published after they were looked at changes it
@@ -207,8 +207,8 @@ exit:
 define internal void @start(ptr %pool, i64 %wanted) nounwind {
 entry:
   call void @adopt(ptr %pool)
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 4
-  %started.at = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_threads
+  %started.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_started
   %threads32 = load atomic i32, ptr %threads.at monotonic, align 4
   %threads = zext i32 %threads32 to i64
   %few = icmp slt i64 %wanted, %threads
@@ -232,11 +232,11 @@ next:
   %go = and i1 %wants, %may
   br i1 %go, label %create, label %unlock
 create:
-  %seat = getelementptr %pool, ptr %pool, i64 0, i32 11, i64 %index
-  %seat.pool = getelementptr %seat, ptr %seat, i64 0, i32 1
-  %seat.index = getelementptr %seat, ptr %seat, i64 0, i32 2
+  %seat = getelementptr %pool, ptr %pool, i64 0, i32 $pool_seats, i64 %index
+  %seat.pool = getelementptr %seat, ptr %seat, i64 0, i32 $seat_pool
+  %seat.index = getelementptr %seat, ptr %seat, i64 0, i32 $seat_index
   ; the code of the model that made the pool: another one that uses it may be unloaded earlier
-  %worker.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %worker.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_worker
   %worker = load ptr, ptr %worker.at, align 8
   store ptr %pool, ptr %seat.pool, align 8
   store i64 %index, ptr %seat.index, align 8
@@ -267,31 +267,31 @@ entry:
   br label %find
 find:
   %i = phi i64 [ 0, %entry ], [ %i.next, %busy ]
-  %slot = getelementptr %pool, ptr %pool, i64 0, i32 10, i64 %i
-  %pair = cmpxchg ptr %slot, i64 0, i64 8589934592 acquire monotonic
+  %slot = getelementptr %pool, ptr %pool, i64 0, i32 $pool_slots, i64 %i
+  %pair = cmpxchg ptr %slot, i64 0, i64 $taken acquire monotonic
   %taken = extractvalue { i64, i1 } %pair, 1
   br i1 %taken, label %publish, label %busy
 busy:
   %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, 16
+  %more = icmp ult i64 %i.next, $jobs
   br i1 %more, label %find, label %alone
 alone:
   call void %run(ptr %argument, i64 0)
   ret i1 false
 publish:
-  %run.at = getelementptr %slot, ptr %slot, i64 0, i32 1
-  %argument.at = getelementptr %slot, ptr %slot, i64 0, i32 2
-  %threads.at = getelementptr %slot, ptr %slot, i64 0, i32 3
+  %run.at = getelementptr %slot, ptr %slot, i64 0, i32 $slot_run
+  %argument.at = getelementptr %slot, ptr %slot, i64 0, i32 $slot_argument
+  %threads.at = getelementptr %slot, ptr %slot, i64 0, i32 $slot_threads
   store ptr %run, ptr %run.at, align 8
   store ptr %argument, ptr %argument.at, align 8
   store atomic i64 %threads, ptr %threads.at monotonic, align 8
   %awake = call i1 @settle(ptr %pool, i64 0, i64 %threads)
-  store atomic i64 12884901888, ptr %slot release, align 8
+  store atomic i64 $taken_and_open, ptr %slot release, align 8
   call void @wake(ptr %pool)
   call void %run(ptr %argument, i64 0)
-  %closed = atomicrmw and ptr %slot, i64 -4294967297 acq_rel
-  %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 4
-  call void @await(ptr %slot, i64 8589934592, ptr %sleepers)
+  %closed = atomicrmw and ptr %slot, i64 $not_open acq_rel
+  %sleepers = getelementptr %slot, ptr %slot, i64 0, i32 $slot_sleepers
+  call void @await(ptr %slot, i64 $taken, ptr %sleepers)
   store atomic i64 0, ptr %slot release, align 8
   ret i1 %awake
 }
@@ -313,12 +313,12 @@ entry:
 fill:
   %ignored = call ptr @memset(ptr %pool, i32 0, i64 %whole)
   %count = call i32 @bounded(i64 %threads)
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 4
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_threads
   store i32 %count, ptr %threads.at, align 4
-  %worker.at = getelementptr %pool, ptr %pool, i64 0, i32 8
+  %worker.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_worker
   store ptr @worker, ptr %worker.at, align 8
   %pid = call i32 @getpid()
-  %pid.at = getelementptr %pool, ptr %pool, i64 0, i32 7
+  %pid.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_owner
   store i32 %pid, ptr %pid.at, align 4
   br label %done
 done:
@@ -331,8 +331,8 @@ entry:
   call void @adopt(ptr %pool)
   call void @lock(ptr %pool)
   %count = call i32 @bounded(i64 %threads)
-  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 4
-  %started.at = getelementptr %pool, ptr %pool, i64 0, i32 5
+  %threads.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_threads
+  %started.at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_started
   store atomic i32 %count, ptr %threads.at release, align 4
   call void @wake(ptr %pool)
   br label %next
@@ -342,7 +342,7 @@ next:
   br i1 %stays, label %done, label %join
 join:
   %index = zext i32 %last to i64
-  %seat = getelementptr %pool, ptr %pool, i64 0, i32 11, i64 %index
+  %seat = getelementptr %pool, ptr %pool, i64 0, i32 $pool_seats, i64 %index
   %thread = load i64, ptr %seat, align 8
   %ignored = call i32 @pthread_join(i64 %thread, ptr null)
   %fewer = sub i32 %last, 1
