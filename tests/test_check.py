@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import cli
 from aot.check import check
 from aot.options import CompileOptions
-from tests.frontends.onnx_models import model, save
+from tests.frontends.onnx.models import model, save
 
 X = np.zeros((2, 3), np.float32)
 

@@ -23,8 +23,8 @@ from aot.ir import op
 from aot.ir.scope import within
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError, UsageError
-from tests.frontends.onnx_models import model, save
-from tests.frontends.test_openvino_reader import layer, network, parameter
+from tests.frontends.onnx.models import model, save
+from tests.frontends.openvino.test_reader import layer, network, parameter
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 

@@ -21,7 +21,7 @@ from aot.frontends import read_model
 from runtime.describe import error_text, hint
 from runtime.errors import AotError, CorruptError
 from runtime.library import open_library
-from tests.frontends.irfile import layer, network, parameter, result, write
+from tests.frontends.openvino.irfile import layer, network, parameter, result, write
 
 Write = Callable[[Path], object]
 

@@ -17,7 +17,7 @@ import cli
 from aot.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from tests.frontends.onnx_models import Array, model, save
+from tests.frontends.onnx.models import Array, model, save
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "extensions"
 X = np.random.default_rng(0).standard_normal((2, 4, 3, 5)).astype(np.float32)

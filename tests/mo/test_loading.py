@@ -25,7 +25,7 @@ from aot.mo.transforms import placeholder, placeholders
 from aot.modules import Modules
 from aot.options import CompileOptions
 from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError, UsageError
-from tests.frontends.onnx_models import model, save
+from tests.frontends.onnx.models import model, save
 
 X = np.array([[1, -2, 3]], np.float32)
 HEAD = """

@@ -33,7 +33,7 @@ from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from runtime.files import read_arrays, write_outputs
 from runtime.manifest import from_json
 from runtime.model import CompiledModel
-from tests.frontends.irfile import network
+from tests.frontends.openvino.irfile import network
 from tests.properties.oracle import layer, port
 
 FAST = CompileOptions(level=None)

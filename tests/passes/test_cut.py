@@ -15,7 +15,7 @@ from aot.driver import compile_model
 from aot.ir.types import Array
 from aot.options import CompileOptions, cut_of
 from runtime.errors import UsageError
-from tests.frontends.onnx_models import model, save
+from tests.frontends.onnx.models import model, save
 
 X = np.float32([[1, -2, 3], [-4, 5, -6]])
 Cuts = tuple[tuple[str, ...], tuple[str, ...]]

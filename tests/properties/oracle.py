@@ -10,7 +10,7 @@ import numpy as np
 from aot.ir.op import Op, attributes, opsets_of
 from aot.ir.types import Array, dtype_of
 from runtime.abi import DType
-from tests.frontends.irfile import network
+from tests.frontends.openvino.irfile import network
 from tests.properties.drawing import Trial
 
 

@@ -28,7 +28,7 @@ from aot.options import CompileOptions
 from aot.writers.openvino import write
 from runtime.abi import DType
 from runtime.errors import UnsupportedError, UsageError
-from tests.frontends.onnx_models import model, save
+from tests.frontends.onnx.models import model, save
 
 ROOT = Path(__file__).parent.parent.parent
 PLAIN = CompileOptions(level=None)

@@ -12,7 +12,7 @@ from onnx import helper
 from aot.convert import convert_model
 from aot.driver import compile_model
 from runtime.errors import UnsupportedError, UsageError
-from tests.frontends.onnx_models import model, save
+from tests.frontends.onnx.models import model, save
 from tests.test_extensions import CONVERSION, OPERATION, X, folder, options
 
 CYCLE = """

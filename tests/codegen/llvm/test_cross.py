@@ -1,0 +1,94 @@
+"""Shared libraries for another machine: linked by whichever linker there is, run by an emulator where there is one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot.driver import in_memory, stages
+from aot.ir.graph import Graph
+from aot.options import CompileOptions
+from codegen.llvm.build import Built, build
+from codegen.llvm.header import header_text
+from codegen.llvm.levels import Levels
+from codegen.llvm.object.link import LIBC, Linker, find_linker
+from codegen.target import Target
+from runtime.abi import QUERY_PREFIX
+from runtime.elf import ElfFile
+from runtime.errors import PlatformError
+from runtime.library import read_manifest
+from runtime.tensors import Array
+from tests.networks import NETWORKS
+from tests.programs import chain
+
+RUNNER = Path(__file__).parents[1] / "network.c"
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "model.xml"
+MODELS: dict[str, Callable[[], Graph | Path]] = {**NETWORKS, "digits": lambda: DIGITS}
+
+
+def linker() -> Linker:
+    try:
+        return find_linker("aarch64")
+    except PlatformError:
+        pytest.skip("needs ld.lld, a cross linker, or the package ziglang (extra cross)")
+
+
+def test_library_for_another_machine(tmp_path: Path) -> None:
+    build(chain(), Target.parse("aarch64")).write_shared(tmp_path / "m.so", linker=linker())
+    with (tmp_path / "m.so").open("rb") as stream:
+        file = ElfFile(stream, "m.so")
+        symbols = file.dynamic_symbols()
+        weights = np.frombuffer(file.section(".aot.weights"), np.float32)
+    assert (file.machine, weights[16]) == (183, 2)
+    assert [s.name for s in symbols if s.defined] == [f"aot_query_{read_manifest(tmp_path / 'm.so').tag}"]
+    assert {s.name for s in symbols if not s.defined} <= set(LIBC)
+
+
+def compiler() -> list[str]:
+    """For aarch64, of C, with a libc to link statically."""
+    found = shutil.which("aarch64-linux-gnu-gcc")
+    if found is not None:
+        return [found]
+    if find_spec("ziglang") is None:
+        pytest.skip("needs a C compiler for aarch64, or the package ziglang (extra cross)")
+    return [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl"]
+
+
+def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array]) -> bytes:
+    """What the model computes in a C program for aarch64, as one piece."""
+    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    if emulator is None:
+        pytest.skip("needs qemu-user")
+    made.write_object(folder / "network.o")
+    (folder / "network.h").write_text(header_text(made))
+    (folder / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
+    options = ["-static", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I.", f"-DQUERY={QUERY_PREFIX}{made.tag}"]
+    command = [*compiler(), *options, str(RUNNER), "network.o", "-pthread", "-o", "network"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    ran = subprocess.run([emulator, "./network", "in", "out"], cwd=folder, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return (folder / "out").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_network_runs_under_an_emulator(name: str, tmp_path: Path) -> None:
+    """As on this machine, but for rounding."""
+    model = MODELS[name]
+    here = in_memory(stages(model(), CompileOptions()).built, threads=2)
+    dice = np.random.default_rng(3)
+    inputs = [dice.standard_normal(info.shape).astype(np.float32) for info in here.inputs]
+    data = emulated(stages(model(), CompileOptions(target="aarch64")).built, tmp_path, inputs)
+    for expected in here(*inputs).to_tuple():
+        found = np.frombuffer(data[: expected.nbytes], expected.dtype).reshape(expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        data = data[expected.nbytes :]
+    assert not data

@@ -1,0 +1,120 @@
+"""If, Loop and Scan of ONNX that only run time decides: compiled, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import aot
+from aot.options import CompileOptions
+from runtime.errors import UnsupportedError
+from tests.frontends.onnx.models import Array, save
+from tests.frontends.onnx.oracle import expected
+
+pytestmark = pytest.mark.oracle
+X = (np.arange(12, dtype=np.float32).reshape(3, 4) - 5) / 4
+YES, NO = np.array(True), np.array(False)
+
+BRANCHES = """
+agraph (bool c, float[3, 4] x) => (float[a, b] y) {
+  s = Constant<value_ints = [1]>()
+  y = If(c) <
+    then_branch = g1 () => (float[3, 4] t) { t = Mul(x, x) },
+    else_branch = g2 () => (float[3, 1] e) { n = Neg(x)  e = ReduceSum(n, s) }>
+}"""
+
+GROWING = """
+agraph (int64 n, float[r, 4] x) => (float[a, 4] y, float[k, 4] sums) {
+  yes = Constant<value = bool {1}>()
+  zero = Constant<value_ints = [0]>()
+  y, sums = Loop(n, yes, x) <body = b (int64 i, bool go, float[q, 4] rows)
+      => (bool more, float[p, 4] longer, float[4] total) {
+    more = Identity(go)
+    total = ReduceSum<keepdims = 0>(rows, zero)
+    one = Unsqueeze(total, zero)
+    longer = Concat<axis = 0>(rows, one)
+  }>
+}"""
+
+WHILE = """
+agraph (float[3, 4] x, float limit) => (float[3, 4] y, float[k, 3, 4] all) {
+  yes = Constant<value = bool {1}>()
+  y, all = Loop("", yes, x) <body = b (int64 i, bool go, float[3, 4] v)
+      => (bool more, float[3, 4] next, float[3, 4] seen) {
+    f = Cast<to = 1>(i)
+    next = Add(v, f)
+    top = ReduceMax<keepdims = 0>(next)
+    more = Less(top, limit)
+    seen = Tanh(next)
+  }>
+}"""
+
+NESTED = """
+agraph (int64 n, bool c, float[3, 4] x) => (float[3, 4] y) {
+  yes = Constant<value = bool {1}>()
+  half = Constant<value = float {0.5}>()
+  y = Loop(n, yes, x) <body = b (int64 i, bool go, float[3, 4] v) => (bool more, float[3, 4] next) {
+    more = Identity(go)
+    next = If(c) <
+      then_branch = g1 () => (float[3, 4] t) {
+        t = Loop(i, yes, v) <body = d (int64 j, bool on, float[3, 4] u) => (bool still, float[3, 4] w) {
+          still = Identity(on)
+          h = Mul(u, half)
+          w = Sub(h, x)
+        }>
+      },
+      else_branch = g2 () => (float[3, 4] e) { e = Mul(v, half) }>
+  }>
+}"""
+
+SCAN = """
+agraph (float[4] s, float[3, n, 4] x) => (float[4] last, float[4, k] y) {
+  last, y = Scan(s, x) <body = b (float[4] state, float[3, 4] part) => (float[4] next, float[4] out) {
+    zero = Constant<value_ints = [0]>()
+    sum = ReduceSum<keepdims = 0>(part, zero)
+    next = Add(state, sum)
+    out = Tanh(next)
+  }, num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1], scan_input_directions = [1],
+     scan_output_directions = [DIRECTION]>
+}"""
+
+CASES: dict[str, tuple[str, Sequence[Sequence[Array]]]] = {
+    "branches": (BRANCHES, [(YES, X), (NO, X)]),
+    "growing": (GROWING, [(np.array(n, np.int64), X[:r]) for n, r in ((3, 1), (0, 2), (40, 3))]),
+    "while": (WHILE, [(X, np.array(t, np.float32)) for t in (9, -9, 100)]),
+    "nested": (NESTED, [(np.array(n, np.int64), c, X) for n in (3, 0) for c in (YES, NO)]),
+    "scan": (SCAN.replace("DIRECTION", "0"), [(X[0], np.stack([X] * n, 1)) for n in (5, 1)]),
+    "scan_backwards": (SCAN.replace("DIRECTION", "1"), [(X[0], np.stack([X] * n, 1)) for n in (5, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_onnx_runtime_says(tmp_path: Path, name: str) -> None:
+    text, inputs = CASES[name]
+    path = save(tmp_path, onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>{text}'))
+    model = aot.compile_model(path, CompileOptions(level=None), threads=1)
+    for arrays in inputs:
+        found = model(list(arrays))
+        for i, wanted in enumerate(expected(path, *arrays)):
+            assert found[i].shape == wanted.shape
+            np.testing.assert_allclose(found[i], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("more", ["Identity(go)", "Constant<value = bool {1}>()"])
+def test_a_loop_that_cannot_end_is_refused(tmp_path: Path, more: str) -> None:
+    """The file says so itself, or passes find out by folding constants."""
+    text = f"""
+    agraph (float[3, 4] x) => (float[3, 4] y) {{
+      yes = Constant<value = bool {{1}}>()
+      y = Loop("", yes, x) <body = b (int64 i, bool go, float[3, 4] v) => (bool more, float[3, 4] next) {{
+        more = {more}
+        next = Tanh(v)
+      }}>
+    }}"""
+    path = save(tmp_path, onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>{text}'))
+    with pytest.raises(UnsupportedError, match="Loop: it must end by its condition or after a number of iterations"):
+        aot.compile_model(path)
