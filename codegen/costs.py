@@ -61,6 +61,7 @@ class Costs:
     rows_block: int = 64  # rows of an operand that stay in a cache while the other one passes; estimated
     units_per_core: int = 4  # iterations for each core that share the work evenly; estimated
     pointwise_vectors: int = 4  # vectors in flight; estimated
+    max_pointwise_code: int = 10_000  # operations of all copies of an expression, for the size of the code; estimated
     max_interleaved_vectors: int = 4  # vectors after which the pattern of lanes must repeat; estimated
     min_parallel_iterations: int = 16  # iterations around an inner loop that are enough for threads; estimated
 

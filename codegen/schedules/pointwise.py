@@ -10,7 +10,7 @@ from math import lcm, prod
 from codegen.costs import COSTS
 from codegen.ir.access import Access, coefficient, known, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables
+from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Const, Expr, Load, Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.reasons import note
@@ -26,7 +26,7 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     axis = _lane_axis(axes, accesses, constants, lanes)
     order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
     inner = _together(axis, order, accesses, _computed_with(d) if varies(axes) else frozenset())
-    across = _across(inner, order, accesses, constants)
+    across = None if _fills_code(d, inner, lanes) else _across(inner, order, accesses, constants)
     whole = _interleaved(inner, order, accesses[0], lanes) if across is None else 0
     if across is not None:
         order.remove(across)
@@ -121,6 +121,12 @@ def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], co
             if prod(known(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
                 return a
     return None
+
+
+def _fills_code(d: Definition, inner: list[Var], lanes: int) -> bool:
+    """True if tiles of dynamic axes would repeat a large expression too often: once for each rest in rows and lanes."""
+    copies = (2 * lanes - 1) * lanes.bit_length()
+    return varies(inner) and copies * sum(1 for _ in walk(d.value)) > COSTS.max_pointwise_code
 
 
 def _is_far(x: Access, a: Var) -> bool:

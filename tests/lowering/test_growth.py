@@ -14,6 +14,7 @@ from aot.ir.graph import Graph
 from aot.lowering.program.arena import Life, place
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.binary import Add
+from aot.opset.image.grid import GridSample, Outside
 from aot.opset.movement.movement import Concat
 from aot.opset.products.matmul import MatMul
 from aot.opset.reduction.softmax import Softmax
@@ -101,3 +102,14 @@ def test_values_that_live_together_lie_apart() -> None:
             if a is not b and a.first <= b.last and b.first <= a.last:
                 apart = offsets[a.name] + a.size <= offsets[b.name] or offsets[b.name] + b.size <= offsets[a.name]
                 assert apart, (a, b)
+
+
+def test_a_large_expression_over_dynamic_sizes_is_not_repeated_for_each_rest_of_a_tile() -> None:
+    graph = Graph("grid")
+    n, c, h, w, m, i, j = (Var(name, None) for name in "nchwmij")
+    x = graph.add(Parameter(element_type=DType.F32, shape=(n, c, h, w)), name="x").out_port(0)
+    places = graph.add(Parameter(element_type=DType.F32, shape=(m, 1, i, j)), name="g").out_port(0)
+    sample = GridSample(padding_mode=Outside.REFLECTION)
+    graph.add(Result(), graph.add(sample, x, places).out_port(0))
+    loops = stages(graph, CompileOptions(target="x86-64-v4")).text("loops")
+    assert 0 < loops.count("vector ") < 20
