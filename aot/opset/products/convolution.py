@@ -113,7 +113,7 @@ class BinaryMode(StrEnum):
 class BinaryConvolution(Windowed, DecomposedOp):
     """Convolution of signs: data above 0 and bits 1 are +1, the others -1; padding is the number `pad_value`.
 
-    Weights are u1, or their bits as u8.
+    Weights are u1, or their bits as u8: every number but 0 is a bit 1.
     """
 
     mode: BinaryMode = BinaryMode.XNOR_POPCOUNT
@@ -133,7 +133,7 @@ class BinaryConvolution(Windowed, DecomposedOp):
         wide = x.type.dtype.compute if x.type.dtype.is_float else DType.F32
         one, minus = build.const(1.0, wide), build.const(-1.0, wide)
         signs = build.Select(build.Greater(x, build.const(0, x.type.dtype)), one, minus)
-        weights = build.Subtract(build.Multiply(build.Convert(w, destination_type=wide), 2.0), 1.0)
+        weights = build.Select(build.Greater(build.Convert(w, destination_type=wide), build.const(0, wide)), one, minus)
         found = self.windows(x.shape[2:], w.shape[2:])
         plain = Convolution(self.strides, self.pads_begin, self.pads_end, self.dilations, self.auto_pad)
         if self.pad_value and found.padded:

@@ -56,6 +56,7 @@ CASES = [
     ),
     Case(BinaryConvolution((2, 1), (1, 0), (1, 1)), [(F32, (1, 8, 5, 6)), BITS], EXACT),
     Case(BinaryConvolution((2, 1), (1, 0), (1, 1)), [(DType.U8, (1, 8, 5, 6)), BITS], EXACT),
+    Case(BinaryConvolution((2, 1)), [(F32, (1, 8, 5, 6)), (DType.U8, (4, 8, "h=3", 3))], EXACT, high=3),
     Case(ConvolutionBackpropData((2, 2)), [(I32, (1, 3, 4, 5)), (I32, (3, 4, 3, 3))], EXACT),
     Case(GroupConvolutionBackpropData((1,)), [(DType.I8, (1, 4, 5)), (DType.I8, (2, 2, 1, 3))], EXACT),
     Case(
