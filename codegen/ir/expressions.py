@@ -91,6 +91,18 @@ def measure(node: Expr) -> tuple[int, int]:
         return found
 
 
+def reduction_in(node: Expr) -> Reduce | None:
+    """Return the first reduction in an expression, parents before their parts; None if there is none."""
+    if isinstance(node, Reduce):
+        return node
+    try:
+        return node.known_reduction
+    except AttributeError:
+        found = next((r for child in children(node) if (r := reduction_in(child)) is not None), None)
+        object.__setattr__(node, "known_reduction", found)
+        return found
+
+
 def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Return the distinct loads, in the order they appear."""
     return _loads(nodes[0]) if len(nodes) == 1 else tuple(dict.fromkeys(chain.from_iterable(map(_loads, nodes))))

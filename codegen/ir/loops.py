@@ -72,10 +72,11 @@ class Node:
 class Arith(Node):
     """Operator sugar shared by all expressions."""
 
-    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_variables")
+    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_reduction", "known_variables")
     has_plain_indices: bool  # the indices of all loads inside are in normal form
-    known_loads: tuple[Load, ...]  # this and the next two are caches of `codegen.ir.expressions`
+    known_loads: tuple[Load, ...]  # this and the next three are caches of `codegen.ir.expressions`
     known_measure: tuple[int, int]
+    known_reduction: Reduce | None
     known_variables: frozenset[Var]
 
     def __add__(self, other: Operand) -> Expr:
