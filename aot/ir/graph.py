@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
+from aot.ir.deferred import Deferred, value_of
 from aot.ir.inference import FOLD_LIMIT, Named, few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
@@ -111,6 +112,12 @@ class OutPort:
     @property
     def value(self) -> Array | None:
         """The value where it is known at compile time."""
+        value = self._inferred
+        return value if value is not None else self.node.data
+
+    @property
+    def _inferred(self) -> Array | None:
+        """The value as inference uses it, which looks into no deferred constant."""
         return self.node.operands()[self.idx].value
 
     def symbols(self) -> Array:
@@ -129,13 +136,20 @@ class OutPort:
     @property
     def seen(self) -> Array | None:
         """The value as inference has used it: with symbols, if an operation could not do without."""
-        return self.value if self.value is not None else self.node.asked(self.idx)[0]
+        value = self._inferred
+        return value if value is not None else self.node.asked(self.idx)[0]
 
     @property
     def own_symbols(self) -> Array | None:
         """Symbols that are names of this output's elements, if an operation could not do without."""
         found, own = self.node.asked(self.idx)
-        return found if self.value is None and own else None
+        return found if self._inferred is None and own else None
+
+    @property
+    def held(self) -> Array | Deferred | None:
+        """The value where it is known at compile time; a deferred one is not made."""
+        value = self._inferred
+        return value if value is not None else self.node.held
 
     @property
     def shape(self) -> Shape:
@@ -173,9 +187,9 @@ class Node:
         "_operands",
         "_outputs",
         "_symbols",
-        "data",
         "given",
         "graph",
+        "held",
         "id",
         "name",
         "origin",
@@ -189,10 +203,19 @@ class Node:
         self._outputs = [OutPort(self, i) for i in range(outputs)]
         self._operands: tuple[Operand, ...] | None = None
         self._symbols: tuple[Named, ...] | None = None
-        self.data: Array | None = None  # of a Constant
+        self.held: Array | Deferred | None = None  # of a Constant
         self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
+
+    @property
+    def data(self) -> Array | None:
+        """Elements of a Constant; a deferred one is made for it."""
+        return None if self.held is None else value_of(self.held)
+
+    @data.setter
+    def data(self, data: Array | None) -> None:
+        self.held = data
 
     @property
     def op(self) -> Op:
@@ -289,6 +312,9 @@ class Node:
             self.forget_types()
 
     def _infer(self) -> None:
+        if isinstance(self.held, Deferred):
+            self._operands = (Operand(self.held.type, None, self._outputs[0]),)
+            return
         if self.given is not None:
             self._operands = (replace(self.given, source=self.given.source or self._outputs[0]),)
             return
@@ -296,7 +322,7 @@ class Node:
         pairs = zip(known, self._inputs, strict=True)
         inputs = [None if k is None or p.source is None else k[p.source.idx] for k, p in pairs]
         try:
-            found = infer_outputs(self._op, inputs, len(self._outputs), self.data, self.regions)
+            found = infer_outputs(self._op, inputs, len(self._outputs), self.held, self.regions)
             self._operands = tuple(replace(o, source=p) for o, p in zip(found, self._outputs, strict=True))
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
@@ -316,7 +342,7 @@ class Node:
 
     def _computed_from(self) -> list[Node]:
         """The nodes whose symbols say what this one's values are, if its operation can compute with symbols."""
-        ports = [p for p in self.sources() if p is not None and p.value is None]
+        ports = [p for p in self.sources() if p is not None and p.node.operands()[p.idx].value is None]
         able = self._op.symbolic and self.given is None and all(few_integers(p.type) for p in ports)
         return [p.node for p in ports if p.node._symbols is None] if able else []
 
@@ -358,16 +384,16 @@ class Graph:
         name: str = "",
         origin: Origin | None = None,
         outputs: int = 1,
-        data: Array | None = None,
+        data: Array | Deferred | None = None,
     ) -> Node:
-        """A new node that reads `sources`; its name is made unique."""
+        """A new node that reads `sources`; its name is made unique. `data`: of a Constant."""
         origin = origin if origin is not None else _origin_of(sources)
         label = name or f"{op.type or type(op).__name__}_{self._next}"
         unique = label if label not in self._taken else f"{label}.{self._next}"
         self._taken.add(unique)
         node = Node(self, self._next, op, unique, len(sources), outputs, origin)
         self._next += 1
-        node.data = data
+        node.held = data
         self.nodes[node.id] = node
         for port, source in zip(node.in_ports().values(), sources, strict=True):
             if source is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
@@ -63,11 +64,12 @@ def _links(graph: Graph, node: Node) -> None:
 
 def _content(node: Node) -> None:
     constant = node.type == "Constant"
-    _check((node.data is not None) == constant, node, "has data without being a Constant, or is one without data")
-    if constant and node.data is not None:
+    _check((node.held is not None) == constant, node, "has data without being a Constant, or is one without data")
+    if constant and node.held is not None:
         declared = getattr(node.op, "element_type", None)
-        fits = declared is not None and numpy_dtype(declared) == node.data.dtype
-        _check(fits, node, f"is declared {declared} but holds {node.data.dtype}")
+        dtype = numpy_dtype(node.held.type.dtype) if isinstance(node.held, Deferred) else node.held.dtype
+        fits = declared is not None and numpy_dtype(declared) == dtype
+        _check(fits, node, f"is declared {declared} but holds {dtype}")
     whole = bool(node.regions) == isinstance(node.op, RegionOp) or isinstance(node.op, Foreign)
     _check(whole, node, "has regions without being a RegionOp, or the other way round")
 

@@ -20,7 +20,7 @@ from codegen.ir.expressions import loads, measure, rewrite, variables, walk
 from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.ir.program import Region
-from codegen.ir.traverse import Change, Work, move_loads, rewrite_work
+from codegen.ir.traverse import Change, Work, move_loads, rewrite_definition, rewrite_work
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
 CHEAP = 2  # operations of a producer that several consumers compute themselves, at most
@@ -147,7 +147,7 @@ class _Fuser:
             alone = len(self.readers[name]) == 1
             if self.refused.get(d, {}).get(name) is made or not (alone or is_cheap(made, self.steps)):
                 continue
-            merged = rewrite_work(d, _substitution(made))
+            merged = rewrite_definition(d, _substitution(made))
             if _is_unwieldy(merged):
                 self.refused.setdefault(d, {})[name] = made
                 continue
@@ -404,7 +404,7 @@ def _is_unwieldy(work: Work) -> bool:
 
 
 def is_cheap(d: Definition, steps: Steps) -> bool:
-    """True if it costs no more than a load of its result: at most one non-constant load and `CHEAP` simple operations."""
+    """True if it costs no more than a load of its result: one load of data and `CHEAP` simple operations at most."""
     inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
     if len(inner) > 1:
         return False

@@ -279,14 +279,14 @@ class ProgramBuilder:
     def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
         """True if a constant of one element is denormal: log(x + 1e-45) means it."""
         scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
-        data = (self.steps.values[n].data for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        data = (self.steps.values[n].array for n in scalars if self.steps.values[n].region is Region.CONSTANT)
         return any(d is not None and d.size == 1 and denormals(d) for d in data)
 
     def _count_denormals(self, names: Iterable[str]) -> None:
         for name in names:
             value = self.steps.values[name]
-            if value.region is Region.CONSTANT and value.data is not None and name not in self.flushed:
-                self.flushed[name] = denormals(value.data)
+            if value.region is Region.CONSTANT and name not in self.flushed and (data := value.array) is not None:
+                self.flushed[name] = denormals(data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
         """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""
