@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.deferred import Deferred
+from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
@@ -71,14 +71,13 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int) -> Scale
     zeros: Array = np.zeros((1,) * rank, np.float32)
     match differences.op:
         case Subtract(auto_broadcast=AutoBroadcast.NUMPY):
-            converted, second = differences.inputs
-            if isinstance(second, Deferred) or not isinstance(converted, Deferred):
-                return None
-            zeros = second
+            converted, zeros = differences.inputs[0], value_of(differences.inputs[1])
         case _:
             converted = differences
+    if not isinstance(converted, Deferred) or not isinstance(converted.op, Convert):
+        return None
     numbers = converted.inputs[0]
-    if not isinstance(converted.op, Convert) or isinstance(numbers, Deferred) or numbers.shape != differences.shape:
+    if isinstance(numbers, Deferred) or numbers.shape != differences.shape:
         return None
     if numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
         numbers = numbers.astype(np.int8)
