@@ -51,12 +51,14 @@ class InPort:
         self.disconnect()
         self.source = source
         source.destinations.append(self)
+        self.node.graph.forget_order()
         self.node.forget_types()
 
     def disconnect(self) -> None:
         if self.source is not None:
             self.source.destinations.remove(self)
             self.source = None
+            self.node.graph.forget_order()
             self.node.forget_types()
 
     @property
@@ -374,6 +376,7 @@ class Graph:
     rt_info: dict[str, object] = field(default_factory=dict[str, object])
     defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # values of parameters that may be left out
     strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
+    _order: tuple[Node, ...] | None = None  # cache of `order`
     _next: int = 0
     _taken: set[str] = field(default_factory=set[str])
 
@@ -395,6 +398,7 @@ class Graph:
         self._next += 1
         node.held = data
         self.nodes[node.id] = node
+        self.forget_order()
         for port, source in zip(node.in_ports().values(), sources, strict=True):
             if source is not None:
                 port.connect(source)
@@ -413,13 +417,20 @@ class Graph:
         for port in node.in_ports().values():
             port.disconnect()
         del self.nodes[node.id]
+        self.forget_order()
         for held in (self.parameters, self.results, self.sinks):
             if node in held:
                 held.remove(node)
 
     def order(self) -> list[Node]:
         """Producers before readers; as the nodes were added, where that is free. ModelError for a cycle."""
-        return list(producers_first(self.nodes.values(), _producers, lambda n: n.name))
+        if self._order is None:
+            self._order = tuple(producers_first(self.nodes.values(), _producers, lambda n: n.name))
+        return list(self._order)
+
+    def forget_order(self) -> None:
+        """Find the order anew when it is asked for: links or nodes have changed."""
+        self._order = None
 
     def above(self, node: Node) -> Iterator[Node]:
         """The nodes whose types `node` needs and that are not inferred, producers first, itself last."""
@@ -437,5 +448,5 @@ def _origin_of(sources: Sequence[OutPort | None]) -> Origin:
     return next((s.node.origin for s in sources if s is not None and s.node.origin.layers), Origin())
 
 
-def _producers(node: Node) -> Iterator[Node]:
-    return (p.node for p in node.sources() if p is not None)
+def _producers(node: Node) -> list[Node]:
+    return [p.node for p in node.sources() if p is not None]
