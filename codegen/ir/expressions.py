@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from operator import is_
 
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 from runtime.abi import DType
@@ -21,31 +22,51 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
     """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts."""
-    look = change if callable(change) else change.get
-    memo: dict[Expr, Expr] = {}
+    if not callable(change):
+        return _replaced(node, change)
+    memo: dict[int, Expr] = {}  # by identity: the nodes live as long as `node`
 
     def go(e: Expr) -> Expr:
-        made = memo.get(e)
+        made = memo.get(id(e))
         if made is None:
-            found = look(e)
-            made = memo[e] = found if found is not None else _with_children(e, go)
+            found = change(e)
+            made = memo[id(e)] = found if found is not None else _with_children(e, go)
+        return made
+
+    return go(node)
+
+
+def _replaced(node: Expr, change: Mapping[Expr, Expr]) -> Expr:
+    """Replace the keys of `change`; parts that read none of the variables are left out, where only these change."""
+    axes = frozenset(k for k in change if isinstance(k, Var))
+    plain = len(axes) == len(change)
+    memo: dict[int, Expr] = {}
+
+    def go(e: Expr) -> Expr:
+        made = memo.get(id(e))
+        if made is None:
+            found = e if plain and axes.isdisjoint(_variables(e)) else change.get(e)
+            made = memo[id(e)] = found if found is not None else _with_children(e, go)
         return made
 
     return go(node)
 
 
 def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
-    match node:
-        case Const() | Var():
-            return node
-        case Load(buffer, index):
-            new = tuple(map(go, index))
-            return node if new == index else Load(buffer, new)
-        case Prim(fn, args, dtype):
-            new = tuple(map(go, args))
-            return node if new == args else prim(fn, *new, dtype=dtype)
-        case Reduce(fn, axes, body, init):
-            return Reduce(fn, axes, go(body), go(init) if init is not None else None)
+    if isinstance(node, Prim):
+        args = tuple(map(go, node.args))
+        return node if _same(args, node.args) else prim(node.fn, *args, dtype=node.dtype)
+    if isinstance(node, Load):
+        index = tuple(map(go, node.index))
+        return node if _same(index, node.index) else Load(node.buffer, index)
+    if isinstance(node, Reduce):
+        body, init = go(node.body), go(node.init) if node.init is not None else None
+        return node if body is node.body and init is node.init else Reduce(node.fn, node.axes, body, init)
+    return node
+
+
+def _same(new: tuple[Expr, ...], old: tuple[Expr, ...]) -> bool:
+    return all(map(is_, new, old)) or new == old
 
 
 def walk(*roots: Expr) -> Iterable[Expr]:
