@@ -248,8 +248,7 @@ class _Fuser:
         name = load.buffer.name
         if name not in self.parts:
             self.parts[name] = PartIndex(name, self._makers_of(name))
-        known = frozenset(self.steps.known())
-        return any(s is not step and overlaps(load, s, known) for s in self.parts[name].near(load))
+        return any(s is not step and overlaps(load, s, self.steps.is_known) for s in self.parts[name].near(load))
 
     def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
         def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -100,6 +100,7 @@ class ProgramBuilder:
         self.kernels = kernels if kernels is not None else {}
         self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
+        self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self.calls: list[Call] = []
         self.text: list[object] = []  # lines, or what has them as its text: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
@@ -229,7 +230,7 @@ class ProgramBuilder:
         self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
     ) -> tuple[Call, tuple[str, ...]]:
         """Add a call; returns it with the names of the values it is given."""
-        sizes = _sizes(works, self.steps.known())
+        sizes = self._sizes(works)
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
         back: dict[Var, Var] = {new: old for old, new in names.items()}
         works, roles = _canonical(works, self.steps, given is None)
@@ -252,6 +253,13 @@ class ProgramBuilder:
         self.calls.append(call)
         self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
         return call, tuple(values[b.name] for b in made.kernel.buffers)
+
+    def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
+        """Symbols that the kernel reads, sizes known at run time only, in the order of all."""
+        found = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
+        if not all(v in self._places for v in found):  # more sizes have been named
+            self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}
+        return tuple(sorted(found, key=lambda v: self._places[v]))
 
     def _kernel(
         self,
@@ -421,12 +429,6 @@ def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
     found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
     given = (b for b in found if b.space is Space.ARG)
     return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
-
-
-def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]:
-    """Symbols that the kernel reads: sizes known at run time only."""
-    found = frozenset[Var]().union(*map(sizes_of, works))
-    return tuple(s for s in symbols if s in found)
 
 
 def _cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
