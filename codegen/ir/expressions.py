@@ -9,6 +9,8 @@ from operator import is_
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 from runtime.abi import DType
 
+NONE = frozenset[Var]()
+
 
 def children(node: Expr) -> tuple[Expr, ...]:
     if isinstance(node, Prim):
@@ -93,12 +95,14 @@ def variables(*nodes: Expr) -> frozenset[Var]:
 def _variables(node: Expr) -> frozenset[Var]:
     if isinstance(node, Var):
         return frozenset((node,))
-    try:
-        return node.known_variables
-    except AttributeError:
-        found = frozenset[Var]().union(*map(_variables, children(node)))
+    found: frozenset[Var] | None = getattr(node, "known_variables", None)
+    if found is None:
+        found = NONE
+        for child in children(node):
+            read = _variables(child)
+            found = found if read <= found else read if found <= read else found | read  # sets are shared
         object.__setattr__(node, "known_variables", found)
-        return found
+    return found
 
 
 def measure(node: Expr) -> tuple[int, int]:
@@ -130,10 +134,10 @@ def loads(*nodes: Expr) -> tuple[Load, ...]:
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:
-    try:
-        found = node.known_loads
-    except AttributeError:
-        found = tuple(dict.fromkeys(chain.from_iterable(map(_loads, children(node)))))
+    found: tuple[Load, ...] | None = getattr(node, "known_loads", None)
+    if found is None:
+        parts = [inside for child in children(node) if (inside := _loads(child))]
+        found = () if not parts else parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
         object.__setattr__(node, "known_loads", found)
     return (node, *found) if isinstance(node, Load) else found
 

@@ -179,9 +179,9 @@ def move_loads(names: dict[str, Buffer]) -> Change:
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
-            move = names[e.buffer.name]
-            return Load(move, tuple(rewrite(i, change) for i in e.index))
-        return None
+            index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
+            return Load(names[e.buffer.name], index)
+        return None if loads(e) else e
 
     return change
 

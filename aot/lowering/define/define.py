@@ -320,6 +320,8 @@ def drop_unread(steps: Steps) -> None:
 
 def _wanted(steps: Steps) -> frozenset[Var]:
     """Late symbols that steps and outputs need, except those that a loop sets itself."""
+    if not steps.sizes.late:
+        return frozenset()
     every = [s for b in steps.blocks() for s in b.steps]
     inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
@@ -382,7 +384,9 @@ def tidy(d: Definition, values: dict[str, Value]) -> Definition:
         body = rewrite(reduction.body, change)
         init = rewrite(reduction.init, change) if reduction.init is not None else None
         value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
-    return replace(d, value=rewrite(value, lambda e: _number(e, values)))
+    if any(_number(x, values) is not None for x in loads(value)):
+        value = rewrite(value, lambda e: _number(e, values))
+    return replace(d, value=value)
 
 
 def _reduced(fn: str, axes: tuple[Var, ...], body: Expr, init: Expr | None) -> Expr:

@@ -286,8 +286,8 @@ def _substitution(made: Definition) -> Change:
 
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer.name != made.out.name:
-            return None
-        index = tuple(rewrite(i, change) for i in e.index)
+            return None if loads(e) else e
+        index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
         axes: dict[Expr, Expr] = {
             a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
         }
@@ -304,7 +304,7 @@ def simplified(e: Expr) -> Expr:
             return x
         if isinstance(x, Load):
             return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
-        return None
+        return None if loads(x) else x
 
     found = rewrite(e, change)
     object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
