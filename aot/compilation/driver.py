@@ -104,7 +104,7 @@ class Compilation:
         with within(self.shared.scope):  # the model may have their operations
             graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
         if isinstance(self.model, Graph):
-            size = sum(n.data.nbytes for n in graph.nodes.values() if n.data is not None)
+            size = sum(n.held.nbytes for n in graph.nodes.values() if n.held is not None)
         self.budget.allow(size, nodes_of(graph) * len(self.targets) * self._copies, self.options.tune or 0.0)
         self._event("read", 1, 1)
         return graph

@@ -27,7 +27,7 @@ def copy_node(node: Node, graph: Graph, ports: dict[OutPort, OutPort]) -> Node:
     """A copy of a node in `graph`; `ports` knows what its sources are there, and learns its outputs."""
     sources = [None if p is None else ports[p] for p in node.sources()]
     count = len(node.out_ports())
-    made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.data)
+    made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.held)
     made.regions = {key: copy_graph(body) for key, body in node.regions.items()}
     ports |= dict(zip(node.out_ports().values(), made.out_ports().values(), strict=True))
     return made

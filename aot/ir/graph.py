@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
+from aot.ir.deferred import Deferred, value_of
 from aot.ir.inference import FOLD_LIMIT, Named, few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
@@ -50,12 +51,14 @@ class InPort:
         self.disconnect()
         self.source = source
         source.destinations.append(self)
+        self.node.graph.forget_order()
         self.node.forget_types()
 
     def disconnect(self) -> None:
         if self.source is not None:
             self.source.destinations.remove(self)
             self.source = None
+            self.node.graph.forget_order()
             self.node.forget_types()
 
     @property
@@ -111,6 +114,12 @@ class OutPort:
     @property
     def value(self) -> Array | None:
         """The value where it is known at compile time."""
+        value = self._inferred
+        return value if value is not None else self.node.data
+
+    @property
+    def _inferred(self) -> Array | None:
+        """The value as inference uses it, which looks into no deferred constant."""
         return self.node.operands()[self.idx].value
 
     def symbols(self) -> Array:
@@ -129,13 +138,20 @@ class OutPort:
     @property
     def seen(self) -> Array | None:
         """The value as inference has used it: with symbols, if an operation could not do without."""
-        return self.value if self.value is not None else self.node.asked(self.idx)[0]
+        value = self._inferred
+        return value if value is not None else self.node.asked(self.idx)[0]
 
     @property
     def own_symbols(self) -> Array | None:
         """Symbols that are names of this output's elements, if an operation could not do without."""
         found, own = self.node.asked(self.idx)
-        return found if self.value is None and own else None
+        return found if self._inferred is None and own else None
+
+    @property
+    def held(self) -> Array | Deferred | None:
+        """The value where it is known at compile time; a deferred one is not made."""
+        value = self._inferred
+        return value if value is not None else self.node.held
 
     @property
     def shape(self) -> Shape:
@@ -173,9 +189,9 @@ class Node:
         "_operands",
         "_outputs",
         "_symbols",
-        "data",
         "given",
         "graph",
+        "held",
         "id",
         "name",
         "origin",
@@ -189,10 +205,19 @@ class Node:
         self._outputs = [OutPort(self, i) for i in range(outputs)]
         self._operands: tuple[Operand, ...] | None = None
         self._symbols: tuple[Named, ...] | None = None
-        self.data: Array | None = None  # of a Constant
+        self.held: Array | Deferred | None = None  # of a Constant
         self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
+
+    @property
+    def data(self) -> Array | None:
+        """Elements of a Constant; a deferred one is made for it."""
+        return None if self.held is None else value_of(self.held)
+
+    @data.setter
+    def data(self, data: Array | None) -> None:
+        self.held = data
 
     @property
     def op(self) -> Op:
@@ -289,6 +314,9 @@ class Node:
             self.forget_types()
 
     def _infer(self) -> None:
+        if isinstance(self.held, Deferred):
+            self._operands = (Operand(self.held.type, None, self._outputs[0]),)
+            return
         if self.given is not None:
             self._operands = (replace(self.given, source=self.given.source or self._outputs[0]),)
             return
@@ -296,7 +324,7 @@ class Node:
         pairs = zip(known, self._inputs, strict=True)
         inputs = [None if k is None or p.source is None else k[p.source.idx] for k, p in pairs]
         try:
-            found = infer_outputs(self._op, inputs, len(self._outputs), self.data, self.regions)
+            found = infer_outputs(self._op, inputs, len(self._outputs), self.held, self.regions)
             self._operands = tuple(replace(o, source=p) for o, p in zip(found, self._outputs, strict=True))
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
@@ -316,7 +344,7 @@ class Node:
 
     def _computed_from(self) -> list[Node]:
         """The nodes whose symbols say what this one's values are, if its operation can compute with symbols."""
-        ports = [p for p in self.sources() if p is not None and p.value is None]
+        ports = [p for p in self.sources() if p is not None and p.node.operands()[p.idx].value is None]
         able = self._op.symbolic and self.given is None and all(few_integers(p.type) for p in ports)
         return [p.node for p in ports if p.node._symbols is None] if able else []
 
@@ -348,6 +376,7 @@ class Graph:
     rt_info: dict[str, object] = field(default_factory=dict[str, object])
     defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # values of parameters that may be left out
     strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
+    _order: tuple[Node, ...] | None = None  # cache of `order`
     _next: int = 0
     _taken: set[str] = field(default_factory=set[str])
 
@@ -358,17 +387,18 @@ class Graph:
         name: str = "",
         origin: Origin | None = None,
         outputs: int = 1,
-        data: Array | None = None,
+        data: Array | Deferred | None = None,
     ) -> Node:
-        """A new node that reads `sources`; its name is made unique."""
+        """A new node that reads `sources`; its name is made unique. `data`: of a Constant."""
         origin = origin if origin is not None else _origin_of(sources)
         label = name or f"{op.type or type(op).__name__}_{self._next}"
         unique = label if label not in self._taken else f"{label}.{self._next}"
         self._taken.add(unique)
         node = Node(self, self._next, op, unique, len(sources), outputs, origin)
         self._next += 1
-        node.data = data
+        node.held = data
         self.nodes[node.id] = node
+        self.forget_order()
         for port, source in zip(node.in_ports().values(), sources, strict=True):
             if source is not None:
                 port.connect(source)
@@ -387,13 +417,20 @@ class Graph:
         for port in node.in_ports().values():
             port.disconnect()
         del self.nodes[node.id]
+        self.forget_order()
         for held in (self.parameters, self.results, self.sinks):
             if node in held:
                 held.remove(node)
 
     def order(self) -> list[Node]:
         """Producers before readers; as the nodes were added, where that is free. ModelError for a cycle."""
-        return list(producers_first(self.nodes.values(), _producers, lambda n: n.name))
+        if self._order is None:
+            self._order = tuple(producers_first(self.nodes.values(), _producers, lambda n: n.name))
+        return list(self._order)
+
+    def forget_order(self) -> None:
+        """Find the order anew when it is asked for: links or nodes have changed."""
+        self._order = None
 
     def above(self, node: Node) -> Iterator[Node]:
         """The nodes whose types `node` needs and that are not inferred, producers first, itself last."""
@@ -411,5 +448,5 @@ def _origin_of(sources: Sequence[OutPort | None]) -> Origin:
     return next((s.node.origin for s in sources if s is not None and s.node.origin.layers), Origin())
 
 
-def _producers(node: Node) -> Iterator[Node]:
-    return (p.node for p in node.sources() if p is not None)
+def _producers(node: Node) -> list[Node]:
+    return [p.node for p in node.sources() if p is not None]

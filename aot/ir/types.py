@@ -96,7 +96,8 @@ class TensorType:
 
     def __post_init__(self) -> None:
         if self.dims is not None:
-            dims = tuple(simplify(d) for d in self.dims)
+            plain = all(type(d) is int for d in self.dims)
+            dims = tuple(self.dims) if plain else tuple(simplify(d) for d in self.dims)
             if any(isinstance(d, int) and d < 0 for d in dims):
                 raise ShapeError(f"dimensions must not be negative, got {[dim_text(d) for d in dims]}")
             object.__setattr__(self, "dims", dims)

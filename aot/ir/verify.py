@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
@@ -26,9 +27,12 @@ def verify(graph: Graph, types: bool = True) -> None:
 
     `types=False` leaves inference out: for graphs that still hold what cannot be inferred.
     """
-    for id, node in graph.nodes.items():
-        _check(node.id == id and node.graph is graph, node, "is listed under another id or belongs to another graph")
-        _links(graph, node)
+    listed = Counter(id(d) for node in graph.nodes.values() for p in node.out_ports().values() for d in p.destinations)
+    for key, node in graph.nodes.items():
+        if node.id != key or node.graph is not graph:
+            raise _broken(node, "is listed under another id or belongs to another graph")
+        _inputs(graph, node, listed)
+        _outputs(graph, node)
         _content(node)
     _lists(graph)
     graph.order()
@@ -39,37 +43,48 @@ def verify(graph: Graph, types: bool = True) -> None:
         _types(graph)
 
 
-def _links(graph: Graph, node: Node) -> None:
+def _inputs(graph: Graph, node: Node, listed: Counter[int]) -> None:
+    """Check the inputs of a node; `listed`: how often each input of the graph is a destination, by its id.
+
+    `_outputs` checks that a destination reads the port that lists it.
+    """
     for i, port in node.in_ports().items():
-        own = port.idx == i and port.node is node
-        _check(own, node, f"input {i} is numbered {port.idx} or belongs to another node")
+        if port.idx != i or port.node is not node:
+            raise _broken(node, f"input {i} is numbered {port.idx} or belongs to another node")
         source = port.source
         if source is None:
             continue
         above = source.node
-        _check(graph.nodes.get(above.id) is above, node, f"input {i} reads {above.name!r}, which is not in the graph")
-        own = above.out_ports().get(source.idx) is source
-        _check(own, node, f"input {i} reads a port that {above.name!r} does not have")
-        times = sum(d is port for d in source.destinations)
-        _check(times == 1, node, f"input {i} is listed {times} times at {above.name!r}")
+        if graph.nodes.get(above.id) is not above:
+            raise _broken(node, f"input {i} reads {above.name!r}, which is not in the graph")
+        if above.out_ports().get(source.idx) is not source:
+            raise _broken(node, f"input {i} reads a port that {above.name!r} does not have")
+        if (times := listed[id(port)]) != 1:
+            raise _broken(node, f"input {i} is listed {times} times at {above.name!r}")
+
+
+def _outputs(graph: Graph, node: Node) -> None:
     for i, port in node.out_ports().items():
-        own = port.idx == i and port.node is node
-        _check(own, node, f"output {i} is numbered {port.idx} or belongs to another node")
+        if port.idx != i or port.node is not node:
+            raise _broken(node, f"output {i} is numbered {port.idx} or belongs to another node")
         for reader in port.destinations:
-            _check(reader.source is port, node, f"output {i} lists {reader}, which reads something else")
-            known = graph.nodes.get(reader.node.id) is reader.node
-            _check(known, node, f"output {i} is read by {reader.node.name!r}, which is not in the graph")
+            if reader.source is not port:
+                raise _broken(node, f"output {i} lists {reader}, which reads something else")
+            if graph.nodes.get(reader.node.id) is not reader.node:
+                raise _broken(node, f"output {i} is read by {reader.node.name!r}, which is not in the graph")
 
 
 def _content(node: Node) -> None:
     constant = node.type == "Constant"
-    _check((node.data is not None) == constant, node, "has data without being a Constant, or is one without data")
-    if constant and node.data is not None:
+    if (node.held is not None) != constant:
+        raise _broken(node, "has data without being a Constant, or is one without data")
+    if constant and node.held is not None:
         declared = getattr(node.op, "element_type", None)
-        fits = declared is not None and numpy_dtype(declared) == node.data.dtype
-        _check(fits, node, f"is declared {declared} but holds {node.data.dtype}")
-    whole = bool(node.regions) == isinstance(node.op, RegionOp) or isinstance(node.op, Foreign)
-    _check(whole, node, "has regions without being a RegionOp, or the other way round")
+        dtype = numpy_dtype(node.held.type.dtype) if isinstance(node.held, Deferred) else node.held.dtype
+        if declared is None or numpy_dtype(declared) != dtype:
+            raise _broken(node, f"is declared {declared} but holds {dtype}")
+    if bool(node.regions) != isinstance(node.op, RegionOp) and not isinstance(node.op, Foreign):
+        raise _broken(node, "has regions without being a RegionOp, or the other way round")
 
 
 def _lists(graph: Graph) -> None:
@@ -91,6 +106,5 @@ def _types(graph: Graph) -> None:
         node.operands()
 
 
-def _check(holds: bool, node: Node, text: str) -> None:
-    if not holds:
-        raise InternalError(f"{node.name} ({node.type}): {text}")
+def _broken(node: Node, text: str) -> InternalError:
+    return InternalError(f"{node.name} ({node.type}): {text}")

@@ -180,7 +180,7 @@ class _Driver:
         around += [p.node for n in rim for out in n.out_ports().values() for p in _sole_reader(out)]
         _merge_origins(fresh, [n for n in removed if n not in fresh], origin)
         heir = ports[0].node if ports[0] is not None else None
-        if heir is not None and node in removed and heir in fresh and heir.data is None:
+        if heir is not None and node in removed and heir in fresh and heir.held is None:
             heir.name = name
         self._push(around)
 
@@ -218,10 +218,10 @@ def same_type(a: TensorType, b: TensorType) -> bool:
 def _merge_origins(fresh: list[Node], replaced: list[Node], anchor: Origin) -> None:
     origin = anchor
     for node in replaced:
-        if node.data is None:
+        if node.held is None:
             origin = origin | node.origin
     for node in fresh:
-        if node.data is None:
+        if node.held is None:
             node.origin = origin
 
 

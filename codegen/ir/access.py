@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from codegen.ir.definition import Definition
@@ -12,7 +13,10 @@ from codegen.ir.index import Affine, bounds, depends_on, factors, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 from runtime.abi import DType
 
+# How a definition accesses memory is found once for all passes and schedules: definitions never change.
 
+
+@lru_cache(maxsize=1 << 16)
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
     """Offset of `buffer[index]`, in elements."""
     total = Affine({})
@@ -103,13 +107,16 @@ def access(buffer: Buffer, index: tuple[Expr, ...], axes: tuple[Var, ...], load:
 
 
 def all_axes(d: Definition) -> tuple[Var, ...]:
-    return (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
+    reduction = d.reduction
+    return d.axes if reduction is None else (*d.axes, *reduction.axes)
 
 
+@lru_cache(maxsize=1 << 15)
 def store(d: Definition) -> Access:
     return access(d.out, d.target, d.axes)
 
 
+@lru_cache(maxsize=1 << 15)
 def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
     """Return an access for each load of memory; with `body`, only for those in the body of the reduction."""
     axes = all_axes(d)
@@ -117,6 +124,7 @@ def reads(d: Definition, *, body: bool = False) -> tuple[Access, ...]:
     return tuple(access(x.buffer, x.index, axes, x) for x in loads(*roots) if x.buffer.space is not Space.TABLE)
 
 
+@lru_cache(maxsize=1 << 15)
 def points(d: Definition) -> Size:
     """Return how many times the innermost value is computed."""
     return volume(_extents(all_axes(d)))

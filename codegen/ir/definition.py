@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from codegen.ir.expressions import walk
+from codegen.ir.expressions import reduction_in
 from codegen.ir.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
 from runtime.abi import DType
 
@@ -32,15 +32,8 @@ class _Hashed:
             return value
 
 
-class _Summing(_Hashed):
-    """Base of definitions, which caches the reduction in the value."""
-
-    __slots__ = ("_reduction",)
-    _reduction: Reduce | None
-
-
 @dataclass(frozen=True, slots=True)
-class Definition(_Summing):
+class Definition(_Hashed):
     """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""
 
     out: Buffer
@@ -59,12 +52,7 @@ class Definition(_Summing):
     @property
     def reduction(self) -> Reduce | None:
         """The reduction inside the value, if there is one."""
-        try:
-            return self._reduction
-        except AttributeError:
-            found = next((e for e in walk(self.value) if isinstance(e, Reduce)), None)
-            object.__setattr__(self, "_reduction", found)
-            return found
+        return reduction_in(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from operator import is_
 
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, prim
 from runtime.abi import DType
+
+NONE = frozenset[Var]()
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
@@ -21,31 +24,51 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
     """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts."""
-    look = change if callable(change) else change.get
-    memo: dict[Expr, Expr] = {}
+    if not callable(change):
+        return _replaced(node, change)
+    memo: dict[int, Expr] = {}  # by identity: the nodes live as long as `node`
 
     def go(e: Expr) -> Expr:
-        made = memo.get(e)
+        made = memo.get(id(e))
         if made is None:
-            found = look(e)
-            made = memo[e] = found if found is not None else _with_children(e, go)
+            found = change(e)
+            made = memo[id(e)] = found if found is not None else _with_children(e, go)
+        return made
+
+    return go(node)
+
+
+def _replaced(node: Expr, change: Mapping[Expr, Expr]) -> Expr:
+    """Replace the keys of `change`; parts that read none of the variables are left out, where only these change."""
+    axes = frozenset(k for k in change if isinstance(k, Var))
+    plain = len(axes) == len(change)
+    memo: dict[int, Expr] = {}
+
+    def go(e: Expr) -> Expr:
+        made = memo.get(id(e))
+        if made is None:
+            found = e if plain and axes.isdisjoint(_variables(e)) else change.get(e)
+            made = memo[id(e)] = found if found is not None else _with_children(e, go)
         return made
 
     return go(node)
 
 
 def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
-    match node:
-        case Const() | Var():
-            return node
-        case Load(buffer, index):
-            new = tuple(map(go, index))
-            return node if new == index else Load(buffer, new)
-        case Prim(fn, args, dtype):
-            new = tuple(map(go, args))
-            return node if new == args else prim(fn, *new, dtype=dtype)
-        case Reduce(fn, axes, body, init):
-            return Reduce(fn, axes, go(body), go(init) if init is not None else None)
+    if isinstance(node, Prim):
+        args = tuple(map(go, node.args))
+        return node if _same(args, node.args) else prim(node.fn, *args, dtype=node.dtype)
+    if isinstance(node, Load):
+        index = tuple(map(go, node.index))
+        return node if _same(index, node.index) else Load(node.buffer, index)
+    if isinstance(node, Reduce):
+        body, init = go(node.body), go(node.init) if node.init is not None else None
+        return node if body is node.body and init is node.init else Reduce(node.fn, node.axes, body, init)
+    return node
+
+
+def _same(new: tuple[Expr, ...], old: tuple[Expr, ...]) -> bool:
+    return all(map(is_, new, old)) or new == old
 
 
 def walk(*roots: Expr) -> Iterable[Expr]:
@@ -72,12 +95,14 @@ def variables(*nodes: Expr) -> frozenset[Var]:
 def _variables(node: Expr) -> frozenset[Var]:
     if isinstance(node, Var):
         return frozenset((node,))
-    try:
-        return node.known_variables
-    except AttributeError:
-        found = frozenset[Var]().union(*map(_variables, children(node)))
+    found: frozenset[Var] | None = getattr(node, "known_variables", None)
+    if found is None:
+        found = NONE
+        for child in children(node):
+            read = _variables(child)
+            found = found if read <= found else read if found <= read else found | read  # sets are shared
         object.__setattr__(node, "known_variables", found)
-        return found
+    return found
 
 
 def measure(node: Expr) -> tuple[int, int]:
@@ -91,16 +116,28 @@ def measure(node: Expr) -> tuple[int, int]:
         return found
 
 
+def reduction_in(node: Expr) -> Reduce | None:
+    """Return the first reduction in an expression, parents before their parts; None if there is none."""
+    if isinstance(node, Reduce):
+        return node
+    try:
+        return node.known_reduction
+    except AttributeError:
+        found = next((r for child in children(node) if (r := reduction_in(child)) is not None), None)
+        object.__setattr__(node, "known_reduction", found)
+        return found
+
+
 def loads(*nodes: Expr) -> tuple[Load, ...]:
     """Return the distinct loads, in the order they appear."""
     return _loads(nodes[0]) if len(nodes) == 1 else tuple(dict.fromkeys(chain.from_iterable(map(_loads, nodes))))
 
 
 def _loads(node: Expr) -> tuple[Load, ...]:
-    try:
-        found = node.known_loads
-    except AttributeError:
-        found = tuple(dict.fromkeys(chain.from_iterable(map(_loads, children(node)))))
+    found: tuple[Load, ...] | None = getattr(node, "known_loads", None)
+    if found is None:
+        parts = [inside for child in children(node) if (inside := _loads(child))]
+        found = () if not parts else parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
         object.__setattr__(node, "known_loads", found)
     return (node, *found) if isinstance(node, Load) else found
 

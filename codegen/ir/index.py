@@ -30,6 +30,7 @@ class Affine:
     terms: dict[Expr, int]
     const: int = 0
     _key: Key = field(init=False, repr=False, compare=False)
+    _expr: Expr = field(init=False, repr=False, compare=False)
 
     @property
     def is_const(self) -> bool:
@@ -67,6 +68,14 @@ class Affine:
         return Affine({a: c * factor for a, c in self.terms.items()}, self.const * factor)
 
     def expr(self) -> Expr:
+        """Return the sum as one expression, the same at each call: equal ones are compared fast then."""
+        try:
+            return self._expr
+        except AttributeError:
+            self._expr = self._spelled()
+            return self._expr
+
+    def _spelled(self) -> Expr:
         if not self.terms:
             return Const(self.const)
         terms = [a if c == 1 else Prim("mul", (a, Const(c)), DType.I64) for a, c in self.terms.items()]

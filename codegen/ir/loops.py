@@ -72,10 +72,11 @@ class Node:
 class Arith(Node):
     """Operator sugar shared by all expressions."""
 
-    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_variables")
+    __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_reduction", "known_variables")
     has_plain_indices: bool  # the indices of all loads inside are in normal form
-    known_loads: tuple[Load, ...]  # this and the next two are caches of `codegen.ir.expressions`
+    known_loads: tuple[Load, ...]  # this and the next three are caches of `codegen.ir.expressions`
     known_measure: tuple[int, int]
+    known_reduction: Reduce | None
     known_variables: frozenset[Var]
 
     def __add__(self, other: Operand) -> Expr:
@@ -192,6 +193,7 @@ class Reduce(Arith):
 
 
 Expr = Const | Var | Load | Prim | Reduce
+_EXPRS = (Const, Var, Load, Prim, Reduce)  # a tuple is faster to test than a union
 Size = int | Expr
 Operand = Arith | float | int
 
@@ -345,7 +347,7 @@ def dense(
 
 
 def as_expr(x: Operand, like: DType) -> Expr:
-    if isinstance(x, Const | Var | Load | Prim | Reduce):
+    if isinstance(x, _EXPRS):
         return x
     if isinstance(x, Arith):
         raise TypeError(f"not an expression: {x!r}")
@@ -357,14 +359,19 @@ def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
     if fn not in PRIMS:
         raise ValueError(f"no primitive {fn!r}")
     candidates = args[1:] if fn == "select" else args[2:] if fn == "within" else args
-    like = next((a.dtype for a in candidates if isinstance(a, Const | Var | Load | Prim | Reduce)), DType.I64)
-    exprs = tuple(as_expr(a, DType.I64 if fn == "within" and i < 2 else like) for i, a in enumerate(args))
+    like = next((a.dtype for a in candidates if isinstance(a, _EXPRS)), DType.I64)
+    if fn == "within":
+        exprs = tuple(as_expr(a, DType.I64 if i < 2 else like) for i, a in enumerate(args))
+    else:
+        exprs = tuple([a if isinstance(a, _EXPRS) else as_expr(a, like) for a in args])
     if not like.is_float and (folded := _fold(fn, exprs, like)) is not None:
         return folded
     return Prim(fn, exprs, dtype or (DType.BOOL if fn in COMPARISONS else like))
 
 
 def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
+    if fn not in _FOLDED or not any(isinstance(a, Const) for a in args):
+        return None
     match fn, args:
         case "add", (Const(0), e) | (e, Const(0)):
             return e
@@ -384,6 +391,7 @@ def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
             return None
 
 
+_FOLDED = frozenset(("add", "sub", "mul", "floordiv", "mod", "min", "max"))
 _INTEGER: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,

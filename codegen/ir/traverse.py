@@ -133,19 +133,24 @@ def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] =
     """Apply `change` to every expression (see `expressions.rewrite`), `place` to every buffer written or allocated."""
     match work:
         case Definition():
-            return replace(
-                work,
-                out=place(work.out),
-                value=rewrite(work.value, change),
-                index=tuple(rewrite(i, change) for i in work.index),
-                where=tuple((rewrite(i, change), n) for i, n in work.where),
-            )
+            return rewrite_definition(work, change, place)
         case Group():
             made = tuple(rewrite_work(m, change, place) for m in work.members)
             assert all(isinstance(m, Definition | Group) for m in made)
             return replace(work, members=made, temps=tuple(map(place, work.temps)))
         case _:
             return tuple(_rewrite_statement(s, change, place) for s in work)
+
+
+def rewrite_definition(d: Definition, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Definition:
+    """Apply `change` to every expression of a definition, `place` to its output."""
+    return Definition(
+        place(d.out),
+        d.axes,
+        rewrite(d.value, change),
+        tuple(rewrite(i, change) for i in d.index),
+        tuple((rewrite(i, change), n) for i, n in d.where),
+    )
 
 
 def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buffer]) -> Stmt:
@@ -174,9 +179,9 @@ def move_loads(names: dict[str, Buffer]) -> Change:
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
-            move = names[e.buffer.name]
-            return Load(move, tuple(rewrite(i, change) for i in e.index))
-        return None
+            index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
+            return Load(names[e.buffer.name], index)
+        return None if loads(e) else e
 
     return change
 

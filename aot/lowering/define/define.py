@@ -12,6 +12,7 @@ from math import gcd
 
 import numpy as np
 
+from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, Stateful, ViewOp
 from aot.ir.types import Array, Shape
@@ -172,7 +173,7 @@ class Definer:
         sizes = self.steps.sizes
         return Input(self.buffers[port].buffer, sizes.type(port.type), sizes.value(port.seen))
 
-    def value(self, port: OutPort, region: Region, index: int = 0, data: Array | None = None) -> Value:
+    def value(self, port: OutPort, region: Region, index: int = 0, data: Array | Deferred | None = None) -> Value:
         if port.type.dtype is DType.NF4:
             raise UnsupportedError(f"{port.node.type}: elements of nf4 are constants for Convert, got {port.type}")
         name = self.name(port)
@@ -319,6 +320,8 @@ def drop_unread(steps: Steps) -> None:
 
 def _wanted(steps: Steps) -> frozenset[Var]:
     """Late symbols that steps and outputs need, except those that a loop sets itself."""
+    if not steps.sizes.late:
+        return frozenset()
     every = [s for b in steps.blocks() for s in b.steps]
     inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
     shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
@@ -355,10 +358,11 @@ def is_empty(work: Work) -> bool:
     return isinstance(work, Definition) and any(a.extent == 0 for a in work.axes)
 
 
-def _known_array(port: OutPort) -> Array:
-    if port.value is None or port.value.dtype == object:
+def _known_array(port: OutPort) -> Array | Deferred:
+    held = port.held
+    if held is None or (not isinstance(held, Deferred) and held.dtype == object):
         raise InternalError(f"{port}: no value in memory and none known")
-    return port.value
+    return held
 
 
 def foreign(buffer: Buffer) -> Buffer:
@@ -380,7 +384,9 @@ def tidy(d: Definition, values: dict[str, Value]) -> Definition:
         body = rewrite(reduction.body, change)
         init = rewrite(reduction.init, change) if reduction.init is not None else None
         value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
-    return replace(d, value=rewrite(value, lambda e: _number(e, values)))
+    if any(_number(x, values) is not None for x in loads(value)):
+        value = rewrite(value, lambda e: _number(e, values))
+    return replace(d, value=value)
 
 
 def _reduced(fn: str, axes: tuple[Var, ...], body: Expr, init: Expr | None) -> Expr:
@@ -395,7 +401,7 @@ def _number(e: Expr, values: dict[str, Value]) -> Expr | None:
     if not isinstance(e, Load) or e.buffer.name not in values:
         return None
     data = values[e.buffer.name].data
-    if data is None or data.size != 1:
+    if data is None or isinstance(data, Deferred) or data.size != 1:
         return None
     number = np.asarray(data).reshape(-1)[0]
     return Const(float(number) if e.dtype.is_float else int(number), e.dtype)

@@ -8,7 +8,7 @@ themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from aot.ir.types import dim_text
 from aot.lowering.ir.greatest import greatest
@@ -74,19 +74,19 @@ def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Si
     if isinstance(index, Var) and index.extent == dim:
         return None
     end = None if after(index, dim, sizes, symbols) == 0 else last(index, sizes, symbols)
-    end = _last_of_products(index, frozenset((*symbols, *sizes.meaning))) if end is None else end
+    end = _last_of_products(index, lambda v: v in sizes.meaning or v in symbols) if end is None else end
     least = None if end is None else sizes.of(end + 1)
     if isinstance(least, int) and (exact := greatest(index)) is not None:
         least = exact + 1
     return None if isinstance(least, int) and isinstance(dim, int) and least <= dim else least
 
 
-def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
+def _last_of_products(index: Expr, is_size: Callable[[Var], bool]) -> Expr | None:
     """Last index (see `last`) of sums of products of non-negative axes and sizes, as in broadcasts; None for others."""
     total: Expr = Const(0)
     found = normal(index, {})
     for atom, c in found.terms.items():
-        ends = [_end(part, sizes) for part in factors(atom)]
+        ends = [_end(part, is_size) for part in factors(atom)]
         known = [e for e in ends if e is not None]
         if c < 0 or len(known) < len(ends):
             return None
@@ -94,10 +94,10 @@ def _last_of_products(index: Expr, sizes: frozenset[Var]) -> Expr | None:
     return total + found.const
 
 
-def _end(part: Expr, sizes: frozenset[Var]) -> Expr | None:
+def _end(part: Expr, is_size: Callable[[Var], bool]) -> Expr | None:
     if not isinstance(part, Var) or part.low < 0:
         return None
-    if part in sizes:
+    if is_size(part):
         return part
     return None if part.extent is None else as_expr(part.extent, DType.I64) - 1
 

@@ -33,33 +33,46 @@ Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and
 
 def fuse_attention(steps: Steps, target: Target) -> None:
     """Fuse two products and the group of rows between them into one step, wherever it pays."""
-    links = _Links(steps)
-    for step in list(steps.steps):
+    links, places = _Links(steps), dict[int, Step | None]()
+    for step in steps.steps:
         found = _neighbours(step, steps, links, target)
         made = _joined(*found, steps.constants()) if found is not None else None
         if found is None or made is None:
             continue
         first, _, last = found
         layers = tuple(dict.fromkeys(n for s in found for n in s.layers))
-        steps.steps[steps.steps.index(last)] = Step((made,), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+        fused = Step((made,), layers, "+".join(dict.fromkeys(s.kind for s in found)))
+        places |= {id(first): None, id(step): None, id(last): fused}
+        for s in found:
+            links.remove(s)
+        links.add(fused)
         for s in (first, step):
-            steps.steps.remove(s)
             del steps.values[s.writes()[0].name]
-        links = _Links(steps)
+    now = (places.get(id(s), s) for s in steps.steps)
+    steps.steps = [s for s in now if s is not None]
     sort(steps)
 
 
 class _Links:
-    """Producers and consumers of each value, in order."""
+    """Producers and consumers of each value."""
 
     def __init__(self, steps: Steps) -> None:
         self.makers: dict[str, list[Step]] = {}
         self.readers: dict[str, list[Step]] = {}
         for step in steps.steps:
-            for name in {b.name for b in step.writes()}:
-                self.makers.setdefault(name, []).append(step)
-            for name in {x.buffer.name for x in step.reads()}:
-                self.readers.setdefault(name, []).append(step)
+            self.add(step)
+
+    def add(self, step: Step) -> None:
+        for name in {b.name for b in step.writes()}:
+            self.makers.setdefault(name, []).append(step)
+        for name in {x.buffer.name for x in step.reads()}:
+            self.readers.setdefault(name, []).append(step)
+
+    def remove(self, step: Step) -> None:
+        for name in {b.name for b in step.writes()}:
+            self.makers[name].remove(step)
+        for name in {x.buffer.name for x in step.reads()}:
+            self.readers[name].remove(step)
 
 
 def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:

@@ -9,7 +9,7 @@ places         c[i, 8 + j] = s[i, j]                     s is written in place, 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import islice, permutations
 from math import prod
 
 from aot.lowering.ir.dependencies import PartIndex, overlaps
@@ -20,9 +20,10 @@ from codegen.ir.expressions import loads, measure, rewrite, variables, walk
 from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.ir.program import Region
-from codegen.ir.traverse import Change, Work, move_loads, rewrite_work
+from codegen.ir.traverse import Change, Work, move_loads, rewrite_definition, rewrite_work
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
+CHEAP = 2  # operations of a producer that several consumers compute themselves, at most
 MOST_ORDERED = 5  # dimensions whose orders are tried
 DEEPEST, LARGEST = 100, 1 << 12  # limits of merged expressions: depth, and parts, with shared ones counted each time
 
@@ -42,6 +43,7 @@ class _Fuser:
         self.readers: dict[str, dict[int, Step]] = {}
         self.parts: dict[str, PartIndex] = {}
         self.dropped: dict[int, Step] = {}
+        self.refused: dict[Definition, dict[str, Definition]] = {}  # producers that would make a definition unwieldy
         for step in steps.steps:
             self._link(step)
 
@@ -143,9 +145,14 @@ class _Fuser:
             if maker is None or made is None or made.reduction is not None or not self._pays(made, d):
                 continue
             alone = len(self.readers[name]) == 1
-            merged = rewrite_work(d, _substitution(made)) if alone or is_cheap(made, self.steps) else None
-            if merged is None or _is_unwieldy(merged):
+            if self.refused.get(d, {}).get(name) is made or not (alone or is_cheap(made, self.steps)):
                 continue
+            merged = rewrite_definition(d, _substitution(made))
+            if _is_unwieldy(merged):
+                self.refused.setdefault(d, {})[name] = made
+                continue
+            if made in self.refused and _holds_whole(d, made):  # what made a part unwieldy makes the whole so
+                self.refused.setdefault(merged, {}).update(self.refused[made])
             self._replace(step, (merged,), maker.layers)
             if alone:
                 self._drop(maker)
@@ -241,8 +248,7 @@ class _Fuser:
         name = load.buffer.name
         if name not in self.parts:
             self.parts[name] = PartIndex(name, self._makers_of(name))
-        known = frozenset(self.steps.known())
-        return any(s is not step and overlaps(load, s, known) for s in self.parts[name].near(load))
+        return any(s is not step and overlaps(load, s, self.steps.is_known) for s in self.parts[name].near(load))
 
     def _move(self, step: Step, source: Buffer, d: Definition, back: dict[Var, int]) -> None:
         def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -280,8 +286,8 @@ def _substitution(made: Definition) -> Change:
 
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer.name != made.out.name:
-            return None
-        index = tuple(rewrite(i, change) for i in e.index)
+            return None if loads(e) else e
+        index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
         axes: dict[Expr, Expr] = {
             a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
         }
@@ -298,7 +304,7 @@ def simplified(e: Expr) -> Expr:
             return x
         if isinstance(x, Load):
             return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
-        return None
+        return None if loads(x) else x
 
     found = rewrite(e, change)
     object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
@@ -384,6 +390,12 @@ def memory_loads(value: Expr) -> list[Load]:
     return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
 
 
+def _holds_whole(d: Definition, made: Definition) -> bool:
+    """True if the value of `made`, merged into `d`, stays as it is."""
+    sites = (x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name)
+    return all(x.index == made.target for x in sites) and simplified(made.value) is made.value
+
+
 def _is_unwieldy(work: Work) -> bool:
     """True if an expression is too deep or too large to be walked part by part."""
     depth, size = measure(work.value) if isinstance(work, Definition) else (0, 0)
@@ -391,11 +403,14 @@ def _is_unwieldy(work: Work) -> bool:
 
 
 def is_cheap(d: Definition, steps: Steps) -> bool:
-    """True if it costs no more than a load of its result: at most one non-constant load and two simple operations."""
+    """True if it costs no more than a load of its result: one load of data and `CHEAP` simple operations at most."""
     inner = [x for x in memory_loads(d.value) if steps.values[x.buffer.name].region is not Region.CONSTANT]
+    if len(inner) > 1:
+        return False
     indices = {e for x in loads(d.value) for e in walk(*x.index)}
-    prims = [e for e in walk(d.value) if isinstance(e, Prim) and e not in indices]
-    return len(inner) <= 1 and len(prims) <= 2 and not any(p.fn in HEAVY for p in prims)
+    prims = (e for e in walk(d.value) if isinstance(e, Prim) and e not in indices)
+    first = list(islice(prims, CHEAP + 1))  # no more are looked at: merged expressions are large
+    return len(first) <= CHEAP and not any(p.fn in HEAVY for p in first)
 
 
 def _reuses(d: Definition, name: str) -> bool:

@@ -20,6 +20,7 @@ from codegen.ir.traverse import members
 from runtime.abi import DType
 from runtime.errors import InternalError
 
+IsSymbol = Callable[[Var], bool]
 Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied
 
 
@@ -28,7 +29,7 @@ class Makers:
 
     def __init__(self, steps: Steps) -> None:
         self.of: dict[str, list[Step]] = {}
-        self.sizes, self.known = steps.sizes, frozenset(steps.known())
+        self.sizes, self.is_known = steps.sizes, steps.is_known
         self.setters: dict[Var, Step] = {}
         self.checks: list[tuple[frozenset[Var], Step]] = []
         self._parts: dict[str, PartIndex] = {}
@@ -46,7 +47,7 @@ class Makers:
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
             for maker in made if len(made) <= 1 else self._parts_of(load.buffer.name).near(load):
-                if maker is not step and (len(made) == 1 or overlaps(load, maker, self.known)):
+                if maker is not step and (len(made) == 1 or overlaps(load, maker, self.is_known)):
                     found[id(maker)] = maker
         if self.setters or self.checks:
             found |= {id(s): s for s in self._before_symbols(step) if s is not step}
@@ -131,40 +132,40 @@ def _box(step: Step, name: str) -> list[tuple[float, float]]:
     return [(min(low for low, _ in ends), max(high for _, high in ends)) for ends in zip(*found, strict=True)]
 
 
-def overlaps(load: Load, maker: Step, symbols: frozenset[Var]) -> bool:
-    """True if `load` may read elements that `maker` writes, by ranges. Variables other than `symbols` are axes."""
+def overlaps(load: Load, maker: Step, is_symbol: IsSymbol) -> bool:
+    """True if `load` may read elements that `maker` writes, by ranges. Variables that are no symbols are axes."""
     for work in maker.works:
         definitions = list(members(work))
         if not definitions:
             return True
         for d in definitions:
-            if d.out.name == load.buffer.name and not _apart(load.index, d.target, symbols):
+            if d.out.name == load.buffer.name and not _apart(load.index, d.target, is_symbol):
                 return True
     return False
 
 
-def _apart(one: tuple[Expr, ...], other: tuple[Expr, ...], symbols: frozenset[Var]) -> bool:
-    return any(_before(a, b, symbols) or _before(b, a, symbols) for a, b in zip(one, other, strict=True))
+def _apart(one: tuple[Expr, ...], other: tuple[Expr, ...], is_symbol: IsSymbol) -> bool:
+    return any(_before(a, b, is_symbol) or _before(b, a, is_symbol) for a, b in zip(one, other, strict=True))
 
 
-def _before(a: Expr, b: Expr, symbols: frozenset[Var]) -> bool:
+def _before(a: Expr, b: Expr, is_symbol: IsSymbol) -> bool:
     """True if `a` is less than `b` for all values of their axes and symbols."""
-    most, least = _end(normal(a, {}), True, symbols), _end(normal(b, {}), False, symbols)
+    most, least = _end(normal(a, {}), True, is_symbol), _end(normal(b, {}), False, is_symbol)
     return most is not None and least is not None and bounds(least.plus(most, -1))[0] > 0
 
 
-def _end(a: Affine, top: bool, symbols: frozenset[Var]) -> Affine | None:
+def _end(a: Affine, top: bool, is_symbol: IsSymbol) -> Affine | None:
     """The greatest or the least value over the axes, which the two sides do not share; None if it is not known."""
     total = Affine({}, a.const)
     for atom, c in _with_remainders(a).items():
         highest = (c > 0) is top
-        if all(v in symbols or v.extent is None for v in variables(atom)):
+        if all(v.extent is None or is_symbol(v) for v in variables(atom)):
             end = Affine({atom: 1})
         elif isinstance(atom, Var):
             last = normal(as_expr(atom.extent or 0, DType.I64) - 1, {})
-            end = _end(last, True, symbols) if highest else Affine({}, atom.low)
+            end = _end(last, True, is_symbol) if highest else Affine({}, atom.low)
         elif highest and (count := _count(atom)) is not None:
-            end = _end(normal(_multiplied(count) - 1, {}), True, symbols)
+            end = _end(normal(_multiplied(count) - 1, {}), True, is_symbol)
         else:
             number = atom_bounds(atom)[highest]
             end = Affine({}, int(number)) if abs(number) < inf else None

@@ -5,6 +5,7 @@ oh * 2 + kh - 1 - (h - 1)   with oh < (h + 1) // 2, kh < 3      <=  2 * ((h + 1)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd, inf
 
 from aot.lowering.ir.symbolic_sizes import Sizes
@@ -43,7 +44,7 @@ def _loose(a: Affine) -> Affine:
 
 def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
     """A size that `index` never exceeds, and reaches where all axes are at their ends; None if there is none."""
-    return _last(_without_rests(normal(index, {}), True), frozenset((*symbols, *sizes.meaning)))
+    return _last(_without_rests(normal(index, {}), True), lambda v: v in sizes.meaning or v in symbols)
 
 
 def _without_rests(a: Affine, top: bool) -> Affine:
@@ -71,25 +72,25 @@ def _rest(term: Expr, c: int) -> tuple[Expr, Expr, Expr, int] | None:
     return None
 
 
-def _last(a: Affine, sizes: frozenset[Var]) -> Expr | None:
+def _last(a: Affine, is_size: Callable[[Var], bool]) -> Expr | None:
     """`a` where all axes are at their ends: an expression of sizes that is not below it."""
     total: Expr = Const(a.const)
     for atom, c in a.terms.items():
-        end = _end(atom, c > 0, sizes)
+        end = _end(atom, c > 0, is_size)
         if end is None:
             return None
         total = total + end * c
     return total
 
 
-def _end(atom: Expr, top: bool, sizes: frozenset[Var]) -> Expr | None:
+def _end(atom: Expr, top: bool, is_size: Callable[[Var], bool]) -> Expr | None:
     match atom:
-        case Var() if atom in sizes:
+        case Var() if is_size(atom):
             return atom
         case Var(_, extent, low):
             return Const(low) if not top else None if extent is None else Const(-1) + extent
         case Prim("floordiv", (a, Const(n))) if n > 0 and top:
-            inner = _last(normal(a, {}), sizes)
+            inner = _last(normal(a, {}), is_size)
             return None if inner is None else inner // int(n)
         case _:
             return None

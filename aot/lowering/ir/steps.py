@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array, Shape, dtype_of
 from aot.lowering.ir.symbolic_sizes import Sizes
 from codegen.ir.definition import Definition
@@ -45,7 +46,7 @@ class Value:
     buffer: Buffer
     region: Region
     index: int = 0
-    data: Array | None = None
+    data: Array | Deferred | None = None
     elements: Size = 0
     half: Half | None = None
     arrange: Callable[[Array], Array] | None = None
@@ -55,6 +56,11 @@ class Value:
     @property
     def name(self) -> str:
         return self.buffer.name
+
+    @property
+    def array(self) -> Array | None:
+        """The data; deferred ones are made."""
+        return None if self.data is None else value_of(self.data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,7 @@ class ProgramBuilder:
         self.kernels = kernels if kernels is not None else {}
         self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
+        self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self.calls: list[Call] = []
         self.text: list[object] = []  # lines, or what has them as its text: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
@@ -229,7 +230,7 @@ class ProgramBuilder:
         self, step: Step, works: tuple[Work, ...], arena: Plan, given: Schedule | None
     ) -> tuple[Call, tuple[str, ...]]:
         """Add a call; returns it with the names of the values it is given."""
-        sizes = _sizes(works, self.steps.known())
+        sizes = self._sizes(works)
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
         back: dict[Var, Var] = {new: old for old, new in names.items()}
         works, roles = _canonical(works, self.steps, given is None)
@@ -252,6 +253,13 @@ class ProgramBuilder:
         self.calls.append(call)
         self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
         return call, tuple(values[b.name] for b in made.kernel.buffers)
+
+    def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
+        """Symbols that the kernel reads, sizes known at run time only, in the order of all."""
+        found = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
+        if not all(v in self._places for v in found):  # more sizes have been named
+            self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}
+        return tuple(sorted(found, key=lambda v: self._places[v]))
 
     def _kernel(
         self,
@@ -279,14 +287,14 @@ class ProgramBuilder:
     def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
         """True if a constant of one element is denormal: log(x + 1e-45) means it."""
         scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
-        data = (self.steps.values[n].data for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        data = (self.steps.values[n].array for n in scalars if self.steps.values[n].region is Region.CONSTANT)
         return any(d is not None and d.size == 1 and denormals(d) for d in data)
 
     def _count_denormals(self, names: Iterable[str]) -> None:
         for name in names:
             value = self.steps.values[name]
-            if value.region is Region.CONSTANT and value.data is not None and name not in self.flushed:
-                self.flushed[name] = denormals(value.data)
+            if value.region is Region.CONSTANT and name not in self.flushed and (data := value.array) is not None:
+                self.flushed[name] = denormals(data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
         """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""
@@ -421,12 +429,6 @@ def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
     found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
     given = (b for b in found if b.space is Space.ARG)
     return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
-
-
-def _sizes(works: tuple[Work, ...], symbols: tuple[Var, ...]) -> tuple[Var, ...]:
-    """Symbols that the kernel reads: sizes known at run time only."""
-    found = frozenset[Var]().union(*map(sizes_of, works))
-    return tuple(s for s in symbols if s in found)
 
 
 def _cost(works: tuple[Work, ...]) -> tuple[Size, Size]:

@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array, numpy_dtype
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.arena import ALIGN
@@ -67,14 +68,16 @@ def _block(value: Value, plan: Pack | None) -> ConstantBlock:
     """In the type of its buffer: packed types one element a byte."""
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
-    if plan is None and value.arrange is None and data.dtype == stored:
+    if plan is None and value.arrange is None and not isinstance(data, Deferred) and data.dtype == stored:
         return ConstantBlock(0, data)
     shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
     count = prod(n for n in shape if isinstance(n, int))
 
     def arrange(source: Array) -> Array:
-        made = source if value.arrange is None else value.arrange(source)
+        whole = value_of(data) if isinstance(data, Deferred) else source
+        made = whole if value.arrange is None else value.arrange(whole)
         made = made.astype(stored, copy=False)
         return made if plan is None else pack_array(made, plan)
 
-    return ConstantBlock(0, data, arrange, count * stored.itemsize)
+    source = np.empty(0, numpy_dtype(data.type.dtype)) if isinstance(data, Deferred) else data
+    return ConstantBlock(0, source, arrange, count * stored.itemsize)

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from aot.ir.deferred import Deferred
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.integers import whole_numbers
@@ -114,7 +115,9 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
     data = value.data
     if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
-    if data is None or data.size < COSTS.min_compressed_elements or len(along) != 1 or data.dtype != np.float32:
+    if data is None or data.size < COSTS.min_compressed_elements or len(along) != 1:
+        return None
+    if not isinstance(data, Deferred) and data.dtype != np.float32:
         return None
     (sums,) = along
     for part in (0, *(PARTS if len(sums) == 1 else ())):
@@ -122,7 +125,7 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
             continue
         shape = [n for k, n in enumerate(data.shape) for n in ((n // part, part) if part and k in sums else (n,))]
         inner = tuple(k + 1 for k in sums) if part else sums
-        found = whole_numbers(data.reshape(shape), inner, SPAN)
+        found = whole_numbers(data, inner, SPAN, tuple(shape))
         if found is not None:
             return _made(steps, value, found, inner, sums, part)
     return None

@@ -11,23 +11,77 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array
+from aot.lowering.storage.compressed import Scaled, first_rows, scaled
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
 SAMPLE = 32  # rows that are tried first
 STARTS = (0, 1, 2, 4, 8, 16, 32)  # bounds of the numbers of a row that are tried first, one stretch after another
 PAIRS = 1 << 18  # rows times counts that are tried together
+HEAD = 256  # numbers of a row among which a 1 is looked for first
 PIECE = 1 << 16  # numbers compared together: they stay in the cache
 
 Factors = NDArray[np.float64]
 
 
-def whole_numbers(w: Array, sums: tuple[int, ...], most: int) -> tuple[NDArray[np.int16], NDArray[np.float32]] | None:
-    """Split `w` into integers of magnitude `most` at most and factors shared along `sums`; None if there are none.
+Parts = tuple[NDArray[np.int16], NDArray[np.float32]]
 
-    Factors have the shape of `w`, but 1 along `sums`.
+
+def whole_numbers(
+    constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None
+) -> Parts | None:
+    """Split a constant into integers of magnitude `most` at most and factors shared along `sums`; None without any.
+
+    `shape`: in which its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
     """
+    shape = constant.shape if shape is None else shape
+    parts = scaled(constant, shape) if isinstance(constant, Deferred) else None
+    if parts is not None and parts.is_shared(sums):
+        return _reduced(parts, sums, most)
+    sample = first_rows(constant, shape, SAMPLE) if isinstance(constant, Deferred) and 0 not in sums else None
+    if sample is not None and _recognised(sample, sums, most) is None:
+        return None
+    return _recognised(value_of(constant).reshape(shape), sums, most)
+
+
+def _reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Parts | None:
+    """Return what `_recognised` finds in the product of numbers and scales: numbers without a common divisor."""
+    shape = parts.numbers.shape
+    others = [k for k in range(len(shape)) if k not in sums]
+    kept = [1 if k in sums else n for k, n in enumerate(shape)]
+    moved = parts.numbers.transpose(*others, *sums)
+    rows, zeros = moved.reshape(prod(kept), -1), np.broadcast_to(parts.zeros, kept).reshape(-1, 1)
+    whole, largest, counts = np.empty(rows.shape, np.int16), np.empty(len(rows)), np.empty(len(rows))
+    each = max(PIECE // max(rows.shape[1], 1), 1)
+    for piece in (slice(n, n + each) for n in range(0, len(rows), each)):
+        some = np.subtract(rows[piece], zeros[piece], out=whole[piece], dtype=np.int16)
+        divisors = _divisors(some)
+        if (divisors > 1).any():
+            some //= divisors[:, None]
+        counts[piece] = np.maximum(some.max(1, initial=0), -some.min(1, initial=0))
+        if (counts[piece] > most).any():
+            return None
+        largest[piece] = counts[piece] * divisors
+    tops = largest.astype(np.float32) * np.broadcast_to(parts.scales, kept).reshape(-1)
+    factors = np.where(counts == 0, 1, tops.astype(np.float64) / np.maximum(counts, 1)).astype(np.float32)
+    back = np.argsort([*others, *sums])
+    return np.ascontiguousarray(whole.reshape(moved.shape).transpose(back)), factors.reshape(kept)
+
+
+def _divisors(rows: NDArray[np.int16]) -> NDArray[np.int16]:
+    """Return the greatest common divisor of each row, 1 for rows of zeros."""
+    found = np.ones(len(rows), np.int16)
+    left = np.arange(len(rows))
+    for begin, end in ((0, HEAD), (HEAD, rows.shape[1])):  # nearly all rows have a 1 among their first numbers
+        left = left[~(np.abs(rows[left, begin:end]) == 1).any(1)]
+    found[left] = np.maximum(np.gcd.reduce(rows[left], axis=1, initial=0), 1)
+    return found
+
+
+def _recognised(w: Array, sums: tuple[int, ...], most: int) -> Parts | None:
+    """Return integers and factors by the values alone."""
     others = [k for k in range(w.ndim) if k not in sums]
     moved = w.transpose(*others, *sums)
     count = prod(w.shape[k] for k in others)

@@ -14,6 +14,7 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.ir.deferred import value_of
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Steps, Value
 from codegen.costs import COSTS
@@ -62,7 +63,8 @@ def smallest(value: Value, kinds: list[DType]) -> DType | None:
         return None
     if data is None or data.size < COSTS.min_narrowed_elements:
         return None
-    return next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(data)))), None)
+    array = value_of(data)
+    return next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(array)))), None)
 
 
 def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:

@@ -29,7 +29,7 @@ def _is_compressed(port: OutPort) -> bool:
     match node.op:
         case Convert():
             whole = node.source(0)
-            return whole.node.data is not None and not whole.type.dtype.is_float and whole.type.dtype.bits <= WIDEST
+            return whole.node.held is not None and not whole.type.dtype.is_float and whole.type.dtype.bits <= WIDEST
         case Multiply() | Subtract():
             return _is_compressed(node.source(0)) and (_is_compressed(node.source(1)) or _is_constant(node.source(1)))
         case Reshape():
@@ -39,7 +39,7 @@ def _is_compressed(port: OutPort) -> bool:
 
 
 def _is_constant(port: OutPort) -> bool:
-    return port.node.data is not None
+    return port.node.held is not None
 
 
 def _widened(port: OutPort, build: Builder) -> OutPort:

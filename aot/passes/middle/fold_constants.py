@@ -7,14 +7,21 @@ from math import prod
 
 import numpy as np
 
+from aot.ir.deferred import Deferred, is_worth_deferring
 from aot.ir.estimate import is_quick
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED
+from aot.ir.op import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.control.infrastructure import Constant
+from aot.opset.elementwise.binary import Multiply, Subtract
+from aot.opset.elementwise.conversion import Convert
+from aot.opset.movement.movement import Transpose
+from aot.opset.movement.shape import Reshape
 from aot.passes.rewrite import sweep
 from runtime.errors import AotError, InternalError
 
+KEEPS_SMALL = (Convert, Subtract, Multiply, Reshape, Transpose)  # operations that decompress weights, or move them
 GROWTH_LIMIT = 1 << 20  # bytes up to which a folded value may have more elements than its inputs
 
 
@@ -37,7 +44,7 @@ class FoldConstants:
         return changed
 
     def _foldable(self, node: Node) -> bool:
-        if node.data is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
+        if node.held is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
             return False
         return any(p.destinations for p in node.out_ports().values())
 
@@ -51,14 +58,16 @@ class FoldConstants:
         sweep(graph, [node])
         return True
 
-    def _evaluated(self, node: Node) -> list[Array] | None:
+    def _evaluated(self, node: Node) -> list[Array | Deferred] | None:
         """Return the values of the outputs, if every input is a constant and the budget allows."""
         sources = [s for s in node.sources() if s is not None]
-        if not sources or any(s.node.data is None for s in sources):
+        if not sources or any(s.node.held is None for s in sources):
             return None
         if not self._within_budget([p.type for p in node.out_ports().values()], [s.type for s in sources]):
             return None
-        inputs = [None if s is None else s.node.operands()[s.idx] for s in node.sources()]
+        if (later := _deferred(node)) is not None:
+            return [later]
+        inputs = [None if s is None else Operand(s.type, s.value, s) for s in node.sources()]
         try:
             with np.errstate(all="ignore"):
                 quick = is_quick(node.op, inputs, [p.type for p in node.out_ports().values()])
@@ -78,14 +87,25 @@ class FoldConstants:
         return size <= self.limit or sum(map(_elements, outputs)) <= sum(map(_elements, inputs))
 
 
+def _deferred(node: Node) -> Deferred | None:
+    """Return the value of a node whose inputs are constants, if it is to be made when it is read."""
+    if not isinstance(node.op, KEEPS_SMALL):
+        return None
+    known = [(s.node.held, s.type) for s in node.sources() if s is not None]
+    held, types = tuple(h for h, _ in known if h is not None), tuple(t for _, t in known)
+    out = node.out_port(0).type
+    whole = len(held) == len(node.in_ports()) and is_worth_deferring(held, types, out)
+    return Deferred(node.op, held, types, out) if whole else None
+
+
 def _elements(type: TensorType) -> int:
     return prod(type.static_shape)
 
 
-def _known_outputs(node: Node) -> list[Array] | None:
+def _known_outputs(node: Node) -> list[Array | Deferred] | None:
     """Return outputs that inference knows, for instance from ShapeOf; None if any has a symbolic dimension."""
     values = [o.value for o in node.operands()]
-    known = [v for v in values if v is not None and not _symbolic(v)]
+    known: list[Array | Deferred] = [v for v in values if v is not None and not _symbolic(v)]
     return known if len(known) == len(values) else None
 
 
@@ -93,12 +113,14 @@ def _symbolic(value: Array) -> bool:
     return value.dtype == object and not all(isinstance(d, int) for d in value.reshape(-1))
 
 
-def _constant(graph: Graph, node: Node, port: OutPort, value: Array) -> OutPort:
+def _constant(graph: Graph, node: Node, port: OutPort, value: Array | Deferred) -> OutPort:
+    name = node.name if len(node.out_ports()) == 1 else f"{node.name}.{port.idx}"
     dtype = port.type.dtype
+    if isinstance(value, Deferred):
+        return graph.add(Constant(dtype), name=name, origin=node.origin, data=value).out_port(0)
     data = np.ascontiguousarray(value, numpy_dtype(dtype)).reshape(value.shape)
     if value.dtype not in (data.dtype, np.dtype(object)):
         raise InternalError(f"{node.type}: its reference gives {value.dtype}, inference says {dtype.value}")
-    name = node.name if len(node.out_ports()) == 1 else f"{node.name}.{port.idx}"
     return graph.add(Constant(dtype), name=name, origin=node.origin, data=data).out_port(0)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign
 from aot.ir.types import Array
@@ -22,7 +23,7 @@ def merge_equal_nodes(graph: Graph) -> bool:
         if not node.op.pure or node.regions or isinstance(node.op, Parameter | Result | Foreign):
             continue
         alike = seen.setdefault(_key(node), [])
-        first = next((n for n in alike if node.data is None or _same_bytes(n.data, node.data)), None)
+        first = next((n for n in alike if node.held is None or _same(n.held, node.held)), None)
         if first is None:
             alike.append(node)
             continue
@@ -34,26 +35,39 @@ def merge_equal_nodes(graph: Graph) -> bool:
 def _merge(first: Node, node: Node) -> None:
     for old, new in zip(node.out_ports().values(), first.out_ports().values(), strict=True):
         old.replace_by(new)
-    if first.data is None:
+    if first.held is None:
         first.origin = first.origin | node.origin
     node.graph.remove(node)
 
 
 def _key(node: Node) -> Hashable:
     """Return a key that equal nodes share. Attributes are compared as text: 0.0 differs from -0.0, nan equals nan."""
-    if node.data is not None:
-        return (repr(node.op), node.data.dtype.str, node.data.shape, _bytes(node.data.reshape(-1)[:SAMPLE]))
+    if node.held is not None:
+        return (repr(node.op), *_sample(node.held))
     sources = tuple(None if s is None else (s.node.id, s.idx) for s in node.sources())
     return (type(node.op), repr(node.op), sources, len(node.out_ports()))
+
+
+def _sample(data: Array | Deferred) -> tuple[Hashable, ...]:
+    if isinstance(data, Deferred):
+        return (repr(data.op), *map(str, (data.type, *data.types)), *map(_sample, data.inputs))
+    return (data.dtype.str, data.shape, _bytes(data.reshape(-1)[:SAMPLE]))
 
 
 def _bytes(data: Array) -> bytes:
     return repr(data.tolist()).encode() if data.dtype == object else data.tobytes()
 
 
-def _same_bytes(a: Array | None, b: Array) -> bool:
+def _same(a: Array | Deferred | None, b: Array | Deferred) -> bool:
+    """True if two constants with one key have the same bytes."""
+    if isinstance(a, Deferred) and isinstance(b, Deferred):
+        return a is b or all(map(_same, a.inputs, b.inputs))
+    return a is not None and not isinstance(a, Deferred) and not isinstance(b, Deferred) and _same_bytes(a, b)
+
+
+def _same_bytes(a: Array, b: Array) -> bool:
     """True if two arrays of one type and shape have the same bytes."""
-    if a is None or a.dtype == object:
-        return a is not None and a.tolist() == b.tolist()
+    if a is b or a.dtype == object:
+        return a is b or a.tolist() == b.tolist()
     left, right = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
     return np.array_equal(left, right)

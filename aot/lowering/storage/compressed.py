@@ -1,0 +1,96 @@
+"""Numbers of few bits and scales, as a file has them, in constants that are decompressed when they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.ir.deferred import Deferred, value_of
+from aot.ir.types import Array
+from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
+from aot.opset.elementwise.conversion import Convert
+from aot.opset.movement.movement import Transpose
+from aot.opset.movement.shape import Reshape
+
+LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
+GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A constant is `(numbers - zeros) * scales`, rounded once.
+
+    All three have as many dimensions; zeros and scales have 1 where they repeat. Differences are `GREATEST` at most.
+    """
+
+    numbers: Array  # integers of 8 bits or less
+    zeros: NDArray[np.int16]
+    scales: NDArray[np.float32]
+
+    def is_shared(self, dims: tuple[int, ...]) -> bool:
+        """True if all elements along `dims` have one zero point and one scale."""
+        return all(self.scales.shape[k] == self.zeros.shape[k] == 1 for k in dims)
+
+    def transposed(self, order: tuple[int, ...]) -> Scaled:
+        return Scaled(self.numbers.transpose(order), self.zeros.transpose(order), self.scales.transpose(order))
+
+
+def scaled(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
+    """Split a constant, whose elements are seen in `shape`; None if it is made in another way."""
+    first = constant.inputs[0]
+    match constant.op:
+        case Reshape() if isinstance(first, Deferred):
+            return scaled(first, shape)
+        case Transpose() if isinstance(first, Deferred) and shape == constant.shape:
+            found = scaled(first, first.shape)
+            return None if found is None else found.transposed(_order(constant))
+        case Multiply(auto_broadcast=AutoBroadcast.NUMPY) if isinstance(first, Deferred) and shape == constant.shape:
+            return _scaled(first, constant.inputs[1], len(shape)) if first.shape == shape else None
+        case _:
+            return None
+
+
+def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array | None:
+    """Return the first `count` rows of a constant, whose elements are seen in `shape`; None where that needs all."""
+    source = constant
+    while isinstance(source.op, Reshape) and isinstance(source.inputs[0], Deferred):
+        source = source.inputs[0]
+    parts = scaled(source, source.shape) if source.shape[:1] == shape[:1] else None
+    if parts is None:
+        return None
+    numbers, zeros = (a[:count].astype(np.float32) for a in (parts.numbers, parts.zeros))
+    return ((numbers - zeros) * parts.scales[:count]).reshape(-1, *shape[1:])
+
+
+def _scaled(differences: Deferred, scales: Array | Deferred, rank: int) -> Scaled | None:
+    """Return the parts of a product."""
+    if isinstance(scales, Deferred) or not ((scales >= LEAST) & (scales <= MOST)).all():
+        return None
+    zeros: Array = np.zeros((1,) * rank, np.float32)
+    match differences.op:
+        case Subtract(auto_broadcast=AutoBroadcast.NUMPY):
+            converted, zeros = differences.inputs[0], value_of(differences.inputs[1])
+        case _:
+            converted = differences
+    if not isinstance(converted, Deferred) or not isinstance(converted.op, Convert):
+        return None
+    numbers = converted.inputs[0]
+    if isinstance(numbers, Deferred) or numbers.shape != differences.shape:
+        return None
+    if numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
+        numbers = numbers.astype(np.int8)
+    bounds = np.iinfo(numbers.dtype)
+    within = (zeros >= bounds.max - GREATEST) & (zeros <= bounds.min + GREATEST) & (zeros == np.rint(zeros))
+    return Scaled(numbers, _padded(zeros, rank).astype(np.int16), _padded(scales, rank)) if within.all() else None
+
+
+def _padded(array: Array, rank: int) -> Array:
+    return array.reshape((1,) * (rank - array.ndim) + array.shape)
+
+
+def _order(constant: Deferred) -> tuple[int, ...]:
+    order = constant.inputs[1]
+    assert not isinstance(order, Deferred)
+    return tuple(int(k) for k in order.reshape(-1)) or tuple(reversed(range(len(constant.shape))))
