@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aot.frontends import calls
 from aot.frontends.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
+from aot.frontends.calls import Call as AnyCall
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.graph import OutPort
 from aot.ir.scope import current, scope_for
@@ -57,7 +57,7 @@ def conversion_of(domain: str, kind: str) -> Conversion | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(calls.Call):
+class Call(AnyCall):
     """A node of ONNX being converted. `opset` is the version of its domain."""
 
     opset: int = 0

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aot.frontends import calls
 from aot.frontends.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
+from aot.frontends.calls import Call as AnyCall
 from aot.ir.scope import current, scope_for
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
@@ -61,7 +61,7 @@ def conversion_of(kind: str) -> Conversion | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(calls.Call):
+class Call(AnyCall):
     """A node of TensorFlow being converted."""
 
     def dtype(self, name: str, default: DType | None = None) -> DType:
