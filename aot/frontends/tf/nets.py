@@ -102,7 +102,7 @@ def function_net(function: Message, given: Attributes, file: str) -> Net:
         if a.name not in function.ret:
             raise CorruptError(f"{file}: function {name!r} does not return its output {a.name!r}")
         results.append(find(function.ret[a.name], name))
-    kept = [find(text, name)[0] for text in sorted(set(function.control_ret.values()))]
+    kept = [node_named(items, text, name, file) for text in sorted(set(function.control_ret.values()))]
     return Net(name, items, arguments, results, kept)
 
 
@@ -148,6 +148,14 @@ def _connect(nodes: Iterable[Message], items: Mapping[str, Item], find: Find, fi
                 item.controls.append(control)
             else:
                 item.inputs.append(find(text, node.name))
+
+
+def node_named(items: Mapping[str, Item], name: str, reader: str, file: str) -> Item:
+    """The node of a name; CorruptError if there is none. `name` may be that of an output."""
+    item = items.get(name.partition(":")[0])
+    if item is None:
+        raise CorruptError(f"{file}: {reader!r} runs {name!r}, which is no node")
+    return item
 
 
 def reference(items: Mapping[str, Item], text: str, reader: str, file: str) -> Output:

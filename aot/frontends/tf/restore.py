@@ -14,7 +14,7 @@ from aot.frontends.tf.checkpoint import OBJECTS, Checkpoint
 from aot.frontends.tf.handles import Saved, Scope
 from aot.frontends.tf.importer import Importer
 from aot.frontends.tf.messages import TrackableObjectGraph, parsed
-from aot.frontends.tf.nets import Item, Net, reference
+from aot.frontends.tf.nets import Item, Net, node_named
 from aot.frontends.tf.tables import FILLERS, Table
 from aot.ir.graph import Graph
 from aot.ir.types import Array
@@ -65,8 +65,8 @@ def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored
     importer = Importer(file, functions)
     restore = meta.saver_def.restore_op_name
     if checkpoint is not None and restore:
-        _walk(importer, net, [reference(net.items, restore, "saver", file)[0]])
-    fillers = [reference(net.items, name, "initializer", file)[0] for name in _initializers(meta)]
+        _walk(importer, net, [node_named(net.items, restore, "saver", file)])
+    fillers = [node_named(net.items, name, "initializer", file) for name in _initializers(meta)]
     return Stored(file, checkpoint, importer.saved, _keys(checkpoint), fillers, folder)
 
 
