@@ -8,6 +8,7 @@ port, or a tuple of ports for the first outputs. It raises UnsupportedError for 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -24,7 +25,21 @@ from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
 Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
-Value = OutPort | Sequenced | None
+
+
+class Packed(ABC):
+    """A value of a framework that is made of tensors, for instance a list that lies in one tensor."""
+
+    @property
+    @abstractmethod
+    def ports(self) -> tuple[OutPort, ...]: ...
+
+    @abstractmethod
+    def with_ports(self, ports: Sequence[OutPort]) -> Packed:
+        """The same value, made of other tensors."""
+
+
+Value = OutPort | Sequenced | Packed | None
 Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 
@@ -52,8 +67,21 @@ class Bodies(Protocol):
         """
         ...
 
+    def region(
+        self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
+    ) -> tuple[Graph, list[Value]]:
+        """The region as a graph of its own without results, and the values that the results would have.
+
+        Its parameters have the types of `inputs`, one for each tensor of a packed value.
+        """
+        ...
+
     def fork(
-        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+        self,
+        node: Call,
+        made: Node,
+        regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
+        size: Dim | None = None,
     ) -> Sequence[Value]:
         """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aot.frontends.calls import Call, Conversion, Outputs, Value
+from aot.frontends.calls import Call, Conversion, Outputs, Packed, Value
 from aot.frontends.onnx.forks import (
     FAILED,
     Fork,
@@ -239,7 +239,7 @@ class _Work:
         except BROKEN as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
         parts = found.values if isinstance(found, Outputs) else found
-        values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort | Forked) else list(parts)
+        values: list[Any] = list(parts) if isinstance(parts, Sequence) else [parts]
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in tensors_in(value):
@@ -261,32 +261,47 @@ class _Work:
             raise
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        inner = self._inner(region)
-        values = inner.branch(region, inputs, known)
+        graph, values = self.region(region, inputs, known)
         for node, value in zip(region.results, values, strict=True):
-            port = joined(value)
-            if not isinstance(port, OutPort):
+            if not isinstance(value, OutPort):
                 raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
-            inner.graph.add(Result(), port, name=node.name)
-        return inner.graph
+            graph.add(Result(), value, name=node.name)
+        return graph
+
+    def region(
+        self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
+    ) -> tuple[Graph, list[Value]]:
+        inner = self._inner(region)
+        return inner.graph, [joined(v) for v in inner.branch(region, inputs, known)]
 
     def _inner(self, region: Graph) -> _Work:
         graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
         return _Work(graph, self.dialect, self.seed, self.problems, forks=self.forks)
 
-    def branch(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> list[Value]:
+    def branch(self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]) -> list[Value]:
         """The results of a region in the graph of this work, which gets parameters like `inputs`."""
         env: Environment = {}
-        for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
-            made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
-            value = port.value
-            if fixed and value is not None and value.dtype != object:
-                made = self.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
-            env[node.out_port(0)] = made
+        for node, value, fixed in zip(region.parameters, inputs, known, strict=True):
+            if isinstance(value, OutPort):
+                env[node.out_port(0)] = self._parameter(value, node.name, fixed)
+            else:
+                env[node.out_port(0)] = value.with_ports([self._parameter(p, node.name, fixed) for p in value.ports])
         return _whole(self.results(region, env))
 
+    def _parameter(self, port: OutPort, name: str, fixed: bool) -> OutPort:
+        """A parameter of the type of a tensor around; a constant in its place if the value is known and stays."""
+        made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
+        value = port.value
+        if fixed and value is not None and value.dtype != object:
+            made = self.graph.add(Constant(port.type.dtype), name=f"{name}.known", data=value).out_port(0)
+        return made
+
     def fork(
-        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+        self,
+        node: Call,
+        made: Node,
+        regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
+        size: Dim | None = None,
     ) -> list[Any]:
         """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
         op = made.op
