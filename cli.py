@@ -62,7 +62,7 @@ class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
 
-Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, or ONNX")]
+Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, ONNX, or TensorFlow")]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
@@ -74,6 +74,7 @@ Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
 CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only what lies between tensors: a,b:c")]
+Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signature of a SavedModel")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
@@ -114,6 +115,7 @@ def compile(
     feed: Feeds = None,
     specialise: Specialise = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     transformations_config: Config = None,
     enable_transforms: Enable = None,
@@ -156,6 +158,7 @@ def compile(
             dims=dims_of(dim),
             values=values_of(value),
             cut=cut_of(cut),
+            signature=signature,
             feeds=tuple(feed or ()),
             specialise=specialise_of(specialise),
             transformations_config=tuple(map(Path, names_of(transformations_config))),
@@ -274,7 +277,8 @@ def bench(
 
 @command
 def info(
-    file: Annotated[Path, typer.Argument(exists=True, help="m.so or m.xml")],
+    file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model")],
+    signature: Signature = None,
     extensions: Extensions = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -289,7 +293,7 @@ def info(
         return
     from aot import overview
 
-    graph, counts = overview.read(file, extensions)
+    graph, counts = overview.read(file, extensions, signature)
     if as_json:
         echo_json(overview.facts(graph, counts))
         return
@@ -310,6 +314,7 @@ def dump(
     value: Values = None,
     specialise: Specialise = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     transformations_config: Config = None,
     enable_transforms: Enable = None,
@@ -329,6 +334,7 @@ def dump(
         dims=dims_of(dim),
         values=values_of(value),
         cut=cut_of(cut),
+        signature=signature,
         specialise=specialise_of(specialise),
         extensions=extensions,
         seed=seed,
@@ -352,6 +358,7 @@ def convert(
     dim: Dims = None,
     value: Values = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     seed: Seed = None,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
@@ -370,6 +377,7 @@ def convert(
         dims=dims_of(dim),
         values=values_of(value),
         cut=cut_of(cut),
+        signature=signature,
         extensions=extensions,
         seed=seed,
         max_memory=bytes_of(max_memory),
@@ -429,6 +437,7 @@ def check(
     dim: Dims = None,
     value: Values = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     transformations_config: Config = None,
     enable_transforms: Enable = None,
@@ -454,6 +463,7 @@ def check(
                 dims=dims_of(dim),
                 values=values_of(value),
                 cut=cut_of(cut),
+                signature=signature,
                 extensions=extensions,
                 seed=seed,
                 max_memory=bytes_of(max_memory),

@@ -9,15 +9,17 @@ from pkgutil import walk_packages
 from typing import Any
 
 from aot.frontends.calls import Conversion
-from aot.frontends.conversion import Dialect, Facts, convert
+from aot.frontends.conversion import Dialect, Facts, convert, foreign
 from aot.frontends.tf.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem
 from aot.ir.graph import Graph
 
-_FAMILIES = [str(p) for p in sorted(Path(__file__).parent.iterdir()) if (p / "__init__.py").is_file()]
-for _family in _FAMILIES:
-    for _module in walk_packages([_family], f"{__package__}.{Path(_family).name}."):
-        import_module(_module.name)
+
+def load_conversions() -> None:
+    """Import the families of conversions, which fill the table; done when a graph of TensorFlow is met first."""
+    for family in sorted(p for p in Path(__file__).parent.iterdir() if (p / "__init__.py").is_file()):
+        for module in walk_packages([str(family)], f"{__package__}.{family.name}."):
+            import_module(module.name)
 
 
 def _conversion(kind: str, attrs: Facts) -> Conversion | None:
@@ -50,4 +52,7 @@ class TfToOpset:
 
     def __call__(self, graph: Graph) -> bool:
         """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of TensorFlow."""
+        if not any(foreign(node, TENSORFLOW) for node in graph.nodes.values()):
+            return False
+        load_conversions()
         return convert(graph, TENSORFLOW, self.seed)
