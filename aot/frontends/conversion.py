@@ -35,7 +35,7 @@ from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Dim
 from aot.opset.control.control_flow import BRANCHES, If
-from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.control.infrastructure import Parameter, Result
 from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_FORKS = 256
@@ -293,7 +293,7 @@ class _Work:
         made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
         value = port.value
         if fixed and value is not None and value.dtype != object:
-            made = self.graph.add(Constant(port.type.dtype), name=f"{name}.known", data=value).out_port(0)
+            made = Builder(self.graph).const(value, port.type.dtype, f"{name}.known")
         return made
 
     def fork(

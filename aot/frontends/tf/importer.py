@@ -64,13 +64,13 @@ class Importer:
         """The results of a net in the graph of `scope`."""
         if len(args) != len(net.arguments):
             raise CorruptError(f"{self.file}: {net.name!r} has {len(net.arguments)} inputs, got {len(args)}")
-        net = functional(net, self.file)
         env: dict[Output, Value] = {(a, 0): v for a, v in zip(net.arguments, args, strict=True)}
         self.visit(net, env, scope, prefix)
         return [self.get(env, output, net.name) for output in net.results]
 
     def visit(self, net: Net, env: dict[Output, Value], scope: Scope, prefix: str) -> None:
-        """Walk all that the results of a net need, and all that it keeps."""
+        """Walk all that the results of a net need, and all that it keeps, in functional form."""
+        functional(net, self.file)
         roots = [*net.kept, *(item for item, _ in net.results)]
         try:
             order = list(producers_first(roots, Item.above, lambda i: i.name))

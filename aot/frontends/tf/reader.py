@@ -22,6 +22,7 @@ from aot.frontends.tf.messages import GraphDef, MetaGraphDef, parsed, parsed_tex
 from aot.frontends.tf.nets import Item, Net, Output, graph_net, output_count, reference
 from aot.frontends.tf.restore import INIT_SIGNATURE, Stored, stored
 from aot.frontends.tf.saved_model import meta_graph
+from aot.frontends.tf.switches import SWITCHES
 from aot.frontends.tf.tensors import shape_of
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
@@ -109,17 +110,24 @@ def _declared(net: Net, signature: Any, file: str) -> Interface:
 
 
 def _ends(net: Net, file: str) -> Interface:
-    """Placeholders, and the outputs of nodes that nothing reads."""
+    """Placeholders, and the outputs of nodes that nothing reads or waits for."""
     found = Interface()
-    consumed = {item for other in net.items.values() for item, _ in other.inputs}
+    consumed = {item for other in net.items.values() for item in other.above()}
     for name, item in net.items.items():
         if item.kind in PLACEHOLDERS:
             found.inputs[name] = (item, 0)
-        if item not in consumed and item.kind not in _NO_OUTPUTS:
+        if item not in consumed and item.kind not in _NO_OUTPUTS and not _is_pivot(item):
             found.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
     if not found.outputs:
         raise UnsupportedError(f"{file}: a graph has outputs, nodes that nothing reads, got none: name one with --cut")
     return found
+
+
+def _is_pivot(item: Item) -> bool:
+    """True for a node of TensorFlow 1 that exists in a branch only: others of the branch may wait for it."""
+    while item.kind == "Identity" and item.inputs:
+        item = item.inputs[0][0]
+    return item.kind in SWITCHES
 
 
 def _graph(definition: Any, net: Net, file: str, interface: Interface, values: Stored) -> Graph:
@@ -133,7 +141,7 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
         env[output] = shapes.parameter(graph, name, output[0], interface.declared.get(name))
     roots = Net(file, net.items, [], list(interface.outputs.values()), [])
     importer.visit(roots, env, scope, "")
-    for name, output in interface.outputs.items():
+    for name, output in zip(interface.outputs, roots.results, strict=True):
         port = importer.given(importer.get(env, output, name), scope, f"output {name!r}")
         made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
         made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
