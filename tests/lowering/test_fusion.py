@@ -184,4 +184,4 @@ def test_a_reduction_is_not_fused_into_an_index() -> None:
         return b.Gather(weights(b, 9), b.FloorMod(least, b.const(9, DType.I64)), b.const(0, DType.I64))
 
     made = compiled(make, (4, 5))
-    assert [s.kind for s in made.steps.steps] == ["ReduceMin", "Result"]
+    assert calls(made) == 1  # a group: the rows of the minimum, then what it chooses
