@@ -63,7 +63,7 @@ class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
 
-Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, or ONNX")]
+Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, ONNX, or TensorFlow")]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
@@ -75,6 +75,7 @@ Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
 CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only what lies between tensors: a,b:c")]
+Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signature of a SavedModel")]
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
@@ -115,6 +116,7 @@ def compile(
     feed: Feeds = None,
     specialise: Specialise = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     transformations_config: Config = None,
     enable_transforms: Enable = None,
@@ -157,6 +159,7 @@ def compile(
             dims=dims_of(dim),
             values=values_of(value),
             cut=cut_of(cut),
+            signature=signature,
             feeds=tuple(feed or ()),
             specialise=specialise_of(specialise),
             transformations_config=tuple(map(Path, names_of(transformations_config))),
@@ -275,7 +278,8 @@ def bench(
 
 @command
 def info(
-    file: Annotated[Path, typer.Argument(exists=True, help="m.so or m.xml")],
+    file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model")],
+    signature: Signature = None,
     extensions: Extensions = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -290,7 +294,7 @@ def info(
         return
     from aot import overview
 
-    graph, counts = overview.read(file, extensions)
+    graph, counts = overview.read(file, extensions, signature)
     if as_json:
         echo_json(overview.facts(graph, counts))
         return
@@ -311,6 +315,7 @@ def dump(
     value: Values = None,
     specialise: Specialise = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     transformations_config: Config = None,
     enable_transforms: Enable = None,
@@ -330,6 +335,7 @@ def dump(
         dims=dims_of(dim),
         values=values_of(value),
         cut=cut_of(cut),
+        signature=signature,
         specialise=specialise_of(specialise),
         extensions=extensions,
         seed=seed,
@@ -353,6 +359,7 @@ def convert(
     dim: Dims = None,
     value: Values = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     seed: Seed = None,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
@@ -371,6 +378,7 @@ def convert(
         dims=dims_of(dim),
         values=values_of(value),
         cut=cut_of(cut),
+        signature=signature,
         extensions=extensions,
         seed=seed,
         max_memory=bytes_of(max_memory),
@@ -430,6 +438,7 @@ def check(
     dim: Dims = None,
     value: Values = None,
     cut: CutAt = None,
+    signature: Signature = None,
     extensions: Extensions = None,
     transformations_config: Config = None,
     enable_transforms: Enable = None,
@@ -455,6 +464,7 @@ def check(
                 dims=dims_of(dim),
                 values=values_of(value),
                 cut=cut_of(cut),
+                signature=signature,
                 extensions=extensions,
                 seed=seed,
                 max_memory=bytes_of(max_memory),

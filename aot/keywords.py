@@ -35,6 +35,7 @@ class CompileKeywords(TypedDict, total=False):
     layouts: Mapping[str, str]
     specialise: Mapping[str, int | Sequence[int]]
     feeds: Sequence[str]
+    signature: str | None
     seed: int | None
     level: int | None
     external_weights: bool
@@ -152,6 +153,7 @@ _NONE = type(None)
 _PLAIN: dict[str, tuple[type, ...]] = {
     "target": (str,),
     "feeds": (list, tuple),
+    "signature": (str, _NONE),
     "seed": (int, _NONE),
     "level": (int, _NONE),
     "external_weights": (bool,),

@@ -35,7 +35,8 @@ class CompileOptions:
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
     `cut`: tensors or layers that become the inputs, and those that become the outputs, either of which may be empty;
     `feeds`: constants that become inputs, which may be left out;
-    `specialise`: names of dims and sizes that there are versions for, besides the general one. `layouts`: pairs of an
+    `specialise`: names of dims and sizes that there are versions for, besides the general one. `signature`: which one
+    of a SavedModel of TensorFlow, None: the default one; `layouts`: pairs of an
     input's name and the layout its data comes in, `NHWC`; `seed`: of the numbers that ONNX's random operations draw,
     which are refused without one; `level`: None leaves LLVM's passes out, which run over
     drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
@@ -62,6 +63,7 @@ class CompileOptions:
     feeds: tuple[str, ...] = ()
     cut: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     specialise: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    signature: str | None = None
     seed: int | None = None
     level: int | None = 1
     external_weights: bool = False

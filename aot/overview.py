@@ -33,13 +33,14 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
     }
 
 
-def read(file: Path, extensions: Path | None = None) -> tuple[Graph, Counter[str]]:
+def read(file: Path, extensions: Path | None = None, signature: str | None = None) -> tuple[Graph, Counter[str]]:
     """A file's graph, and how many nodes there are of each type that the file has, bodies not counted.
 
-    `extensions`: a folder with operations and conversions that the file needs; its passes do not run.
+    `extensions`: a folder with operations and conversions that the file needs; its passes do not run. `signature`:
+    which one of a SavedModel.
     """
     with within(None if extensions is None else load_extensions(extensions).scope):
-        graph = read_model(file)
+        graph = read_model(file, signature=signature)
         counts = Counter(node.type for node in graph.order())
         for convert in front_passes():
             convert(graph)

@@ -228,10 +228,10 @@ def budgeted(make: Callable[[B], T]) -> cached_property[T]:
 
 def file_bytes(model: Path) -> int:
     """The size of a model's files; 0 if there are none."""
-    if not model.is_file():  # the reader says what is wrong
+    if not model.exists():  # the reader says what is wrong
         return 0
     try:
-        size = model.stat().st_size
+        size = model.stat().st_size if model.is_file() else 0
         return size if size > LARGE else sum(path.stat().st_size for path in files_of(model))
     except OSError:
         return 0

@@ -9,6 +9,7 @@ one whose manifest has another key, or that other users could have written. A fo
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import logging
 import mmap
@@ -209,7 +210,14 @@ def _entry(path: Path) -> Entry | None:
 
 
 def files_of(model: Path) -> list[Path]:
-    """The model and what it may read: its .bin, and the files beside it, or in folders beside it, that it names."""
+    """The model and what it may read: its .bin, and the files beside it, or in folders beside it, that it names.
+
+    Of a folder all files; of a MetaGraph its checkpoint.
+    """
+    if model.is_dir():
+        return sorted(path for path in model.rglob("*") if path.is_file())
+    if model.suffix == ".meta":
+        return sorted(path for path in model.parent.glob(f"{glob.escape(model.stem)}.*") if path.is_file())
     found = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
     if model.suffix == ".xml" or not model.stat().st_size:
         return found

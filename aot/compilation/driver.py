@@ -102,7 +102,11 @@ class Compilation:
         size = 0 if isinstance(self.model, Graph) else file_bytes(Path(self.model))
         self.budget.allow(size)
         with within(self.shared.scope):  # the model may have their operations
-            graph = self.model if isinstance(self.model, Graph) else read_model(Path(self.model))
+            graph = (
+                self.model
+                if isinstance(self.model, Graph)
+                else read_model(Path(self.model), signature=self.options.signature)
+            )
         if isinstance(self.model, Graph):
             size = sum(n.held.nbytes for n in graph.nodes.values() if n.held is not None)
         self.budget.allow(size, nodes_of(graph) * len(self.targets) * self._copies, self.options.tune or 0.0)

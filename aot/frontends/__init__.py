@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
-from aot.frontends.kinds import folder, foreign, named, refuse
+from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_tensorflow, named, refuse
 from aot.frontends.onnx.convert import OnnxToOpset
+from aot.frontends.tf.convert import TfToOpset
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.regular import open_file
@@ -19,10 +20,15 @@ HEAD = 512  # bytes that tell formats apart
 SUFFIXES = (".onnx", ".onnx.pb")
 
 
-def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
-    """The network in a file, whose format its content tells. `weights`: the `.bin` of an IR that has another name."""
+def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
+    """The network in a file or a folder, whose format its content tells.
+
+    `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel.
+    """
     path = Path(path)
     if path.is_dir():
+        if any((path / name).is_file() for name in SAVED_MODEL):
+            return _tensorflow(path, signature)
         raise refuse(folder(path), path)
     if not path.exists():
         raise UsageError(f"{path}: there is no such file")
@@ -30,6 +36,10 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
         raise CorruptError(f"{path.name}: a model is read, got an empty file")
+    if is_tensorflow(head, path):
+        return _tensorflow(path, signature)
+    if signature is not None:
+        raise UsageError(f"--signature: a SavedModel or a MetaGraph has signatures, got {path.name}")
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
@@ -42,12 +52,20 @@ def read_model(path: Path | str, weights: Path | str | None = None) -> Graph:
     raise refuse(named(head, path), path)
 
 
+def _tensorflow(path: Path, signature: str | None) -> Graph:
+    if find_spec("tensorboard") is None or find_spec("google.protobuf") is None:
+        raise MissingError(
+            f"{path.name}: TensorFlow needs the packages tensorboard and protobuf: pip install 'aot[tf]'"
+        )
+    return import_module("aot.frontends.tf.reader").read(path, signature)  # the packages are optional
+
+
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:
     """Passes that turn the dialects of all front ends into operations of the opset; each leaves other dialects alone.
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """
-    return (OnnxToOpset(seed),)
+    return (OnnxToOpset(seed), TfToOpset(seed))
 
 
 def _is_onnx(head: bytes) -> bool:

@@ -32,7 +32,7 @@ class Kind:
 
 def refuse(kind: Kind, path: Path) -> AotError:
     """The error for a file of this kind; its advice is a note, too."""
-    error = kind.error(f"{path.name}: OpenVINO IR and ONNX can be read, got {kind.what}")
+    error = kind.error(f"{path.name}: OpenVINO IR, ONNX and TensorFlow can be read, got {kind.what}")
     names = {"file": str(path), "stem": path.stem}
     error.advice = kind.advice.format(**names)
     error.add_note(error.advice)
@@ -113,6 +113,22 @@ def _weights_of_ir(head: bytes, path: Path) -> bool:
     return path.suffix.lower() == ".bin" and path.with_suffix(".xml").is_file()
 
 
+SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+_GRAPH_TEXT = _like(
+    rb"(#[^\n]*\n\s*)*(node|library|versions|meta_graphs|meta_info_def|saved_model_schema_version)\b\s*[:{]"
+)
+
+
+def is_tensorflow(head: bytes, path: Path) -> bool:
+    """True for a graph of TensorFlow, by its content and its suffix: others begin with the same bytes."""
+    name = path.name.lower()
+    if name == SAVED_MODEL[0]:
+        return head.startswith((b"\x08", b"\x12"))
+    if name.endswith((".pb", ".meta")):
+        return head.startswith(b"\x0a")
+    return name.endswith(".pbtxt") and _GRAPH_TEXT(head, path)
+
+
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), inputs, '{stem}.onnx', dynamo=True)"
@@ -182,13 +198,7 @@ BY_CONTENT = (
 )
 
 BY_BOTH = (
-    Kind(
-        "a TensorFlow SavedModel's graph",
-        "convert its folder: " + VIA_OPENVINO.replace("{file}", "FOLDER"),
-        _both(_begins(b"\x08\x01\x12"), _ends("saved_model.pb")),
-    ),
     Kind("a Core ML model", FROM_TRAINING, _ends(".mlmodel")),
-    Kind("a TensorFlow graph", VIA_OPENVINO, _both(_begins(b"\x0a"), _ends(".pb"))),
     Kind("a PaddlePaddle model", VIA_OPENVINO, _ends(".pdmodel", ".pdiparams")),
     Kind("the weights of an IR", "give the .xml file beside it: {stem}.xml", _weights_of_ir),
     Kind("an XGBoost model", "convert it: onnxmltools.convert_xgboost", _like(rb'\{\s*"learner"')),
@@ -212,7 +222,6 @@ BY_SUFFIX = (
         "give the .xml or .onnx file of the network",
         _ends(".bin", ".safetensors", ".gguf", ".data", ".weights", ".ckpt", ".caffemodel"),
     ),
-    Kind("a TensorFlow graph", VIA_OPENVINO, _ends(".pb")),
     Kind(
         "a TensorFlow.js, ncnn, MNN or RKNN model",
         FROM_TRAINING,
@@ -222,7 +231,6 @@ BY_SUFFIX = (
 
 FOLDER = Kind("a folder", "give the .xml or .onnx file of the network", lambda head, path: True)
 FOLDERS = (
-    Kind("a folder of a TensorFlow SavedModel", VIA_OPENVINO, _holds("saved_model.pb")),
     Kind("a Core ML package", FROM_TRAINING, _holds("Manifest.json", "Data")),
     Kind("a folder of an OpenVINO model", "give the .xml file in it: ls '{file}'/*.xml", _holds("*.xml", "*.bin")),
     Kind("a folder of an ONNX model", "give the .onnx file in it: ls '{file}'/*.onnx", _holds("*.onnx")),

@@ -23,7 +23,8 @@ class Problem:
         return f"{self.domain}.{self.kind}" if self.domain else self.kind
 
     def __str__(self) -> str:
-        return f"{self.operation} (opset {self.opset}) in {self.node!r}: {self.reason}"
+        opset = f" (opset {self.opset})" if self.opset else ""
+        return f"{self.operation}{opset} in {self.node!r}: {self.reason}"
 
 
 class UnconvertedError(UnsupportedError):

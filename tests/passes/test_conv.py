@@ -59,6 +59,41 @@ def test_scale_before(kind: str) -> None:
     assert after(RULES, make, (2, 4, 5, 5), tolerance=LOOSE) == [kind]
 
 
+def padded(b: Builder, x: OutPort, kind: str, begin: list[int], end: list[int], **attributes: Any) -> OutPort:
+    pad = b.Pad(x, b.const(begin, DType.I64), b.const(end, DType.I64), *attributes.pop("fill", ()))
+    return getattr(b, kind)(pad, f32(b, weights(*SHAPES[kind][0])), **PADS | attributes)
+
+
+@pytest.mark.parametrize("kind", ["Convolution", "GroupConvolution"])
+@pytest.mark.parametrize(
+    ("size", "attributes"),
+    [
+        (5, {}),
+        (6, {"auto_pad": AutoPad.VALID, "strides": (2, 2)}),
+        (6, {"auto_pad": AutoPad.SAME_UPPER, "strides": (2, 2)}),
+        (7, {"auto_pad": AutoPad.SAME_LOWER, "dilations": (2, 2)}),
+        ("n=5", {}),
+    ],
+)
+def test_padding_becomes_that_of_the_windows(kind: str, size: Any, attributes: dict[str, Any]) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return padded(b, x, kind, [0, 0, 0, 1], [0, 0, 1, 2], **attributes)
+
+    assert after(RULES, make, (2, 4, size, size)) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "fill"),
+    [([0, 0, -1, 0], [0, 0, 1, 1], 0.0), ([1, 0, 0, 0], [0, 0, 1, 0], 0.0), ([0, 0, 1, 1], [0, 0, 1, 1], 2.0)],
+    ids=["crops", "batch", "another value"],
+)
+def test_other_padding_stays(begin: list[int], end: list[int], fill: float) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return padded(b, x, "Convolution", begin, end, fill=(f32(b, np.array(fill)),))
+
+    assert after(RULES, make, (2, 4, 6, 6)) == ["Pad", "Convolution"]
+
+
 @pytest.mark.parametrize("transpose", [False, True])
 def test_matrix(transpose: bool) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:

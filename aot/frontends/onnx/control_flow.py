@@ -6,74 +6,32 @@ shapes may change from one step to the next. What only run time knows becomes th
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.onnx.forks import joined
+from aot.frontends.bodies import branched, inlined, number, region_of, stable_body, tensor
 from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.types import TensorType
-from aot.opset.control.control_flow import If, Loop, TensorIterator
+from aot.opset.control.control_flow import Loop, TensorIterator
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from codegen.ir.loops import Var
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
 
-BRANCHES = ("then_branch", "else_branch")
 UNROLLED = 1 << 10  # nodes that unrolling may make
-
-
-def _region(node: Call, name: str) -> Graph:
-    node.refuse(name not in node.regions, f"it has no sub-graph {name}")
-    return node.regions[name]
-
-
-def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
-    """The results of a region for its formal inputs; captured values are added."""
-    region = _region(node, name)
-    given: list[Value] = [None] * len(region.parameters)
-    positions = dict(node.captures[name])
-    free = [i for i in range(len(given)) if i not in positions]
-    node.refuse(len(free) != len(inputs), f"{name} has {len(free)} inputs, got {len(inputs)}")
-    for i, value in zip(free, inputs, strict=True):
-        given[i] = value
-    for i, value in positions.items():
-        given[i] = value
-    return node.bodies.inline(region, given)
 
 
 @onnx("If")
 def if_(node: Call, condition: OutPort) -> Outputs:
-    """One branch where the condition is known; else the opset's If.
-
-    If a branch does not fit the shapes of the inputs, the other one must run, which the library checks.
-    """
-    value = condition.value
-    if value is not None and value.dtype != object:
-        return Outputs(_inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
-    ports: list[OutPort] = [condition]
-    maps: list[tuple[InputMap, ...]] = []
-    for name in BRANCHES:
-        _region(node, name)
-        captured = node.captures[name]
-        maps.append(tuple(InputMap(external=len(ports) + k, parameter=i) for k, (i, _) in enumerate(captured)))
-        ports += [_tensor(v) for _, v in captured]
-    made = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
-    regions: list[tuple[Graph, list[OutPort]]] = []
-    for name in BRANCHES:
-        values, region = dict(node.captures[name]), _region(node, name)
-        regions.append((region, [_tensor(values[i]) for i in range(len(region.parameters))]))
-    return Outputs(node.bodies.fork(node, made, regions))
+    return branched(node, condition)
 
 
 @onnx("Loop")
 def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
     """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
-    body = _region(node, "body")
-    count, first = _number(trips), _number(going)
+    body = region_of(node, "body")
+    count, first = number(trips), number(going)
     tensors = all(isinstance(s, OutPort) for s in states)
     if count is None or (going is not None and first is None) or (count * len(body.nodes) > UNROLLED and tensors):
         return _at_run_time(node, body, trips, going, states)
@@ -82,30 +40,17 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
     for step in range(count):
         if not alive:
             break
-        found = _inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
-        more = _number(_tensor(found[0]))
+        found = inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
+        more = number(tensor(found[0]))
         if more is None and step < count - 1:
             return _at_run_time(node, body, trips, going, states)
         alive = bool(more)
         values = found[1 : 1 + len(states)]
         for parts, value in zip(collected, found[1 + len(states) :], strict=True):
-            parts.append(_tensor(value))
+            parts.append(tensor(value))
     if any(not parts for parts in collected):
         return _at_run_time(node, body, trips, going, states)
     return Outputs([*values, *(_stacked(node, parts) for parts in collected)])
-
-
-def _number(port: OutPort | None) -> int | None:
-    """The one element of a tensor, where compile time knows it."""
-    value = None if port is None else port.value
-    return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
-
-
-def _tensor(value: Value) -> OutPort:
-    value = joined(value)
-    if not isinstance(value, OutPort):
-        raise UnsupportedError("only tensors can be collected by a loop")
-    return value
 
 
 def _stacked(node: Call, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
@@ -123,9 +68,9 @@ def _at_run_time(
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
     given = iter([node.scalar(0), start, *states])
-    ports = [_tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]
+    ports = [tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]
     carried = range(2, 2 + len(states))
-    made = _body(node, body, ports, captured, {i: i - 1 for i in carried})
+    made = stable_body(node, body, ports, captured, {i: i - 1 for i in carried})
     inner = Builder(made)
     for result in made.results[1 + len(states) :]:
         result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([0], DType.I64)))
@@ -150,36 +95,11 @@ def _trips(node: Call, trips: OutPort) -> OutPort:
     return node.build.Maximum(node.single(trips), node.build.const(0, trips.type.dtype))
 
 
-def _body(
-    node: Call, body: Graph, ports: Sequence[OutPort], captured: Container[int], carried: Mapping[int, int]
-) -> Graph:
-    """A body, converted for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
-    known = [i in captured for i in range(len(ports))]
-    types = Graph("types")
-    given = list(ports)
-    while True:
-        made = node.bodies.separate(body, given, known)
-        wider = {i: _widened(i, given[i].type, made.results[r].source(0).type) for i, r in carried.items()}
-        if all(wider[i] == given[i].type for i in carried):
-            return made
-        for i, type in wider.items():
-            given[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
-
-
-def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:
-    """The type of a carried value, with symbols for sizes that change."""
-    if before.rank != after.rank:
-        raise UnsupportedError(f"a carried value keeps its rank, got {before} and then {after}")
-    sizes = [Var(f"p{parameter}.d{k}") for k in range(before.rank)]
-    rows = zip(before.shape, after.shape, sizes, strict=True)
-    return TensorType(before.dtype, tuple(b if b in (a, size) else size for b, a, size in rows))
-
-
 @onnx("Scan")
 def scan(node: Call, *inputs: OutPort) -> Outputs:
     """Unrolled where that is moderate, else a TensorIterator; from opset 9 on there is no batch."""
     node.refuse(node.opset < 9, "Scan of opset 8 is not supported: convert the model to opset 9")
-    body, count = _region(node, "body"), node.integer("num_scan_inputs")
+    body, count = region_of(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
     given = node.integers("scan_input_axes", (0,) * count)
@@ -193,10 +113,10 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
         parts = [node.build.Gather(p, i, node.scalar(a)) for p, i, a in zip(scanned, places, axes, strict=True)]
-        found = _inlined(node, "body", (*states, *parts))
+        found = inlined(node, "body", (*states, *parts))
         states = found[: len(states)]
         for row, value in zip(collected, found[len(states) :], strict=True):
-            row.append(_tensor(value))
+            row.append(tensor(value))
     rows = zip(collected, _directions(node, len(collected)), strict=True)
     stacked = [_stacked(node, row[::-1] if b else row, node.axis(a, row[0].type.rank + 1)) for row, (a, b) in rows]
     return Outputs([*states, *stacked])
@@ -214,11 +134,11 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
     given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
     places = range(len(body.parameters))
-    ports = [_tensor(captured[i] if i in captured else next(given)) for i in places]
-    inputs = [_tensor(captured[i] if i in captured else next(outer)) for i in places]
+    ports = [tensor(captured[i] if i in captured else next(given)) for i in places]
+    inputs = [tensor(captured[i] if i in captured else next(outer)) for i in places]
     free = [i for i in places if i not in captured]
     carried = {i: r for r, i in enumerate(free[: len(states)])}
-    made = _body(node, body, ports, captured, carried)
+    made = stable_body(node, body, ports, captured, carried)
     inner = Builder(made)
     backwards = node.integers("scan_input_directions", (0,) * len(scanned))
     maps = {i: InputMap(i, i) for i in places}
@@ -317,8 +237,8 @@ def sequence_map(node: Call, parts: Sequenced, *others: Value) -> Outputs:
     rows: list[list[Value]] = []
     for i in range(len(parts)):
         more = [o[i] if isinstance(o, tuple) else o for o in others]
-        rows.append(_inlined(node, "body", (parts[i], *more)))
-    return Outputs([tuple(_tensor(v) for v in column) for column in zip(*rows, strict=True)])
+        rows.append(inlined(node, "body", (parts[i], *more)))
+    return Outputs([tuple(tensor(v) for v in column) for column in zip(*rows, strict=True)])
 
 
 @onnx("Optional")

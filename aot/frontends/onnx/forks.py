@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from aot.frontends.calls import Packed
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import few_integers
 from aot.ir.one_rank import one_rank_needed
@@ -24,7 +25,7 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.port_maps import InputMap, OutputMap
 from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
-Value: TypeAlias = "OutPort | Forked | Failed | tuple[Value, ...] | None"  # a tuple is a sequence of tensors
+Value: TypeAlias = "OutPort | Forked | Failed | Packed | tuple[Value, ...] | None"  # a tuple is a sequence of tensors
 
 
 class Failed:
@@ -214,6 +215,9 @@ class Fork:
             case tuple():
                 parts = tuple(self._inside(k, v) for v in value)
                 return _MISSING if _MISSING in parts else parts
+            case Packed():
+                found = [self._inside(k, port) for port in value.ports]
+                return _MISSING if _MISSING in found else value.with_ports([_port(p) for p in found])
             case Forked() if value.fork is self:
                 return value.sides[k]
             case Forked() if not value.open:
@@ -326,6 +330,8 @@ def _flat(values: Iterable[Value]) -> Iterator[Value]:
     for v in values:
         if isinstance(v, tuple):
             yield from _flat(v)
+        elif isinstance(v, Packed):
+            yield from v.ports
         else:
             yield v
 

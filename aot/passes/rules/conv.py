@@ -6,16 +6,29 @@ Normal form: weights absorb all scales; shifts become one Add of a constant afte
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
-from aot.ir.types import Array
+from aot.ir.types import Array, Shape
 from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
+from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.products.convolution import Convolution, GroupConvolution, Windowed
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
-from aot.passes.match import broadcasts, channel_vector, constant, only_reader, source, stretches_nothing, with_constant
+from aot.opset.products.pool_windows import AutoPad
+from aot.passes.match import (
+    broadcasts,
+    channel_vector,
+    constant,
+    only_reader,
+    source,
+    stretches_nothing,
+    uniform,
+    with_constant,
+)
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
@@ -201,6 +214,32 @@ def _along_inputs(op: Windowed, vector: Array, weights: Array) -> Array:
     return vector.reshape(shape)
 
 
+@rule(Convolution, GroupConvolution)
+def pad_into_windows(node: Node, op: Windowed, build: Builder) -> OutPort | None:
+    """Conv(Pad(x, begin, end)) -> Conv(x) whose windows begin so much before x and end so much after it"""
+    pad = source(node.source(0), Pad)
+    if pad is None or not isinstance(pad.op, Pad) or pad.op.pad_mode is not PadMode.CONSTANT:
+        return None
+    if len(pad.in_ports()) > 3 and pad.sources()[3] is not None and uniform(pad.source(3)) != 0:
+        return None
+    x, weights = node.source(0), node.source(1)
+    found = op.windows(x.shape[2:], weights.shape[weights.type.rank - x.type.rank + 2 :])
+    begin = _with_more(found.before, constant(pad.source(1)))
+    end = _with_more(found.after, constant(pad.source(2)))
+    if begin is None or end is None:
+        return None
+    made = replace(op, pads_begin=begin, pads_end=end, auto_pad=AutoPad.EXPLICIT)
+    return build(made, pad.source(0), weights)
+
+
+def _with_more(padding: Shape, added: Array | None) -> tuple[int, ...] | None:
+    """Return the padding with that of a Pad; None if it is not known, crops, or concerns batch and channels."""
+    numbers = [n for n in padding if isinstance(n, int)]
+    if added is None or (added < 0).any() or added[:2].any() or len(numbers) < len(padding):
+        return None
+    return tuple(n + int(more) for n, more in zip(numbers, added[2:], strict=True))
+
+
 @rule(Add)
 def constant_second(node: Node, op: Add, build: Builder) -> OutPort | None:
     """c + x -> x + c: constants are second, where lowering looks for a bias"""
@@ -218,4 +257,5 @@ RULES = (
     scale_into_weights,
     scale_behind_shift,
     scale_before_into_weights,
+    pad_into_windows,
 )

@@ -1,0 +1,231 @@
+"""The interface of conversions: a conversion is given a node of a framework, and makes nodes of the opset.
+
+    def conversion(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort: ...
+
+A conversion is given the node's inputs, already converted, as positional arguments (None: not connected) and returns a
+port, or a tuple of ports for the first outputs. It raises UnsupportedError for what cannot be done.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.op import Operand
+from aot.ir.types import Array, Dim, numpy_dtype
+from aot.opset.control.demands import Within
+from codegen.ir.loops import Expr
+from runtime.abi import DType
+from runtime.errors import ModelError, UnsupportedError
+
+Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
+
+
+class Packed(ABC):
+    """A value of a framework that is made of tensors, for instance a list that lies in one tensor."""
+
+    @property
+    @abstractmethod
+    def ports(self) -> tuple[OutPort, ...]: ...
+
+    @abstractmethod
+    def with_ports(self, ports: Sequence[OutPort]) -> Packed:
+        """The same value, made of other tensors."""
+
+
+Value = OutPort | Sequenced | Packed | None
+Conversion = Callable[..., "Value | Outputs"]
+T = TypeVar("T")
+
+SHORT = (DType.F16, DType.BF16)  # floats that are computed with in f32
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Several outputs, of which some may be sequences or absent."""
+
+    values: Sequence[Value]
+
+
+class Bodies(Protocol):
+    """Runs sub-graphs: what converts the graph around them."""
+
+    def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
+        """The region's results where its parameters are `inputs`, as nodes of the graph around it."""
+        ...
+
+    def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
+        """The region as a graph of its own, whose parameters have the types of `inputs`.
+
+        Those that are `known` become constants, where their values are.
+        """
+        ...
+
+    def region(
+        self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
+    ) -> tuple[Graph, list[Value]]:
+        """The region as a graph of its own without results, and the values that the results would have.
+
+        Its parameters have the types of `inputs`, one for each tensor of a packed value.
+        """
+        ...
+
+    def fork(
+        self,
+        node: Call,
+        made: Node,
+        regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
+        size: Dim | None = None,
+    ) -> Sequence[Value]:
+        """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
+
+        `size`: the condition is that this size is 1.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node being converted. `outputs` tells which outputs are read."""
+
+    kind: str
+    attrs: Mapping[str, Any]
+    build: Builder
+    outputs: tuple[bool, ...]
+    regions: Mapping[str, Graph]
+    captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
+    bodies: Bodies
+    seed: int | None  # what random numbers begin with, where the user wants any
+    node: Node
+    inputs: Sequence[Value]  # of the node, captured values behind the others
+
+    def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
+        value = self.attrs.get(name, default)
+        if value is None or not isinstance(value, kinds):
+            raise ModelError(f"{self.kind}: attribute {name} is {'missing' if value is None else 'of a wrong type'}")
+        return value
+
+    def has(self, name: str) -> bool:
+        return name in self.attrs
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        return int(self._get(name, int, default))
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        return bool(self._get(name, int, default))
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A float attribute; it was written as f32."""
+        return float(self._get(name, (float, int), default))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        return str(self._get(name, str, default))
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        return tuple(self._get(name, (tuple, list, range), default))
+
+    def numbers(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        return tuple(self._get(name, (tuple, list), default))
+
+    def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        return tuple(self._get(name, (tuple, list), default))
+
+    def tensor(self, name: str) -> Array:
+        return self._get(name, np.ndarray, None)
+
+    def choice(self, name: str, table: Mapping[str, T], default: str) -> T:
+        """Entry of `table` for a text; UnsupportedError if there is none."""
+        text = self.text(name, default)
+        if text not in table:
+            raise UnsupportedError(f"{self.kind}: {name} must be one of {', '.join(table)}, got {text!r}")
+        return table[text]
+
+    def refuse(self, condition: bool, reason: str) -> None:
+        """UnsupportedError with `reason` where `condition` holds."""
+        if condition:
+            raise UnsupportedError(f"{self.kind}: {reason}")
+
+    def axis(self, axis: int, rank: int) -> int:
+        """`axis` counted from the front."""
+        if not -rank <= axis < max(rank, 1):
+            raise ModelError(f"{self.kind}: axis {axis} is out of range for rank {rank}")
+        return axis + rank if axis < 0 else axis
+
+    def known(self, port: OutPort, what: str) -> Array:
+        """The value of an input; UnsupportedError if it is known at run time only."""
+        return Operand(port.type, port.value).known(f"{self.kind}: {what}")
+
+    def ints(self, port: OutPort, what: str) -> tuple[int, ...]:
+        return Operand(port.type, port.value).ints(f"{self.kind}: {what}")
+
+    def extent(self, x: OutPort, axis: int, what: str) -> int:
+        """A dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
+        found = x.shape[axis]
+        if not isinstance(found, int):
+            raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
+        return found
+
+    def within(
+        self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
+    ) -> OutPort:
+        """`data`, or `x`: a few integers that must be in low..high, checked before anything is made of them."""
+        made = Within(operation=self.kind, rule=rule)
+        return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
+
+    def axes_within(self, axes: OutPort, rank: int) -> OutPort:
+        """Axes of a tensor of `rank`, checked to be different ones."""
+        rule = f"axes are {-rank} to {rank - 1}"
+        return self.build(Within(operation=self.kind, rule=rule, different=rank), axes, -rank, rank - 1)
+
+    def demand(self, holds: OutPort, rule: str, data: OutPort) -> OutPort:
+        """`data` where booleans of any shape all hold."""
+        every = self.build.ReduceLogicalAnd(self.build.Reshape(holds, self.list([-1])), self.list([0]))
+        return self.within(self.cast(every, DType.I64), 1, 1, rule, data)
+
+    def list(self, values: Sequence[int]) -> OutPort:
+        """A constant i64 vector."""
+        return self.build.const(np.array(list(values), np.int64), DType.I64)
+
+    def scalar(self, value: int) -> OutPort:
+        return self.build.const(value, DType.I64)
+
+    def size(self, x: OutPort, axis: int) -> OutPort:
+        """A dimension of `x` as an i64 scalar."""
+        return self.build.Squeeze(self.dims(x, [axis]), self.list([0]))
+
+    def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
+        """Some dimensions of `x` as an i64 vector."""
+        if any(not -x.type.rank <= a < x.type.rank for a in axes):
+            raise ModelError(f"{self.kind}: axes {list(axes)} are out of range for rank {x.type.rank}")
+        found = [x.shape[a] for a in axes]
+        numbers = [d for d in found if isinstance(d, int)]
+        if len(numbers) == len(found):
+            return self.list(numbers)
+        return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
+
+    def single(self, x: OutPort) -> OutPort:
+        """The one element of a tensor as a scalar; that there is one is checked."""
+        return self.build.Squeeze(x, self.list(range(x.type.rank))) if x.type.rank else x
+
+    def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
+        """`x` in another shape; at most one dimension may be symbolic."""
+        unknown = [d for d in dims if isinstance(d, Expr)]
+        self.refuse(len(unknown) > 1, "more than one dimension is known only at run time where a shape is changed")
+        return self.build.Reshape(x, self.list([d if isinstance(d, int) else -1 for d in dims]))
+
+    def cast(self, x: OutPort, dtype: DType) -> OutPort:
+        return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
+
+    def rounded(self, x: OutPort) -> OutPort:
+        """`x`, rounded to its short float type here, also where it is fused."""
+        return self.build.Rounded(x) if x.type.dtype in SHORT else x
+
+    def like(self, value: float, x: OutPort) -> OutPort:
+        """A scalar of `x`'s type."""
+        return self.build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)

@@ -1,0 +1,367 @@
+"""Turns foreign operations into operations of the opset, producers first, by the conversions of their dialect.
+
+    foreign ports --(environment)--> ports of new nodes, sequences of ports, nothing
+
+Types and small values of converted inputs are known when a node is converted: If and Loop are resolved on the way.
+All nodes that cannot be converted are listed in one error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aot.frontends.calls import Call, Conversion, Outputs, Packed, Value
+from aot.frontends.onnx.forks import (
+    FAILED,
+    Fork,
+    Forked,
+    Made,
+    Side,
+    forks_of,
+    joined,
+    open_fork,
+    open_ranks,
+    tensors_in,
+)
+from aot.frontends.onnx.forks import Call as CallOf
+from aot.frontends.onnx.ruled_out import settle
+from aot.frontends.unsupported import Problem, unconverted
+from aot.ir.build import Builder
+from aot.ir.copies import copy_node
+from aot.ir.graph import Graph, InPort, Node, OutPort
+from aot.ir.op import Foreign
+from aot.ir.types import Dim
+from aot.opset.control.control_flow import BRANCHES, If
+from aot.opset.control.infrastructure import Parameter, Result
+from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
+
+MAX_FORKS = 256
+DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
+# What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
+BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader are among them
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The operations of a framework: `name` is that of their nodes, `framework` that in errors.
+
+    `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes what a conversion sees of a node;
+    `problem(node, kind, attributes, reason)` says why a node cannot be converted.
+    """
+
+    name: str
+    framework: str
+    conversion: Callable[[str, Facts], Conversion | None]
+    call: Callable[..., Call]
+    problem: Callable[[str, str, Facts, str], Problem]
+
+
+def convert(graph: Graph, dialect: Dialect, seed: int | None) -> bool:
+    """Convert all nodes of a dialect in place; return False if there are none.
+
+    Raises UnconvertedError, or ModelError where a node breaks a rule of its framework.
+    """
+    ranks = [_declared_rank(result) for result in graph.results]
+    nodes = [n for n in graph.order() if foreign(n, dialect) is not None]
+    if not nodes:
+        return False
+    work = _Work(graph, dialect, seed)
+    values = work.results(graph, {})
+    problems = list(dict.fromkeys(work.problems))
+    if problems:
+        raise unconverted(graph.file or graph.name, problems)
+    settle(list(zip(values, ranks, strict=True)), work.forks)
+    for node, pair in zip(graph.results, values, strict=True):
+        value = joined(pair)
+        if not isinstance(value, OutPort):
+            what = "a sequence" if value is not None else "absent"
+            raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
+        node.in_port(0).connect(value)
+    for node in reversed(nodes):
+        for port in node.out_ports().values():
+            port.disconnect()
+        graph.remove(node)
+    return True
+
+
+def _declared_rank(result: Node) -> int | None:
+    """The rank that the file gives an output, which the node then forgets."""
+    declared = result.rt_info.pop(DECLARED, None)
+    return None if declared is None else int(declared["rank"])
+
+
+def _output_problem(node: Node, what: str) -> Problem:
+    return Problem(node.name, "Output", "", 0, f"outputs must be tensors, got {what}")
+
+
+def foreign(node: Node, dialect: Dialect) -> Foreign | None:
+    """The operation of a node if it is of the dialect, else None."""
+    return node.op if isinstance(node.op, Foreign) and node.op.dialect == dialect.name else None
+
+
+Environment = dict[OutPort, Any]
+
+
+@dataclass(slots=True)
+class _Work:
+    """Converts nodes into `graph`, which need not be the graph they are in."""
+
+    graph: Graph
+    dialect: Dialect
+    seed: int | None
+    problems: list[Problem] = field(default_factory=list[Problem])
+    made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
+    forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
+
+    def results(self, source: Graph, env: Environment) -> list[Any]:
+        """The values of a graph's results; FAILED for those that could not be made."""
+        needed = _needed(source)
+        for node in source.order():
+            if node.id in needed:
+                self._visit(source, node, env)
+        return [env[node.source(0)] for node in source.results]
+
+    def _visit(self, source: Graph, node: Node, env: Environment) -> None:
+        if isinstance(node.op, Result):
+            return
+        if foreign(node, self.dialect) is not None:
+            self._convert(node, env)
+        elif source is self.graph:
+            self._keep(node, env)
+        elif node.type != "Parameter":  # `env` has those of regions
+            self._copy(node, env)
+
+    def _keep(self, node: Node, env: Environment) -> None:
+        """Let a node of the opset, which an extension has put between foreign ones, read what those became."""
+        for port, value in self._converted(node, env):
+            if port.source is not value:
+                port.connect(value)
+        env |= {port: port for port in node.out_ports().values()}
+
+    def _copy(self, node: Node, env: Environment) -> None:
+        """Copy a node of the opset from a region."""
+        held: dict[OutPort, OutPort] = {}
+        for port, value in self._converted(node, env):
+            assert port.source is not None
+            held[port.source] = value
+        copy_node(node, self.graph, held)
+        env |= {port: held[port] for port in node.out_ports().values()}
+
+    def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
+        """The connected inputs of a node of the opset, each with the tensor that it reads now."""
+        found: list[tuple[InPort, OutPort]] = []
+        for port in node.in_ports().values():
+            value = None if port.source is None else joined(env[port.source])
+            if isinstance(value, OutPort):
+                found.append((port, value))
+            elif port.source is not None and value is not FAILED:
+                self.problems.append(Problem(node.name, node.type, "", 0, f"input {port.idx} must be a tensor"))
+        return found
+
+    def _convert(self, node: Node, env: Environment) -> None:
+        inputs = [None if s is None else env[s] for s in node.sources()]
+        for port, value in zip(node.out_ports().values(), self.evaluate(node, inputs), strict=True):
+            env[port] = value
+            if node.graph is not self.graph:
+                continue
+            if isinstance(value, Forked):
+                value.names = port.names
+            elif isinstance(value, OutPort) and not isinstance(value.node.op, Parameter):
+                value.add_tensor_names(port.names)  # an input keeps its own name alone
+
+    def evaluate(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
+
+        Raises ModelError where the inputs break a rule of the framework.
+        """
+        op = node.op
+        assert isinstance(op, Foreign)
+        attrs = dict(op.attrs)
+        failed = [FAILED] * len(node.out_ports())
+        function = self.dialect.conversion(op.kind, attrs)
+        reason = attrs.get("unsupported") or ("" if function is not None else "there is no conversion for it")
+        if reason:
+            self._refuse(node, op, attrs, reason)
+        if reason or FAILED in inputs:
+            return failed
+        before = len(self.problems)
+        try:
+            fork = open_fork(inputs)
+            return self._closed(node, attrs, inputs) if fork is None else fork.evaluate(node, inputs)
+        except UnsupportedError as error:
+            if len(self.problems) == before:  # else it lies in a body, and is listed
+                self._refuse(node, op, attrs, str(error))
+            return failed
+        except AotError as error:
+            error.add_note(f"in {self.dialect.framework} node {node.name!r} ({op.kind}) of {node.graph.file}")
+            raise
+
+    def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a node none of whose inputs is an open pair."""
+        values = list(self._called(node, attrs, [joined(v) for v in inputs]))
+        forks = frozenset[Fork]().union(*(forks_of(self, v) for v in inputs))
+        if forks:
+            call = CallOf(node, tuple(inputs))
+            for i, value in enumerate(values):
+                if isinstance(value, OutPort):
+                    self.made.setdefault(value, Made(forks, call, i))
+        return values
+
+    def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:
+        self.problems.append(self.dialect.problem(node.name, op.kind, attrs, reason))
+
+    def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
+        """The node's outputs, all of them inferred."""
+        op = node.op
+        assert isinstance(op, Foreign)
+        function = self.dialect.conversion(op.kind, attrs)
+        assert function is not None  # `_convert` has asked
+        count = attrs.get("inputs", len(inputs))
+        captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
+        captured: dict[str, tuple[tuple[int, Value], ...]] = {
+            name: tuple((position, inputs[i]) for region, position, i in captures if region == name)
+            for name in node.regions
+        }
+        read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
+        build = Builder(self.graph, node.origin)
+        made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
+        call = self.dialect.call(attrs, *made)
+        given = inputs[:count]
+        while given and given[-1] is None:
+            given.pop()
+        _check_inputs(op.kind, function, call, given)
+        try:
+            found = function(call, *given)
+        except BROKEN as error:
+            raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
+        parts = found.values if isinstance(found, Outputs) else found
+        values: list[Any] = list(parts) if isinstance(parts, Sequence) else [parts]
+        values += [None] * (len(read) - len(values))
+        for value, wanted in zip(values, read, strict=False):
+            for port in tensors_in(value):
+                port.node.operands()  # what cannot be inferred belongs to this node
+            if value is None and wanted:
+                raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
+        return values[: len(read)]
+
+    def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
+        env: Environment = {p.out_port(0): v for p, v in zip(region.parameters, inputs, strict=True)}
+        last = next(reversed(self.graph.nodes))
+        try:
+            return _whole(self.results(region, env))
+        except AotError:  # a branch that does not fit the shapes may never run: nothing of it stays
+            for node in reversed([n for n in self.graph.nodes.values() if n.id > last]):
+                for port in node.out_ports().values():
+                    port.disconnect()
+                self.graph.remove(node)
+            raise
+
+    def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
+        graph, values = self.region(region, inputs, known)
+        for node, value in zip(region.results, values, strict=True):
+            if not isinstance(value, OutPort):
+                raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
+            graph.add(Result(), value, name=node.name)
+        return graph
+
+    def region(
+        self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
+    ) -> tuple[Graph, list[Value]]:
+        inner = self._inner(region)
+        return inner.graph, [joined(v) for v in inner.branch(region, inputs, known)]
+
+    def _inner(self, region: Graph) -> _Work:
+        graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
+        return _Work(graph, self.dialect, self.seed, self.problems, forks=self.forks)
+
+    def branch(self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]) -> list[Value]:
+        """The results of a region in the graph of this work, which gets parameters like `inputs`."""
+        env: Environment = {}
+        for node, value, fixed in zip(region.parameters, inputs, known, strict=True):
+            if isinstance(value, OutPort):
+                env[node.out_port(0)] = self._parameter(value, node.name, fixed)
+            else:
+                env[node.out_port(0)] = value.with_ports([self._parameter(p, node.name, fixed) for p in value.ports])
+        return _whole(self.results(region, env))
+
+    def _parameter(self, port: OutPort, name: str, fixed: bool) -> OutPort:
+        """A parameter of the type of a tensor around; a constant in its place if the value is known and stays."""
+        made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
+        value = port.value
+        if fixed and value is not None and value.dtype != object:
+            made = Builder(self.graph).const(value, port.type.dtype, f"{name}.known")
+        return made
+
+    def fork(
+        self,
+        node: Call,
+        made: Node,
+        regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
+        size: Dim | None = None,
+    ) -> list[Any]:
+        """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
+        op = made.op
+        assert isinstance(op, If)
+        sides: list[Side] = []
+        found: list[list[Value]] = []
+        for name, (region, ports) in zip(BRANCHES, regions, strict=True):
+            inner = self._inner(region)
+            made.regions[name] = inner.graph
+            sides.append(Side(inner, list(op.maps(name)[0])))
+            try:
+                found.append(inner.branch(region, ports, [True] * len(ports)))
+            except ModelError as error:
+                sides[-1].error = error
+                found.append([None] * len(region.results))
+        if all(side.error for side in sides):
+            raise sides[0].error or sides[1].error  # type: ignore[misc]
+        node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
+        call = CallOf(node.node, tuple(node.inputs))
+        fork = Fork(self, made, (sides[0], sides[1]), size, call)
+        pairs = fork.pairs(found[0], found[1], call)
+        if not open_ranks(pairs):
+            return [joined(p) for p in pairs]
+        self.forks.append(fork)
+        if len(self.forks) > MAX_FORKS:
+            rule = f"at most {MAX_FORKS} conditions decide ranks, counted in each branch that reads them, got more"
+            raise BudgetError(f"{node.kind}: {rule}: fix the sizes that decide (--dim, --shape)")
+        return pairs
+
+
+def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:
+    """ModelError for too few or too many inputs, or one left out that the operation needs."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(call, *given)
+    except TypeError as error:
+        raise ModelError(f"{kind}: {len(given)} inputs do not fit it ({error})") from error
+    for name, value in bound.arguments.items():
+        annotation = str(signature.parameters[name].annotation)
+        if value is None and "None" not in annotation and "Value" not in annotation:
+            raise ModelError(f"{kind}: input {name} must be given, got none")
+
+
+def _whole(values: list[Any]) -> list[Value]:
+    if FAILED in values:
+        raise UnsupportedError("a node in its sub-graph is not supported")
+    return values
+
+
+def _ids(nodes: Iterable[Node]) -> set[int]:
+    return {n.id for n in nodes}
+
+
+def _needed(graph: Graph) -> set[int]:
+    """The nodes that results and variables depend on, and all parameters."""
+    found = _ids(graph.parameters)
+    stack = [*graph.results, *graph.sinks]
+    while stack:
+        node = stack.pop()
+        if node.id not in found or node.op.type == "Parameter":
+            found.add(node.id)
+            stack += [s.node for s in node.sources() if s is not None and s.node.id not in found]
+    return found

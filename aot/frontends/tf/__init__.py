@@ -1,0 +1,1 @@
+"""Reads TensorFlow files: GraphDef, MetaGraph, SavedModel."""

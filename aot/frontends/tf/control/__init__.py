@@ -1,0 +1,1 @@
+"""If, While and lists of tensors."""

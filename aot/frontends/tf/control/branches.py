@@ -1,0 +1,13 @@
+"""If of a foreign graph; the reader writes Case as Ifs."""
+
+from __future__ import annotations
+
+from aot.frontends.bodies import branched
+from aot.frontends.tf.registry import Call, Outputs, tf
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+@tf("If")
+def if_(node: Call, condition: OutPort) -> Outputs:
+    return branched(node, node.cast(node.single(condition), DType.BOOL))

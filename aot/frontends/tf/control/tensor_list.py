@@ -1,0 +1,81 @@
+"""Lists of tensors, which lie in one tensor: element i is row i of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aot.frontends.calls import Packed
+from aot.frontends.tf.registry import Call
+from aot.ir.graph import OutPort
+from aot.ir.types import Dim, TensorType
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorList(Packed):
+    """`data`: [count, *element], None as long as the shape of elements is not known; `count`: then, a scalar.
+
+    `shape`: sizes of an element as far as operations have told, -1 for others; None if the rank is not known.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...] | None = None
+    count: OutPort | None = None
+    data: OutPort | None = None
+
+    @property
+    def ports(self) -> tuple[OutPort, ...]:
+        return tuple(p for p in (self.data or self.count,) if p is not None)
+
+    def with_ports(self, ports: Sequence[OutPort]) -> TensorList:
+        if self.data is not None:
+            return TensorList(self.dtype, self.shape, data=ports[0])
+        return TensorList(self.dtype, self.shape, ports[0] if ports else None)
+
+    def with_data(self, data: OutPort) -> TensorList:
+        return TensorList(self.dtype, self.shape, data=data)
+
+
+def element_shape(node: Call, shape: OutPort | None) -> tuple[int, ...] | None:
+    """Sizes in an input that gives the shape of elements; -1 alone is an unknown rank."""
+    if shape is None or shape.value is None or shape.value.dtype == object or not shape.type.rank:
+        return None
+    return node.ints(shape, "element_shape")
+
+
+def length(node: Call, xs: TensorList) -> OutPort:
+    """The number of elements, a scalar."""
+    if xs.data is not None:
+        return node.size(xs.data, 0)
+    return xs.count if xs.count is not None else node.scalar(0)
+
+
+def filled(node: Call, xs: TensorList) -> TensorList:
+    """A list whose data exist, which are 0: by the shape of its elements, which must be known."""
+    if xs.data is not None:
+        return xs
+    if xs.shape is None or any(d < 0 for d in xs.shape):
+        rule = "a list whose elements were not set needs their shape"
+        raise UnsupportedError(f"{node.kind}: {rule}, got {'none' if xs.shape is None else list(xs.shape)}")
+    return zeros(node, xs, xs.shape)
+
+
+def zeros(node: Call, xs: TensorList, element: Sequence[Dim | OutPort]) -> TensorList:
+    """A list of zeros. `element`: each size of an element, a number or an i64 vector with it."""
+    build, count = node.build, build_vector(node, length(node, xs))
+    sizes = [d if isinstance(d, OutPort) else node.list([int(str(d))]) for d in element]
+    shape = build.Concat(count, *sizes, axis=0) if sizes else count
+    zero = build.const(False if xs.dtype is DType.BOOL else 0, xs.dtype)
+    return xs.with_data(build.Broadcast(zero, shape))
+
+
+def build_vector(node: Call, scalar: OutPort) -> OutPort:
+    """A scalar as an i64 vector."""
+    return node.build.Reshape(node.cast(scalar, DType.I64), node.list([1]))
+
+
+def element_type(xs: TensorList) -> TensorType | None:
+    """The type of elements; None if it is not known."""
+    return None if xs.data is None else TensorType(xs.dtype, xs.data.shape[1:])

@@ -1,0 +1,228 @@
+"""Items become foreign operations of a graph: functions are inlined, variables become values, branches become regions.
+
+    read = ReadVariableOp(v); AssignAddVariableOp(v, d)     ->     read = v0; v1 = AddV2(v0, d)
+
+A variable is a value that changes on the way: the walk follows the order that control inputs demand, and reads take the
+value that was set last. A loop carries the variables that it sets, an If gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aot.frontends.tf.frames import functional
+from aot.frontends.tf.handles import Handle, Saved, Scope, Table, Value, foreign
+from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output, function_net, output_count
+from aot.frontends.tf.tensors import array, attributes
+from aot.ir.graph import OutPort
+from aot.ir.op import Foreign
+from aot.ir.origin import Origin
+from aot.ir.topological import producers_first
+from aot.ir.types import Array, dtype_of
+from aot.opset.control.infrastructure import Constant, Parameter
+from runtime.abi import DType
+from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
+
+MOST_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
+MAX_DEPTH = 48  # functions within functions; each takes a few frames of Python's stack
+CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient")
+PASSES = ("Identity", "IdentityN", "DisableCopyOnRead", "EnsureShape")  # handles go through unchanged
+
+Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
+RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
+
+
+def rule(*kinds: str) -> Callable[[Rule], Rule]:
+    """Register what the walk does for operations."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+@dataclass(slots=True)
+class Importer:
+    """The walk over items. `functions`: FunctionDef by name; `value_of`: a variable's first value, None without one."""
+
+    file: str
+    functions: Mapping[str, Any]
+    value_of: Callable[[str], Array | None] = lambda name: None
+    saved: dict[str, Saved] = field(default_factory=dict[str, Saved])  # variables that were set from the checkpoint
+    tables: dict[str, Table] = field(default_factory=dict[str, Table])
+    folder: Path | None = None  # in which assets lie
+    calling: list[str] = field(default_factory=list[str])
+    count: int = 0
+
+    # ---- the walk
+
+    def run(self, net: Net, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
+        """The results of a net in the graph of `scope`."""
+        if len(args) != len(net.arguments):
+            raise CorruptError(f"{self.file}: {net.name!r} has {len(net.arguments)} inputs, got {len(args)}")
+        env: dict[Output, Value] = {(a, 0): v for a, v in zip(net.arguments, args, strict=True)}
+        self.visit(net, env, scope, prefix)
+        return [self.get(env, output, net.name) for output in net.results]
+
+    def visit(self, net: Net, env: dict[Output, Value], scope: Scope, prefix: str) -> None:
+        """Walk all that the results of a net need, and all that it keeps, in functional form."""
+        functional(net, self.file)
+        roots = [*net.kept, *(item for item, _ in net.results)]
+        try:
+            order = list(producers_first(roots, Item.above, lambda i: i.name))
+        except ModelError as error:
+            raise CorruptError(f"{self.file}: {net.name!r}: {error}") from error
+        for item in order:
+            if item.kind == ARGUMENT or (item, 0) in env:
+                continue
+            self.count += 1
+            if self.count > MOST_NODES:
+                raise BudgetError(f"{self.file}: at most {MOST_NODES} nodes once functions are inlined, got more")
+            inputs = [self.get(env, output, item.name) for output in item.inputs]
+            try:
+                found = self._item(item, scope, inputs, prefix)
+            except AotError as error:
+                error.add_note(f"in TensorFlow node {prefix + item.name!r} ({item.kind}) of {self.file}")
+                raise
+            env.update({(item, i): value for i, value in enumerate(found)})
+
+    def get(self, env: Mapping[Output, Value], output: Output, reader: str) -> Value:
+        """The value of an output that was walked."""
+        if output not in env:
+            item, at = output
+            raise CorruptError(f"{self.file}: {reader!r} reads output {at} of {item.name!r}, which does not make it")
+        return env[output]
+
+    def _item(self, item: Item, scope: Scope, inputs: list[Value], prefix: str) -> Sequence[Value]:
+        name = prefix + item.name
+        if item.kind == "Const":
+            return [self._constant(item, scope, name)]
+        if item.kind in PASSES and any(isinstance(v, Handle | Saved) for v in inputs):
+            return inputs
+        if item.kind in RULES:
+            return RULES[item.kind](self, item, scope, inputs, name)
+        function = item.kind if item.kind in self.functions else item.function("f") if item.kind in CALLS else ""
+        if function:
+            return self.call(function, item, inputs, scope, f"{name}/")
+        return self.node(item, scope, inputs, name)
+
+    def node(self, item: Item, scope: Scope, inputs: Sequence[Value], name: str) -> list[Value]:
+        """A foreign node for an item."""
+        count = output_count(item)
+        if not count:  # it acts on the world around: messages, files
+            return []
+        attrs = attributes(item.attrs, f"{self.file}: node {name!r}")
+        ports: list[OutPort | None] = []
+        for value in inputs:
+            if isinstance(value, Handle) and not value.reference:
+                attrs["unsupported"] = f"it reads a resource, {value.name!r}, and only variables and tables are known"
+            ports.append(self.tensor(value, scope))
+        node = scope.graph.add(
+            Foreign("tf", item.kind, tuple(attrs.items())), *ports, name=name, origin=Origin((name,), self.file),
+            outputs=count,
+        )  # fmt: skip
+        return list(node.out_ports().values())
+
+    def tensor(self, value: Value, scope: Scope) -> OutPort | None:
+        """A value as a tensor; a reference to a variable is read."""
+        if isinstance(value, Handle):
+            return self.read(value, scope) if value.reference else None
+        return None if isinstance(value, Saved) else value
+
+    def _constant(self, item: Item, scope: Scope, name: str) -> OutPort:
+        if "value" not in item.attrs:
+            raise CorruptError(f"{self.file}: node {name!r}: a Const has the attribute value, got none")
+        try:
+            found = array(item.attrs["value"].tensor, f"{self.file}: node {name!r}")
+            return self.constant(scope, found, name)
+        except UnsupportedError as error:
+            return foreign(scope, "Const", name=name, file=self.file, unsupported=str(error))
+
+    def constant(self, scope: Scope, data: Array, name: str) -> OutPort:
+        origin = Origin((name,), self.file)
+        return scope.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)
+
+    # ---- variables
+
+    def handle(self, value: Value, item: Item) -> Handle:
+        """The handle that an operation on variables has as its input."""
+        if not isinstance(value, Handle):
+            rule = "its first input is a variable or a table of the model"
+            raise UnsupportedError(f"{item.kind}: {rule}, got one that the inference computes, in {item.name!r}")
+        return value
+
+    def read(self, handle: Handle, scope: Scope) -> OutPort:
+        """The value of a variable at this place."""
+        name = handle.name
+        if name not in scope.values:
+            if scope.outer is None:
+                scope.values[name] = self.first(name, scope)
+            else:
+                port = scope.enter(name, self.read(handle, scope.outer))
+                scope.entered[name] = port.node.graph.parameters.index(port.node)
+                scope.values[name] = port
+        return scope.values[name]
+
+    def first(self, name: str, scope: Scope) -> OutPort:
+        """The value of a variable before the inference."""
+        if name not in scope.firsts:
+            scope.firsts[name] = self._first(name, scope)
+        return scope.firsts[name]
+
+    def _first(self, name: str, scope: Scope) -> OutPort:
+        try:
+            found = self.value_of(name)
+            reason = (
+                "it has no value: give the folder of its SavedModel, or its MetaGraph with the checkpoint beside it"
+            )
+        except UnsupportedError as error:
+            found, reason = None, str(error)
+        if found is None:
+            return foreign(scope, "Variable", name=name, file=self.file, unsupported=reason)
+        return self.constant(scope, found, name)
+
+    def texts(self, value: Value, item: Item) -> list[str]:
+        """The strings of a constant."""
+        data = value.node.data if isinstance(value, OutPort) else None
+        if data is None or data.dtype != object:
+            raise UnsupportedError(f"{item.kind}: its strings are constants, got others in {item.name!r}")
+        return [str(text) for text in data.reshape(-1)]
+
+    # ---- functions and regions
+
+    def call(self, name: str, item: Item, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
+        """The results of a function, as nodes of the graph around the call."""
+        return self.run_function(self.net(name, item), args, scope, prefix)
+
+    def run_function(self, net: Net, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
+        """The results of a net. CorruptError if it calls itself, or if calls are nested too deeply."""
+        if net.name in self.calling:
+            raise CorruptError(f"{self.file}: a function does not call itself, got {net.name!r}")
+        if len(self.calling) >= MAX_DEPTH:
+            raise CorruptError(f"{self.file}: functions within functions, at most {MAX_DEPTH}, got more")
+        self.calling.append(net.name)
+        try:
+            return self.run(net, args, scope, prefix)
+        finally:
+            self.calling.pop()
+
+    def net(self, name: str, item: Item, attribute: str = "f") -> Net:
+        """A function as a net; `item`: the node that calls it, by an attribute or by its own operation."""
+        if name not in self.functions:
+            raise CorruptError(f"{self.file}: {item.name!r} calls function {name!r}, and there is none of this name")
+        given = item.attrs[attribute].func.attr if attribute in item.attrs else item.attrs
+        return function_net(self.functions[name], given, self.file)
+
+    def parameter(self, scope: Scope, name: str) -> OutPort:
+        return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
+
+    def given(self, value: Value, scope: Scope, what: str) -> OutPort:
+        """A value that must be a tensor."""
+        port = self.tensor(value, scope)
+        if port is None:
+            raise UnsupportedError(f"{what}: a branch or a loop takes and gives tensors, got another value")
+        return port

@@ -1,0 +1,201 @@
+"""Reads TensorFlow files: GraphDef (.pb, .pbtxt), MetaGraph (.meta) and the folder of a SavedModel.
+
+    file -> nodes, functions, interface, checkpoint -> Graph of tf.*
+
+Names of inputs and outputs are the keys of the signature; without one, inputs are placeholders and outputs are nodes
+that nothing reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aot.frontends.tf import regions, tables, variables
+from aot.frontends.tf.element_types import element_type
+from aot.frontends.tf.handles import Scope, Value
+from aot.frontends.tf.importer import Importer
+from aot.frontends.tf.messages import GraphDef, MetaGraphDef, parsed, parsed_text
+from aot.frontends.tf.nets import Item, Net, Output, graph_net, output_count, reference
+from aot.frontends.tf.restore import INIT_SIGNATURE, Stored, stored
+from aot.frontends.tf.saved_model import meta_graph
+from aot.frontends.tf.switches import SWITCHES
+from aot.frontends.tf.tensors import shape_of
+from aot.ir.graph import Graph, OutPort
+from aot.ir.op import Foreign
+from aot.ir.origin import Origin
+from aot.ir.types import Dim, Shape
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.state import Assign, ReadValue_3
+from codegen.ir.loops import Var
+from runtime.abi import DType
+from runtime.errors import CorruptError, UnsupportedError, UsageError
+
+__all__ = ["read", "regions", "tables", "variables"]
+
+PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+DEFAULT_SIGNATURE = "serving_default"
+# Nodes that nothing reads and that are no outputs: they check, print, save, or belong to training
+_NO_OUTPUTS = frozenset(
+    "Const VarHandleOp Variable VariableV2 ReadVariableOp VarIsInitializedOp Assign ShardedFilename RestoreV2".split()
+) | {"IsVariableInitialized", *PLACEHOLDERS}
+
+
+@dataclass(slots=True)
+class Interface:
+    """Inputs and outputs by name, as outputs of items; types of inputs that a signature declares."""
+
+    inputs: dict[str, Output] = field(default_factory=dict[str, Output])
+    outputs: dict[str, Output] = field(default_factory=dict[str, Output])
+    declared: dict[str, Any] = field(default_factory=dict[str, Any])  # TensorInfo of inputs
+
+
+def read(path: Path, signature: str | None = None) -> Graph:
+    """The network of a file or of a SavedModel's folder, in dialect `tf`.
+
+    CorruptError for a file that is damaged; UsageError for a signature that there is not. What single nodes lack is
+    found by the pass that converts them.
+    """
+    if path.is_dir() or path.name in ("saved_model.pb", "saved_model.pbtxt"):
+        folder = path if path.is_dir() else path.parent
+        return _from_meta(meta_graph(folder), folder.name, folder / "variables" / "variables", folder, signature)
+    if path.suffix == ".meta":
+        meta = parsed(MetaGraphDef, path.read_bytes(), path.name)
+        return _from_meta(meta, path.name, path.with_suffix(""), path.parent, signature)
+    if signature is not None:
+        raise UsageError(f"--signature: {path.name} is a graph without signatures, got {signature!r}")
+    text = path.suffix == ".pbtxt"
+    graph = parsed_text(GraphDef, path) if text else parsed(GraphDef, path.read_bytes(), path.name)
+    if not graph.node:
+        raise CorruptError(f"{path.name}: a graph has nodes, got none")
+    net = graph_net(graph, path.name)
+    return _graph(graph, net, path.name, _ends(net, path.name), Stored(path.name))
+
+
+def _from_meta(meta: Any, file: str, prefix: Path, folder: Path, signature: str | None) -> Graph:
+    net = graph_net(meta.graph_def, file)
+    chosen = _signature(meta, file, signature)
+    interface = _ends(net, file) if chosen is None else _declared(net, chosen, file)
+    return _graph(meta.graph_def, net, file, interface, stored(meta, net, file, prefix, folder))
+
+
+def _signature(meta: Any, file: str, name: str | None) -> Any:
+    """The signature that the user names, else the default one or the only one; None if the file has none."""
+    known = sorted(key for key in meta.signature_def if key != INIT_SIGNATURE)
+    if name is None and not known:
+        return None
+    chosen = name or (DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in known else known[0] if len(known) == 1 else None)
+    if chosen not in known:
+        shown = ", ".join(known) or "none"
+        got = "none that is named" if chosen is None else repr(chosen)
+        raise UsageError(f"--signature: {file} has the signatures {shown}, got {got}")
+    return meta.signature_def[chosen]
+
+
+def _declared(net: Net, signature: Any, file: str) -> Interface:
+    """The interface of a signature; names are its keys."""
+    found = Interface()
+    for side, infos in ((found.inputs, signature.inputs), (found.outputs, signature.outputs)):
+        for key, info in sorted(infos.items()):
+            if info.WhichOneof("encoding") != "name":
+                raise UnsupportedError(f"{file}: {key!r} of the signature is dense, got a sparse or composite tensor")
+            side[key] = reference(net.items, info.name, f"signature, {key}", file)
+    found.declared = dict(signature.inputs)
+    if not found.outputs:
+        raise UnsupportedError(f"{file}: a signature has outputs, got none: choose another with --signature")
+    return found
+
+
+def _ends(net: Net, file: str) -> Interface:
+    """Placeholders, and the outputs of nodes that nothing reads or waits for."""
+    found = Interface()
+    consumed = {item for other in net.items.values() for item in other.above()}
+    for name, item in net.items.items():
+        if item.kind in PLACEHOLDERS:
+            found.inputs[name] = (item, 0)
+        if item not in consumed and item.kind not in _NO_OUTPUTS and not _is_pivot(item):
+            found.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
+    if not found.outputs:
+        raise UnsupportedError(f"{file}: a graph has outputs, nodes that nothing reads, got none: name one with --cut")
+    return found
+
+
+def _is_pivot(item: Item) -> bool:
+    """True for a node of TensorFlow 1 that exists in a branch only: others of the branch may wait for it."""
+    while item.kind == "Identity" and item.inputs:
+        item = item.inputs[0][0]
+    return item.kind in SWITCHES
+
+
+def _graph(definition: Any, net: Net, file: str, interface: Interface, values: Stored) -> Graph:
+    graph = Graph(name=Path(file).stem, file=file)
+    scope = Scope(graph)
+    functions = {f.signature.name: f for f in definition.library.function}
+    importer = Importer(file, functions, values.value_of, tables=values.tables(net, functions))
+    env: dict[Output, Value] = {}
+    shapes = _Shapes(file)
+    for name, output in interface.inputs.items():
+        env[output] = shapes.parameter(graph, name, output[0], interface.declared.get(name))
+    roots = Net(file, net.items, [], list(interface.outputs.values()), [])
+    importer.visit(roots, env, scope, "")
+    for name, output in zip(interface.outputs, roots.results, strict=True):
+        port = importer.given(importer.get(env, output, name), scope, f"output {name!r}")
+        made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
+        made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
+    _keep_variables(importer, scope)
+    return graph
+
+
+def _keep_variables(importer: Importer, scope: Scope) -> None:
+    """Let variables that the inference sets keep their values between inferences."""
+    for name in scope.written:
+        origin, first, last = Origin((name,), importer.file), importer.first(name, scope), scope.values[name]
+        readers = first.get_destinations()
+        held = scope.graph.add(ReadValue_3(variable_id=name), first, origin=origin).out_port(0)
+        for reader in readers:
+            reader.connect(held)
+        scope.graph.add(Assign(variable_id=name), held if last is first else last, origin=origin)
+
+
+@dataclass(slots=True)
+class _Shapes:
+    """Types of inputs; sizes that are not known get names."""
+
+    file: str
+    taken: set[str] = field(default_factory=set[str])
+
+    def parameter(self, graph: Graph, name: str, item: Item, declared: Any) -> OutPort:
+        origin = Origin((name,), self.file)
+        code = declared.dtype if declared is not None and declared.dtype else item.type("dtype")
+        try:
+            dtype = element_type(code)
+            if dtype is DType.STRING:
+                raise UnsupportedError(f"inputs of type {dtype.value} are not supported")
+        except UnsupportedError as error:
+            op = Foreign("tf", "Placeholder", (("unsupported", str(error)),))
+            return graph.add(op, name=name, origin=origin).out_port(0)
+        made = graph.add(Parameter(dtype, self._shape(name, item, declared)), name=name, origin=origin).out_port(0)
+        made.names = tuple(dict.fromkeys((name, f"{item.name}:0")))
+        return made
+
+    def _shape(self, name: str, item: Item, declared: Any) -> Shape | None:
+        what = f"{self.file}: input {name!r}"
+        found: Sequence[int] | None = None
+        if declared is not None and declared.HasField("tensor_shape"):
+            found = shape_of(declared.tensor_shape, what)
+        elif "shape" in item.attrs:
+            found = shape_of(item.attrs["shape"].shape, what)
+        if found is None:
+            return None
+        return tuple(d if d >= 0 else self._symbol(f"{name}.d{i}") for i, d in enumerate(found))
+
+    def _symbol(self, name: str) -> Dim:
+        plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+        stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
+        while stem in self.taken:
+            stem += "_"
+        self.taken.add(stem)
+        return Var(stem, None, 0)

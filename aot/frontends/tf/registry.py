@@ -1,0 +1,87 @@
+"""The table of conversions of TensorFlow's operations.
+
+    @tf("Relu6")
+    def relu6(node: Call, features: OutPort) -> OutPort:
+        return node.build.Clamp(features, min=0, max=6)
+
+`aot/frontends/calls.py` says what a conversion gets and gives. Inputs are the data inputs in the order of the
+operation's definition, lists spread out; control inputs are left out. Files leave attributes out that have their
+default, so a conversion gives each one its default. Attributes of types are names: `node.dtype("T", DType.F32)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from aot.frontends.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
+from aot.frontends.calls import Call as AnyCall
+from aot.ir.scope import current, scope_for
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+__all__ = [
+    "CONVERSIONS",
+    "SHORT",
+    "Bodies",
+    "Call",
+    "Conversion",
+    "Outputs",
+    "Sequenced",
+    "Value",
+    "conversion_of",
+    "tf",
+]
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+DOMAIN = "tensorflow"  # of conversions that extensions add
+CONVERSIONS: dict[str, Conversion] = {}
+
+
+def tf(*kinds: str) -> Callable[[C], C]:
+    """Register the conversion of operations."""
+
+    def register(function: C) -> C:
+        scope = scope_for(function.__module__)
+        for kind in kinds:
+            if scope is None:
+                CONVERSIONS[kind] = function
+            else:
+                scope.conversions[DOMAIN, kind] = function
+        return function
+
+    return register
+
+
+def conversion_of(kind: str) -> Conversion | None:
+    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    return current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(AnyCall):
+    """A node of TensorFlow being converted."""
+
+    def dtype(self, name: str, default: DType | None = None) -> DType:
+        """The element type that an attribute names; UnsupportedError for complex numbers, resources and variants."""
+        return self._element_type(name, self.text(name, None if default is None else default.value))
+
+    def dtypes(self, name: str) -> tuple[DType, ...]:
+        """The element types of an attribute that lists them."""
+        return tuple(self._element_type(name, text) for text in self.texts(name, ()))
+
+    def _element_type(self, name: str, text: str) -> DType:
+        try:
+            return DType(text)
+        except ValueError:
+            raise UnsupportedError(f"{self.kind}: {name}: element type {text} is not supported") from None
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape in an attribute, with -1 for unknown sizes; None where the rank is not known."""
+        return None if self.attrs.get(name) is None else self.integers(name)
+
+    def axes(self, values: Sequence[int], rank: int) -> list[int]:
+        """Axes counted from the front."""
+        return [self.axis(a, rank) for a in values]

@@ -1,0 +1,93 @@
+"""First values of variables: the nodes that restore a checkpoint say which tensor of it is which variable's.
+
+AssignVariableOp(v, Identity(RestoreV2(prefix, ["dense/kernel"], [""])))     ->     v: "dense/kernel"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aot.frontends.tf.checkpoint import OBJECTS, Checkpoint
+from aot.frontends.tf.handles import Saved, Scope
+from aot.frontends.tf.importer import Importer
+from aot.frontends.tf.messages import TrackableObjectGraph, parsed
+from aot.frontends.tf.nets import Item, Net, node_named
+from aot.frontends.tf.tables import FILLERS, Table
+from aot.ir.graph import Graph
+from aot.ir.types import Array
+from runtime.errors import UnsupportedError
+
+INIT_SIGNATURE = "__saved_model_init_op"
+_INIT = ("saved_model_main_op", "legacy_init_op", "saved_model_init_op")
+
+
+@dataclass(slots=True)
+class Stored:
+    """Values that lie beside a graph: variables in a checkpoint, tables in nodes that fill them."""
+
+    file: str
+    checkpoint: Checkpoint | None = None
+    saved: Mapping[str, Saved] = field(default_factory=dict[str, Saved])
+    names: Mapping[str, str] = field(default_factory=dict[str, str])  # keys by names of variables
+    fillers: list[Item] = field(default_factory=list[Item])  # nodes that run when the model is loaded
+    folder: Path | None = None
+
+    def value_of(self, name: str) -> Array | None:
+        """The value of a variable; None if there is none."""
+        if self.checkpoint is None:
+            return None
+        saved = self.saved.get(name)
+        if saved is not None and saved.part:
+            raise UnsupportedError(f"variable {name!r}: variables in several parts are not supported")
+        for key in (saved.key if saved is not None else "", name, self.names.get(name, "")):
+            if key and (key in self.checkpoint or saved is not None):
+                return self.checkpoint.read(key)
+        return None
+
+    def tables(self, net: Net, functions: Mapping[str, Any]) -> dict[str, Table]:
+        """Tables that nodes fill when the model is loaded, by name."""
+        fillers = self.fillers or [item for item in net.items.values() if item.kind in FILLERS]
+        if not fillers:
+            return {}
+        importer = Importer(self.file, functions, folder=self.folder)
+        _walk(importer, net, fillers)
+        return importer.tables
+
+
+def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored:
+    """The values of a MetaGraph whose checkpoint has this prefix; variables need none if the graph has none."""
+    has_checkpoint = prefix.with_name(f"{prefix.name}.index").is_file()
+    checkpoint = Checkpoint(prefix) if has_checkpoint else None
+    functions = {f.signature.name: f for f in meta.graph_def.library.function}
+    importer = Importer(file, functions)
+    restore = meta.saver_def.restore_op_name
+    if checkpoint is not None and restore:
+        _walk(importer, net, [node_named(net.items, restore, "saver", file)])
+    fillers = [node_named(net.items, name, "initializer", file) for name in _initializers(meta)]
+    return Stored(file, checkpoint, importer.saved, _keys(checkpoint), fillers, folder)
+
+
+def _walk(importer: Importer, net: Net, items: Iterable[Item]) -> None:
+    """Walk items for what they do to variables and tables; the graph that comes of it is thrown away."""
+    importer.visit(Net(net.name, net.items, [], [], list(items)), {}, Scope(Graph()), "")
+
+
+def _initializers(meta: Any) -> list[str]:
+    """Nodes that run when the model is loaded."""
+    names = [name for key in _INIT if key in meta.collection_def for name in meta.collection_def[key].node_list.value]
+    if INIT_SIGNATURE in meta.signature_def:
+        names += [info.name for info in meta.signature_def[INIT_SIGNATURE].outputs.values()]
+    return names
+
+
+def _keys(checkpoint: Checkpoint | None) -> dict[str, str]:
+    """Keys of a checkpoint of objects by the full names of variables; names that several have are left out."""
+    if checkpoint is None or OBJECTS not in checkpoint:
+        return {}
+    graph = parsed(TrackableObjectGraph, checkpoint.text(OBJECTS), checkpoint.index.name)
+    pairs = [(a.full_name, a.checkpoint_key) for node in graph.nodes for a in node.attributes if a.full_name]
+    names = [name for name, _ in pairs]
+    return {name: key for name, key in pairs if names.count(name) == 1}
