@@ -50,7 +50,8 @@ class Counted:
         return pytest.Dir.from_parent(parent, path=path)  # a package would be imported under its own name
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> Any:
-        made: Any = _File.from_parent(parent, path=module_path)
+        make: Any = _File
+        made = make.from_parent(parent, path=module_path)
         made.modules = self.modules
         return made
 
@@ -90,11 +91,9 @@ def main() -> None:
     root = options.folder.resolve()
     sys.path.insert(0, str(root))
     counted = Counted(root)
-    pytest.main(
-        ["-q", "-p", "no:cacheprovider", "--no-header", "--no-summary", "-c", "/dev/null", "--tb=short", "-W", "ignore", "--assert=plain"]
-        + [f"--rootdir={root}", "--continue-on-collection-errors", *files(root, options.paths)],
-        plugins=[counted],
-    )
+    flags = "-q -p no:cacheprovider --no-header --no-summary -c /dev/null --tb=short -W ignore --assert=plain"
+    whole_run = [*flags.split(), "--continue-on-collection-errors", f"--rootdir={root}", *files(root, options.paths)]
+    pytest.main(whole_run, plugins=[counted])
     whole: Counter[str] = Counter()
     print()
     for area, found in sorted(counted.outcomes.items()):
