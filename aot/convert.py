@@ -22,7 +22,7 @@ from runtime.regular import open_file
 from runtime.version import VERSION
 
 # options that the converted network depends on
-SAID = ("shapes", "dims", "values", "cut", "layouts", "seed", "extensions")
+SAID = ("shapes", "dims", "values", "cut", "layouts", "mean", "scale", "reverse_channels", "seed", "extensions")
 
 
 def convert_model(
