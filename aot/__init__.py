@@ -16,6 +16,7 @@ from runtime.version import VERSION
 if TYPE_CHECKING:
     from aot import runtime
     from aot.convert import convert_model
+    from aot.decorators import conversion, operation, rewrite
     from aot.driver import Compilation, compile_model, stages
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
@@ -29,8 +30,11 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compile_model",
+    "conversion",
     "convert_model",
+    "operation",
     "read_model",
+    "rewrite",
     "runtime",
     "stages",
 ]
@@ -41,7 +45,10 @@ _LATER = {
     "Compilation": "aot.driver",
     "CompileKeywords": "aot.keywords",
     "compile_model": "aot.driver",
+    "conversion": "aot.decorators",
     "convert_model": "aot.convert",
+    "operation": "aot.decorators",
+    "rewrite": "aot.decorators",
     "read_model": "aot.frontends",
     "stages": "aot.driver",
 }
