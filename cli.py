@@ -29,6 +29,7 @@ from aot.options import (
     CompileOptions,
     Stage,
     bytes_of,
+    channels_of,
     cut_of,
     dims_of,
     layouts_of,
@@ -70,6 +71,21 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
 Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
+Mean = Annotated[
+    str | None,
+    typer.Option("--mean", "--mean_values", "--mean-values", metavar="INPUT[1,2,3]", help="Subtract from channels"),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option("--scale", "--scale_values", "--scale-values", metavar="INPUT[1,2,3]", help="Divide channels by"),
+]
+Reverse = Annotated[
+    bool,
+    typer.Option(
+        "--reverse-channels", "--reverse_input_channels", "--reverse-input-channels", help="Images come as BGR for RGB"
+    ),
+]
+ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="Inputs whose channels come reversed")]
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
@@ -110,6 +126,10 @@ def compile(
     output: Output = None,
     target: Target = "native",
     layout: Layout = None,
+    mean: Mean = None,
+    scale: Scale = None,
+    reverse_channels: Reverse = False,
+    reverse_channels_of: ReverseOf = None,
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
@@ -155,6 +175,9 @@ def compile(
         options = CompileOptions(
             target=target,
             layouts=layouts_of(layout),
+            mean=channels_of(mean, "mean"),
+            scale=channels_of(scale, "scale"),
+            reverse_channels=("",) * reverse_channels + names_of(reverse_channels_of),
             shapes=shapes_of(shape),
             dims=dims_of(dim),
             values=values_of(value),
@@ -310,6 +333,10 @@ def dump(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Groups with the reasons of schedules")] = False,
     target: Target = "native",
     layout: Layout = None,
+    mean: Mean = None,
+    scale: Scale = None,
+    reverse_channels: Reverse = False,
+    reverse_channels_of: ReverseOf = None,
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
@@ -331,6 +358,9 @@ def dump(
     options = CompileOptions(
         target=target,
         layouts=layouts_of(layout),
+        mean=channels_of(mean, "mean"),
+        scale=channels_of(scale, "scale"),
+        reverse_channels=("",) * reverse_channels + names_of(reverse_channels_of),
         shapes=shapes_of(shape),
         dims=dims_of(dim),
         values=values_of(value),
@@ -355,6 +385,10 @@ def convert(
     model: Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
     layout: Layout = None,
+    mean: Mean = None,
+    scale: Scale = None,
+    reverse_channels: Reverse = False,
+    reverse_channels_of: ReverseOf = None,
     shape: Shapes = None,
     dim: Dims = None,
     value: Values = None,
@@ -374,6 +408,9 @@ def convert(
     out = output if output is not None else Path(model.with_suffix(".xml").name)
     options = CompileOptions(
         layouts=layouts_of(layout),
+        mean=channels_of(mean, "mean"),
+        scale=channels_of(scale, "scale"),
+        reverse_channels=("",) * reverse_channels + names_of(reverse_channels_of),
         shapes=shapes_of(shape),
         dims=dims_of(dim),
         values=values_of(value),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aot import runtime
     from aot.compilation.driver import Compilation, compile_model, stages
     from aot.convert import convert_model
+    from aot.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
 
@@ -29,8 +30,11 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compile_model",
+    "conversion",
     "convert_model",
+    "operation",
     "read_model",
+    "rewrite",
     "runtime",
     "stages",
 ]
@@ -41,7 +45,10 @@ _LATER = {
     "Compilation": "aot.compilation.driver",
     "CompileKeywords": "aot.keywords",
     "compile_model": "aot.compilation.driver",
+    "conversion": "aot.decorators",
     "convert_model": "aot.convert",
+    "operation": "aot.decorators",
+    "rewrite": "aot.decorators",
     "read_model": "aot.frontends",
     "stages": "aot.compilation.driver",
 }

@@ -22,7 +22,10 @@ from runtime.regular import open_file
 from runtime.version import VERSION
 
 # options that the converted network depends on
-SAID = ("shapes", "dims", "values", "cut", "signature", "layouts", "seed", "extensions")
+SAID = (
+    *("shapes", "dims", "values", "cut", "signature", "layouts", "mean", "scale", "reverse_channels", "seed"),
+    "extensions",
+)
 
 
 def convert_model(

@@ -23,7 +23,9 @@ class CompileKeywords(TypedDict, total=False):
     `shapes`: for each dimension of an input a number, a name or `?` (as in the file): `{"x": (1, 3, "h", "?")}` or
     `{"x": "1,3,h,?"}`. `dims`: for names of dimensions a size, or the least and the greatest one: `{"h": (1, 640)}`
     or `{"h": "1..640"}`; None as the greatest one: no bound. `values`: inputs that become constants.
-    `layouts`: the layout in which an input is given: `{"x": "NHWC"}`. `specialise`: sizes of dimensions that get a
+    `layouts`: the layout in which an input is given: `{"x": "NHWC"}`. `mean`, `scale`: of an input, one number or one
+    for each channel: `{"x": (123.7, 116.3, 103.5)}`; `reverse_channels`: inputs whose channels come in the opposite
+    order. `specialise`: sizes of dimensions that get a
     version of their own: `{"batch": (1, 8)}`. `feeds`: constants that become optional inputs.
     `max_memory`: bytes, or a text such as `2GB`; `max_seconds`, `tune`: seconds. The others are as in CompileOptions.
     """
@@ -33,6 +35,9 @@ class CompileKeywords(TypedDict, total=False):
     dims: Mapping[str, int | tuple[int, int | None] | str]
     values: Mapping[str, Nested | Sequence[Any] | NDArray[Any]]
     layouts: Mapping[str, str]
+    mean: Mapping[str, float | Sequence[float]]
+    scale: Mapping[str, float | Sequence[float]]
+    reverse_channels: Sequence[str]
     specialise: Mapping[str, int | Sequence[int]]
     feeds: Sequence[str]
     signature: str | None
@@ -64,7 +69,7 @@ def _read(name: str, value: object) -> Any:
             raise UsageError(f"compile: {name} is a mapping by name, got {value!r}")
         found = cast("Mapping[object, object]", value)
         return tuple(_entry(name, key, one) for key, one in found.items())
-    if name == "feeds" and isinstance(value, list | tuple):
+    if name in ("feeds", "reverse_channels") and isinstance(value, list | tuple):
         return tuple(cast("list[object]", value))
     if name == "max_memory" and isinstance(value, str):
         return bytes_of(value)
@@ -135,12 +140,21 @@ def _sizes(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
     return name, sizes
 
 
+def _channels(name: str, value: Any) -> tuple[str, tuple[float, ...]]:
+    found = np.asarray(value, np.float64)
+    if found.ndim > 1 or not found.size:
+        raise ValueError
+    return name, tuple(found.reshape(-1).tolist())
+
+
 _MAPPINGS: dict[str, Callable[[str, Any], tuple[Any, ...]]] = {
     "shapes": _shape,
     "dims": _dim,
     "values": _value,
     "layouts": _layout,
     "specialise": _sizes,
+    "mean": _channels,
+    "scale": _channels,
 }
 _FORMS = {
     "shapes": "name: numbers, names and `?`",
@@ -148,12 +162,15 @@ _FORMS = {
     "values": "name: number, nested sequence or array of numbers",
     "layouts": "name: layout",
     "specialise": "name: sizes",
+    "mean": "name: number, or a number for each channel",
+    "scale": "name: number, or a number for each channel",
 }
 _NONE = type(None)
 _PLAIN: dict[str, tuple[type, ...]] = {
     "target": (str,),
     "feeds": (list, tuple),
     "signature": (str, _NONE),
+    "reverse_channels": (list, tuple),
     "seed": (int, _NONE),
     "level": (int, _NONE),
     "external_weights": (bool,),

@@ -37,9 +37,11 @@ class CompileOptions:
     `feeds`: constants that become inputs, which may be left out;
     `specialise`: names of dims and sizes that there are versions for, besides the general one. `signature`: which one
     of a SavedModel of TensorFlow, None: the default one; `layouts`: pairs of an
-    input's name and the layout its data comes in, `NHWC`; `seed`: of the numbers that ONNX's random operations draw,
-    which are refused without one; `level`: None leaves LLVM's passes out, which run over
-    drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
+    input's name and the layout its data comes in, `NHWC`; `mean`, `scale`: an input by name or position, "" for all of
+    floats, with a number for each of its channels or one for all: means are subtracted, then it is divided by scales;
+    `reverse_channels`: inputs whose channels come in the opposite order, "" for all images of three; `seed`: of the
+    numbers that ONNX's random operations draw, which are refused without one; `level`: None leaves LLVM's passes out,
+    which run over drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
     `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that bytes
     or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `tune`: seconds to
@@ -57,6 +59,9 @@ class CompileOptions:
 
     target: str = "native"
     layouts: tuple[tuple[str, str], ...] = ()
+    mean: tuple[tuple[str | int, tuple[float, ...]], ...] = ()
+    scale: tuple[tuple[str | int, tuple[float, ...]], ...] = ()
+    reverse_channels: tuple[str, ...] = ()
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
     dims: tuple[tuple[str, int, int | None], ...] = ()
     values: tuple[tuple[str, Nested], ...] = ()
@@ -87,9 +92,14 @@ class CompileOptions:
     on_dump: Callable[[str, str], None] | None = None
 
     def __post_init__(self) -> None:
-        feeds = cast("object", self.feeds)
-        if not isinstance(feeds, tuple) or not all(isinstance(n, str) for n in cast("tuple[object, ...]", feeds)):
-            raise UsageError(f"CompileOptions: feeds is a tuple of names, got {feeds!r}")
+        for name in ("feeds", "reverse_channels"):
+            names: object = getattr(self, name)
+            if not isinstance(names, tuple) or not all(isinstance(n, str) for n in cast("tuple[object, ...]", names)):
+                raise UsageError(f"CompileOptions: {name} is a tuple of names, got {names!r}")
+        for name in ("mean", "scale"):
+            numbers: object = getattr(self, name)
+            if not isinstance(numbers, tuple) or not all(map(_is_numbers, cast("tuple[object, ...]", numbers))):
+                raise UsageError(f"CompileOptions: {name} is a tuple of pairs of an input and numbers, got {numbers!r}")
         for name in ("layouts", "shapes", "dims", "values", "specialise"):
             given: object = getattr(self, name)
             if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):
@@ -97,6 +107,14 @@ class CompileOptions:
         for name, least in (("max_memory", self.max_memory), ("max_seconds", self.max_seconds)):
             if least is not None and least <= 0:
                 raise UsageError(f"CompileOptions: {name} is more than 0, got {least}")
+
+
+def _is_numbers(entry: object) -> bool:
+    pair: list[object] = list(cast("tuple[object, ...]", entry)) if isinstance(entry, tuple) else []
+    if len(pair) != 2 or not isinstance(pair[0], str | int) or not isinstance(pair[1], tuple):
+        return False
+    numbers = cast("tuple[object, ...]", pair[1])
+    return bool(numbers) and all(isinstance(n, int | float) for n in numbers)
 
 
 def _is_named(entry: object) -> bool:
@@ -202,3 +220,21 @@ def layouts_of(given: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
         if not name or not layout.isalpha():
             raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {layout}")
     return tuple(pairs)
+
+
+def channels_of(given: str | None, option: str) -> tuple[tuple[str | int, tuple[float, ...]], ...]:
+    """`image[123.7,116.3,103.5],depth[127]`, `[1,2,3],[4]` by position, or `127.5` for all. UsageError for others."""
+    if given is None:
+        return ()
+    text = given.strip().translate(str.maketrans("()", "[]"))
+    try:
+        if "[" not in text:
+            return (("", tuple(map(float, text.split(",")))),)
+        if not re.fullmatch(r"[^\[\]]*\[[^\[\]]+\](,[^\[\],][^\[\]]*\[[^\[\]]+\]|,\[[^\[\]]+\])*", text):
+            raise ValueError
+        groups = re.findall(r",?([^\[\]]*)\[([^\[\]]+)\]", text)
+        read = [(name.strip() or i, tuple(map(float, numbers.split(",")))) for i, (name, numbers) in enumerate(groups)]
+        return tuple(read)
+    except ValueError:
+        rule = f"{option}: INPUT[NUMBER,..],.. or [NUMBER,..] or NUMBER, for example image[123.7,116.3,103.5]"
+        raise UsageError(f"{rule}, got {given}") from None

@@ -187,6 +187,16 @@ def test_ops() -> None:
     assert expected.items() <= next(r for r in rows if r["type"] == "MatMul").items()
 
 
+def test_pre_processing_is_in_the_library(tmp_path: Path) -> None:
+    given = ("--mean_values", "image[0.5]", "--scale", "2", "--layout", "image=NHWC")
+    aot("compile", MODEL, "-o", tmp_path / "m.so", *given)
+    out = aot("info", tmp_path / "m.so").stdout
+    assert "image: f32[1,8,8,1]" in out
+    assert "mean [['image', [0.5]]]" in out
+    wrong = aot("compile", MODEL, "-o", tmp_path / "m.so", "--reverse_input_channels", code=2).stderr
+    assert "--reverse-channels: an input of rank 4 with 3 channels, got image [1,1,8,8]" in wrong
+
+
 def test_usage_errors(tmp_path: Path) -> None:
     aot("compile", tmp_path / "absent.xml", code=2)
     aot("compile", MODEL, "--layout", "NHWC", code=2)

@@ -57,6 +57,7 @@ from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.model import CompiledModel
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
+PREPROCESSING = ("mean", "scale", "reverse_channels")  # options that a library tells where they are set
 
 
 class Compilation:
@@ -336,6 +337,7 @@ class Compilation:
             "plain_products": self.options.plain_products,
             "tuned": len(self.tuning.used),
         }
+        asked |= {name: value for name in PREPROCESSING if (value := getattr(self.options, name))}
         external = self.options.external_weights
         return build(
             program,

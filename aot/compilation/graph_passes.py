@@ -14,6 +14,7 @@ from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
 from aot.passes.middle.interface_layout import InterfaceLayout
+from aot.passes.middle.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_passes
@@ -66,7 +67,10 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     convert = front_passes(options.seed)
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of what is left
     front: tuple[Pass, ...] = (*cut, *given, *convert)
-    return pipeline((*front, *((InterfaceLayout(options.layouts),) if options.layouts else ())))
+    prepared = options.mean or options.scale or options.reverse_channels
+    behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
+    behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
+    return pipeline((*front, *behind))
 
 
 def _names(passes: tuple[Pass | str, ...], extra: tuple[object, ...]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
+from aot.passes.pattern import PatternRule
 from aot.passes.rewrite import Rule, RuleSet
 from runtime.errors import UsageError
 
@@ -36,13 +37,18 @@ def passes_in(module: ModuleType, name: str, phase: str, own: Iterable[type[Any]
             if not hasattr(value, "phase"):
                 value.phase = phase
             found.append(value)
-    rules = tuple(v for v in vars(module).values() if isinstance(v, Rule) and v.body.__module__ == module.__name__)
-    return [*found, RuleSet(name, rules, phase=phase)] if rules else found
+    rules = [v for v in vars(module).values() if isinstance(v, Rule) and v.body.__module__ == module.__name__]
+    if phase == "front":  # patterns are of operations of the opset, whose types are known
+        later = tuple(v for v in rules if isinstance(v, PatternRule))
+        rules = [v for v in rules if not isinstance(v, PatternRule)]
+        found += [RuleSet(f"{name}_rewrites" if rules else name, later, phase="middle")] if later else []
+    return [*found, RuleSet(name, tuple(rules), phase=phase)] if rules else found
 
 
 def is_pass(cls: type[Any]) -> bool:
     """True if a class can be run: it has an entry that no subclass replaces, and is made without arguments."""
-    entry = next((name for name in ENTRIES if callable(getattr(cls, name, None))), None)
+    inherited = {name for base in cls.__mro__ for name in vars(base)}  # getattr finds what calls the class itself
+    entry = next((name for name in ENTRIES if name in inherited and callable(getattr(cls, name))), None)
     if entry is None or inspect.isabstract(cls):
         return False
     if any(entry in vars(below) for below in cls.__subclasses__()):

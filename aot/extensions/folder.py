@@ -1,10 +1,11 @@
-"""A user's extensions: Python files in folders, which run as part of the compiler.
+"""A user's extensions: Python files, in folders or alone, which run as part of the compiler.
 
     DIR/ops/*.py            operations, under @op
     DIR/front/*.py          passes of a phase: classes with `find_and_replace_pattern` or `__call__`, and the rules of
     DIR/middle/*.py         a file as one pass of its name; in front conversions, too, of operations of ONNX files
     DIR/back/*.py
     DIR/front/onnx/*.py     the same for ONNX files alone; front/onnx/extractors, too
+    FILE.py                 one file that is all of an extension, like one in DIR/front
 
 Files see each other by relative imports: `from ..ops.mine import Mine`. Modules that they import from the folder, or
 from beside it, are part of them. What they register is there in the compilations that name the folder, and in no other.
@@ -75,13 +76,15 @@ _LOADING = RLock()
 def load_extensions(
     folders: Path, config: Sequence[Path] = (), enable: Sequence[str] = (), disable: Sequence[str] = ()
 ) -> Extensions:
-    """Load the extensions in a folder, or in several with commas between them; UsageError for what cannot be run.
+    """Load the extensions in a folder or a file, or in several with commas between them.
+
+    UsageError for what cannot be run.
 
     `config`: configuration files of transformations (`--transformations-config`); `enable`, `disable`: classes that are
     switched on or off, by `id`, name, or module and name.
     """
     places = folders_of(folders)
-    files = [_files(place) for place in places]
+    files = [[place] if place.suffix == ".py" and place.is_file() else _files(place) for place in places]
     for place, found in zip(places, files, strict=True):
         if not found:
             kinds = ", ".join((OPERATIONS, *PHASES))
@@ -135,7 +138,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _load(places: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:
     scope = Scope()
-    modules = tuple(Modules(place) for place in places)
+    modules = tuple(Modules(place.parent if place.is_file() else place) for place in places)
     passes: list[object] = []
     for_mo: list[list[Any]] = []
     try:
@@ -162,7 +165,8 @@ def _folder(modules: Modules, files: list[Path], scope: Scope) -> tuple[list[obj
         module = _imported(modules, path)
         classes = _for_mo(modules, module, path)
         for_mo += classes
-        phase = path.relative_to(modules.folder).parts[0]
+        parts = path.relative_to(modules.folder).parts
+        phase = parts[0] if len(parts) > 1 else "front"  # an extension of one file
         found = passes_in(module, path.stem, phase, classes) if phase != OPERATIONS else []
         passes += found
         if phase != OPERATIONS and not found and not classes and before == _registered(scope):

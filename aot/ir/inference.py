@@ -28,9 +28,9 @@ SYMBOLS_LIMIT = 64  # elements of a value that symbols stand for
 
 
 def infer_outputs(
-    op: Op, inputs: Sequence[Operand | None], count: int, data: Array | None, regions: Mapping[str, object]
+    op: Op, inputs: Sequence[Operand | None], count: int | None, data: Array | None, regions: Mapping[str, object]
 ) -> tuple[Operand, ...]:
-    """The `count` outputs of an operation. AotError if the inputs do not fit it."""
+    """The `count` outputs of an operation, None for any number. AotError if the inputs do not fit it."""
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
     name = op.kind if isinstance(op, Foreign) else op.user_type
@@ -41,7 +41,7 @@ def infer_outputs(
     _check_elements(op, inputs, name)
     try:
         types = op.outputs(*inputs, *([regions] if regions else []))  # type: ignore[list-item]
-        if len(types) != count:
+        if count is not None and len(types) != count:
             raise ModelError(f"{name}: {len(types)} outputs, the node has {count}")
         for t in types:
             _check_size(name, t)

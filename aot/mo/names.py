@@ -26,7 +26,10 @@ ROOTS = ("openvino.tools.mo", "mo", "extensions")
 OURS = "aot.mo"
 HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "front.common.custom_replacement_registry": ("config.registry",),
-    "front.common.partial_infer.concat": ("partial_infer.elementwise",),
+    "front.common.partial_infer.concat": ("partial_infer.slicing",),
+    "front.common.partial_infer.roipooling": ("partial_infer.windows",),
+    "front.common.extractors.utils": ("front.common.layout",),
+    "front.common.partial_infer.crop": ("partial_infer.slicing",),
     "front.common.partial_infer.elemental": ("partial_infer.elementwise", "partial_infer.by_definition"),
     "front.common.partial_infer.eltwise": ("partial_infer.elementwise",),
     "front.common.partial_infer.utils": ("utils.arrays",),

@@ -17,9 +17,12 @@ IDENTITY = ("op", "type", "version")  # attributes that say which operation a no
 WAYS = "give it a form under @op, an `infer` that computes its value, or a transformation that replaces it"
 
 
-def operation_of(node: Any) -> Definition:
-    """Return the operation of a node, with its attributes; Error if no operation set and no extension has it."""
-    found = operation_or_none(node)
+def operation_of(node: Any, otherwise: tuple[str | None, str | None] = (None, None)) -> Definition:
+    """Return the operation of a node, with its attributes; Error if no operation set and no extension has it.
+
+    `otherwise`: type and version of a node that does not say them, from the class whose `infer` is called for it.
+    """
+    found = operation_or_none(node) or _built(node, *otherwise)
     if found is None:
         shown = node.soft_get("type", node.soft_get("op")), node.soft_get("version", "no version")
         name = node.soft_get("name", node.id)
@@ -57,8 +60,8 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
     return with_attributes(op, changed, name) if changed else op
 
 
-def _built(node: Any) -> Definition | None:
-    type_, version = node.soft_get("type", None), node.soft_get("version", None)
+def _built(node: Any, type_: str | None = None, version: str | None = None) -> Definition | None:
+    type_, version = type_ or node.soft_get("type", None), version or node.soft_get("version", None)
     name = node.soft_get("name", node.id)
     if type_ in ("Const", "Constant"):
         return Constant(dtype_from(node.value.dtype))
@@ -70,4 +73,4 @@ def _built(node: Any) -> Definition | None:
     if cls is None:
         return None
     symbols = Symbols()
-    return build(cls, layer_texts(node), lambda text: partial_shape(text, name, symbols))
+    return build(cls, layer_texts(node, type_, version), lambda text: partial_shape(text, name, symbols))

@@ -77,12 +77,12 @@ class Data:
         if self._in_front:
             raise NotImplementedError("set_shape: the front phase has no shapes")
         data, new = self._node(), shape_array(shape)
-        if data["value"] is not None:
+        if data.has_valid("value"):
             free = self._port.type == "out" and self._port.node.has_and_set("override_output_shape")
             same = self._port.type == "out" and strict_compare_tensors(data.soft_get("force_shape", data["shape"]), new)
             name = self._port.node.soft_get("name", self._port.node.id)
             assert free or same, f"{name}: a shape of a value that is known is {data['shape']}, got {new}"
-        data.shape = new
+        data["shape"] = new
 
     def get_value(self) -> Any:
         return self.get_attr("value")
@@ -97,8 +97,8 @@ class Data:
         # a masked value keeps its mask
         shape = int64_array(np.shape(value) if forced is None else forced)
         for node in (data, maker) if maker.soft_get("type") == "Const" else (data,):
-            node.value = value
-            node.shape = shape
+            node["value"] = value
+            node["shape"] = shape
 
     def get_attr(self, item: str) -> Any:
         """Return an attribute of the data node; None where it is absent, or in the front phase."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
+
 from aot.mo.graph.connection import Connection
 from aot.mo.graph.data import Data, data_node, make_data_node
 from aot.mo.graph.tensor_names import TensorNames
+from aot.mo.utils.arrays import is_a
 from aot.mo.utils.error import Error
 
 Node = Any  # of a module above this one
@@ -164,6 +167,11 @@ class Port(TensorNames):
     def is_data_type_defined(self) -> bool:
         return self._get_data_type() is not None
 
+    def is_declared(self) -> bool:
+        """True if the node that gives the tensor says its element type, whatever its value is."""
+        source = self if self.type == "out" else self._lone_source()
+        return source is not None and source.idx in source.node.soft_get("_out_port_data_type", {})
+
     def set_data_type(self, data_type: Any, override: bool = False) -> None:
         """Set the NumPy type of an output's elements; Error if it has another one and `override` is not set."""
         assert self.type == "out", "The method can be called for output ports only"
@@ -177,7 +185,7 @@ class Port(TensorNames):
 
     def _get_data_type(self) -> Any:
         value = self.data.get_value()
-        own = None if value is None else value.dtype
+        own = getattr(value, "dtype", None) if not is_a(value, (list, tuple, int, float)) else np.asarray(value).dtype
         if self.type == "out":
             types: dict[Any, Any] = self.node.soft_get("_out_port_data_type", {})
             found = types.get(self.idx)
@@ -186,10 +194,16 @@ class Port(TensorNames):
         return own if found is None else found
 
     def _source_data_type(self) -> Any:
+        source = self._lone_source()
+        return None if source is None else source._get_data_type()
+
+    def _lone_source(self) -> Port | None:
+        """Return the output that this input reads; None without one, if there are several, and without a port."""
         graph = self.node.graph
-        strict, graph.strict_mode = graph.strict_mode, False  # an input without a producer has no type, that is all
+        strict, graph.strict_mode = graph.strict_mode, False
         try:
-            source = self.get_source()
-            return None if source is None else source._get_data_type()
+            return self.get_source()
+        except Error:
+            return None
         finally:
             graph.strict_mode = strict

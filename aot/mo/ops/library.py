@@ -16,12 +16,16 @@ import numpy as np
 
 from aot.mo.ops import internal_table, opset_table
 from aot.mo.ops.const import Const
+from aot.mo.ops.inference import functions
 from aot.mo.ops.op import Op
 from aot.mo.ops.parameter import Parameter
 from aot.mo.ops.registered import REGISTERED
 from aot.mo.ops.result import Result
 from aot.mo.ops.shared import SHARED, DefinedOp, LibraryOp, Row
 from aot.mo.ops.texts import definition
+from aot.mo.partial_infer.by_definition import infer_by_definition
+from aot.mo.partial_infer.elementwise import broadcastable, eltwise_infer
+from aot.mo.partial_infer.slicing import arg_ops_infer
 
 
 def _norm1(values: Any, axis: Any, keepdims: bool) -> Any:
@@ -32,6 +36,15 @@ def _norm2(values: Any, axis: Any, keepdims: bool) -> Any:
     return np.sqrt(np.sum(np.square(values), axis=axis, keepdims=keepdims))
 
 
+def _transposed(value: Any) -> Any:
+    """Return a value with its last two dimensions exchanged."""
+    return np.swapaxes(value, -1, -2) if np.ndim(value) > 1 else value
+
+
+def _reduce_infer(node: Any) -> None:
+    infer_by_definition(node, (node.op, "opset4"))
+
+
 _WRITTEN: dict[tuple[str, str], Any] = {
     ("op", "Op"): Op,
     ("const", "Const"): Const,
@@ -40,6 +53,11 @@ _WRITTEN: dict[tuple[str, str], Any] = {
 }
 VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
     ("activation_ops", "activation_ops"): "Sigmoid Tanh ReLU6 Exp Elu LogicalNot Floor Ceiling".split(),
+    ("MatMul", "transpose"): _transposed,
+    ("argmax", "arg_ops_infer"): arg_ops_infer,
+    ("eltwise", "eltwise_infer"): eltwise_infer,
+    ("fakequantize", "broadcastable"): broadcastable,
+    ("ReduceOps", "reduce_infer"): _reduce_infer,
     ("ReduceOps", "reduce_map"): {
         "ReduceSum": np.sum,
         "ReduceProd": np.prod,
@@ -52,6 +70,11 @@ VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
         "ReduceLogicalAnd": np.all,
         "ReduceLogicalOr": np.any,
     },
+}
+SECOND_NAMES = {  # of `infer`, where the operation's definition is it
+    ("proposal", "ProposalOp"): "proposal_infer",
+    ("regionyolo", "RegionYoloOp"): "regionyolo_infer",
+    ("reorgyolo", "ReorgYoloOp"): "reorgyolo_infer",
 }
 _TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
 _ROW = re.compile(r"(?P<name>\w+)(\((?P<base>\w+)\))?")
@@ -121,7 +144,10 @@ def _made(module: str, name: str) -> Any:
     bases = [base] if own is None else [own] if issubclass(own, base) else [own, base]
     if definition(row.type, row.version) is not None and not any(issubclass(b, DefinedOp) for b in bases):
         bases.append(DefinedOp)  # the base has no type
-    namespace = {"op": row.op, "enabled": False, "row": row, "__module__": f"aot.mo.ops.{module}"}
+    namespace: dict[str, Any] = {"op": row.op, "enabled": False, "row": row, "__module__": f"aot.mo.ops.{module}"}
+    namespace |= functions(module, name)
+    if (module, name) in SECOND_NAMES:
+        namespace[SECOND_NAMES[module, name]] = vars(DefinedOp)["by_definition"]
     return type(name, tuple(bases), {**namespace, "__doc__": f"{row.type or name}, {row.version or 'internal'}."})
 
 

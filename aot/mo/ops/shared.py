@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from aot.mo.graph.graph import Node
 from aot.mo.ops.op import Op
 from aot.mo.ops.texts import definition, file_attributes
-from aot.mo.partial_infer.by_definition import infer_by_definition, infer_types_by_definition
+from aot.mo.partial_infer.by_definition import Known, infer_by_definition, infer_types_by_definition
+from aot.mo.partial_infer.casting import cast_infer, elementwise_type_infer
 from aot.mo.partial_infer.elementwise import (
     bias_add_infer,
     copy_shape_infer,
@@ -50,7 +52,7 @@ class LibraryOp(Op):
         defaults: dict[str, Any] = {"op": cls.op, "type": type_, "version": version}
         counts = zip(("in_ports_count", "out_ports_count"), row.counts, strict=True)
         defaults |= {key: count for key, count in counts if count is not None}
-        methods = {name: getattr(self, name, None) for name in ("infer", "type_infer", "reverse_infer")}
+        methods = {name: getattr(self, name, None) for name in ("infer", "type_infer", "reverse_infer", "cf_infer")}
         defaults |= {name: method for name, method in methods.items() if method is not None}
         for base in reversed(cls.__mro__):
             held = vars(base).get("row")
@@ -68,11 +70,27 @@ class LibraryOp(Op):
         return file_attributes(self.attrs.get("type"), self.attrs.get("version")) or list(self.row.files)
 
 
+class _OfClass:
+    """A function `infer(node)` of each class: the class's type and version count where the node has none."""
+
+    def __init__(self, function: Callable[[Node, Known], None]) -> None:
+        self._function = function
+        self._made: dict[type[LibraryOp], Callable[[Node], None]] = {}
+
+    def __get__(self, instance: LibraryOp | None, owner: type[LibraryOp]) -> Callable[[Node], None]:
+        if owner not in self._made:
+            row = getattr(owner, "row", None)
+            otherwise = (None, None) if row is None else (row.type, row.version)
+            self._made[owner] = lambda node: self._function(node, otherwise)
+        return self._made[owner]
+
+
 class DefinedOp(LibraryOp):
     """An operation of a set: its definition infers it."""
 
-    infer = staticmethod(infer_by_definition)
-    type_infer = staticmethod(infer_types_by_definition)
+    infer = _OfClass(infer_by_definition)
+    by_definition = infer  # for classes whose function has another name
+    type_infer = _OfClass(infer_types_by_definition)
 
 
 def _own(value: Any) -> Any:
@@ -80,20 +98,30 @@ def _own(value: Any) -> Any:
     return value.copy() if is_a(value, (list, dict)) else value
 
 
+def _activation_infer(node: Node, otherwise: Known) -> None:
+    type_, version = (
+        node.soft_get(key, None) or known for key, known in zip(("type", "version"), otherwise, strict=True)
+    )
+    if definition(type_, version) is not None:
+        infer_by_definition(node, otherwise)
+    else:
+        eltwise_infer(node, node.soft_get("operation", None))
+
+
+class Cast(DefinedOp):
+    """A conversion of elements to `dst_type`."""
+
+    infer = _OfClass(cast_infer)
+
+
 class Activation(DefinedOp):
     """An operation with one input; `operation(x)` gives the value of one that no set has."""
 
     operation: Any = None
+    infer = _OfClass(_activation_infer)
 
     def complete(self) -> None:
         self.attrs.setdefault("operation", self.operation)
-
-    @staticmethod
-    def infer(node: Node) -> None:
-        if definition(node.soft_get("type", None), node.soft_get("version", None)) is not None:
-            infer_by_definition(node)
-        else:
-            eltwise_infer(node, node.soft_get("operation", None))
 
     @staticmethod
     def reverse_infer(node: Node) -> None:
@@ -105,6 +133,7 @@ class Elementwise(DefinedOp):
 
     operation: Any = None
     op_type: Any = None
+    type_infer = _OfClass(elementwise_type_infer)
     reverse_infer = staticmethod(eltwise_reverse_infer)
 
     def complete(self) -> None:
@@ -182,6 +211,7 @@ def _eltwise(name: str) -> type[EltwiseN]:
 
 
 SHARED: dict[tuple[str, str], Any] = {
+    ("Cast", "Cast"): Cast,
     ("activation_ops", "Activation"): Activation,
     ("elementwise", "Elementwise"): Elementwise,
     ("elementwise", "BiasAdd"): BiasAdd,

@@ -14,6 +14,7 @@ from aot.ir.op import Op as Definition
 from aot.ir.op import attributes, find
 from aot.ir.types import dtype_of
 from aot.mo.utils.arrays import is_a, unmask_shape
+from aot.mo.utils.types import PACKED
 from runtime.abi import DType
 from runtime.errors import AotError
 
@@ -119,6 +120,8 @@ def _is_function(value: Any) -> bool:
 
 def element_type_text(dtype: Any) -> str:
     """Return the name in files of a NumPy type."""
+    if dtype in PACKED.values():
+        return next(text for text, cls in PACKED.items() if cls is dtype)
     try:
         return element_type(dtype).value
     except (AotError, TypeError):
@@ -130,11 +133,14 @@ def element_type(dtype: Any) -> DType:
     return dtype_of(np.empty(0, np.dtype(dtype)))
 
 
-def layer_texts(node: Any) -> dict[str, str]:
-    """Return the attributes of a node's layer: those that its class lists, else those of its definition."""
+def layer_texts(node: Any, type: str | None = None, version: str | None = None) -> dict[str, str]:
+    """Return the attributes of a node's layer: those that its class lists, else those of its definition.
+
+    `type`, `version`: those of the definition; without them the node's own.
+    """
     listed = _listed(node)
     if listed is None:
-        listed = file_attributes(node.soft_get("type", None), node.soft_get("version", None))
+        listed = file_attributes(type or node.soft_get("type", None), version or node.soft_get("version", None))
     found: dict[str, str | None] = {}
     for record in listed:
         if is_a(record, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,23 @@ from aot.ir.op import Operand, RegionOp
 from aot.ir.types import Array, TensorType, dtype_of, numpy_dtype
 from aot.mo.bridge.operation import operation_of
 from aot.mo.ops.texts import element_type
-from aot.mo.utils.arrays import dynamic_dimension, masked_arrays, shape_array
-from aot.mo.utils.error import Error
+from aot.mo.utils.arrays import dynamic_dimension, is_a, masked_arrays, shape_array
+from aot.mo.utils.error import Error, InferenceError
 from codegen.ir.loops import Expr
 from runtime.abi import DType
 from runtime.errors import AotError
 
+TRIED = (DType.F32, DType.I64, DType.BOOL)  # element types of inputs whose types the graph does not say
+TRIALS = 64  # combinations of these and of the types of values: those of three inputs
 FOLDED = 1 << 24  # elements of a value that inference computes; patterns look at values of weights, too
 
 
-def infer_by_definition(node: Any) -> None:
+Known = tuple[str | None, str | None]  # type and version of a node that does not say them
+
+
+def infer_by_definition(node: Any, otherwise: Known = (None, None)) -> None:
     """Set shapes, values and element types of the outputs."""
-    outputs = _outputs(node)
+    outputs = _outputs(node, otherwise)
     connected: list[int] = list(node.out_nodes())
     for idx in connected:
         found = outputs[idx]
@@ -35,9 +41,9 @@ def infer_by_definition(node: Any) -> None:
             node.out_port(idx).data.set_value(masked(found.value, found.dtype))
 
 
-def infer_types_by_definition(node: Any) -> None:
+def infer_types_by_definition(node: Any, otherwise: Known = (None, None)) -> None:
     """Set the element types of the outputs."""
-    for idx, found in enumerate(_outputs(node)):
+    for idx, found in enumerate(_outputs(node, otherwise)):
         if idx in node.out_ports():
             _set_type(node, idx, found)
 
@@ -46,17 +52,49 @@ def _set_type(node: Any, idx: int, found: Operand) -> None:
     node.out_port(idx).set_data_type(numpy_dtype(found.dtype).type, override=True)
 
 
-def _outputs(node: Any) -> tuple[Operand, ...]:
-    op = operation_of(node)
+def _outputs(node: Any, otherwise: Known) -> tuple[Operand, ...]:
+    op = operation_of(node, otherwise)
     name = node.soft_get("name", node.id)
     if isinstance(op, RegionOp):
         raise Error("{} ({}): inference of operations with bodies needs their own `infer`", op.type, name)
-    inputs = _inputs(node, op)
+    inputs, loose = _inputs(node, op)
     try:
-        return _with_values(op, inputs, infer_outputs(op, inputs, len(op.outputs(*inputs)), None, {}))
+        try:
+            outputs = infer_outputs(op, inputs, None, None, {})
+        except AotError:
+            inputs, outputs = _with_other_types(op, inputs, loose)
+        return _with_values(op, inputs, outputs)
     except AotError as error:
-        error.add_note(f"in layer {name!r}")
-        raise
+        raise InferenceError("{}, in layer {!r}", error, name) from error
+
+
+def _with_other_types(
+    op: Definition, inputs: list[Operand | None], loose: list[int]
+) -> tuple[list[Operand | None], tuple[Operand, ...]]:
+    """Return the inputs and the outputs with other element types for `loose`, whose types no node declares.
+
+    The types are those that the operation takes: a condition is boolean, an index an integer. AotError if none fits.
+    """
+    failed: AotError | None = None
+    kinds = [dict.fromkeys([given.type.dtype, *TRIED]) for i in loose if (given := inputs[i]) is not None]
+    for types in islice(product(*kinds), 1, TRIALS):
+        changed = list(inputs)
+        for idx, dtype in zip(loose, types, strict=True):
+            given = inputs[idx]
+            assert given is not None
+            value = None if given.value is None else _cast(given.value, dtype)
+            changed[idx] = Operand(TensorType(dtype, given.type.dims), value)
+        try:
+            return changed, infer_outputs(op, changed, None, None, {})
+        except AotError as error:
+            failed = failed or error
+    if failed is None or not loose:
+        infer_outputs(op, inputs, None, None, {})  # which raises the error
+    raise failed or InferenceError("{}: no element types fit", op.type)
+
+
+def _cast(value: Array, dtype: DType) -> Array:
+    return value if value.dtype == object else value.astype(numpy_dtype(dtype))
 
 
 def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -71,8 +109,11 @@ def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Op
     return tuple(Operand(o.type, v) for o, v in zip(outputs, values, strict=True))
 
 
-def _inputs(node: Any, op: Definition) -> list[Operand | None]:
-    """Return the operands: unknown sizes are symbols, an unknown element type is that of another input."""
+def _inputs(node: Any, op: Definition) -> tuple[list[Operand | None], list[int]]:
+    """Return the operands, and those whose element type no node declares.
+
+    It is that of the value, else that of another input, else f32. Unknown sizes are symbols.
+    """
     symbols = Symbols()
     nodes = node.in_nodes()
     count = max(nodes, default=-1) + 1
@@ -89,7 +130,7 @@ def _inputs(node: Any, op: Definition) -> list[Operand | None]:
         found.append(_operand(data, dtype, symbols))
     while found and found[-1] is None:
         found.pop()
-    return found
+    return found, [i for i, given in enumerate(found) if given is not None and not node.in_port(i).is_declared()]
 
 
 def _type(node: Any, idx: int) -> DType | None:
@@ -100,6 +141,8 @@ def _type(node: Any, idx: int) -> DType | None:
 
 def _operand(data: Any, dtype: DType, symbols: Symbols) -> Operand:
     value = data.soft_get("value", None)
+    if value is not None and not is_a(value, (np.ndarray, np.generic, int, float, bool, list, tuple)):
+        value = None  # an object that has a shape only
     shape = np.shape(value) if value is not None else data.soft_get("shape", None)
     if shape is None:
         return Operand(TensorType(dtype, None))

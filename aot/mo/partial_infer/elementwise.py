@@ -50,6 +50,12 @@ def _broadcast(shapes: list[Any], rank: int, name: str) -> Any:
     return shape_array([_dim(dims, shapes, name) for dims in zip(*padded, strict=True)])
 
 
+def broadcastable(broadcast_from: Any, broadcast_to: Any) -> bool:
+    """True if a shape can be broadcast to another one."""
+    rest = len(broadcast_to) - len(broadcast_from)
+    return rest >= 0 and all(a in (1, b) for a, b in zip(broadcast_from, broadcast_to[rest:], strict=True))
+
+
 def _dim(dims: tuple[Any, ...], shapes: list[Any], name: str) -> Any:
     wide = {int(d) for d in dims if d is not dynamic_dimension and d != 1}
     if len(wide) > 1:

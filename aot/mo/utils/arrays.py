@@ -77,7 +77,7 @@ def shape_delete(shape: Shape, obj: Any) -> Shape:
     if is_a(obj, _INTEGERS):
         obj = [obj]
     elif is_a(obj, np.ndarray):
-        obj = obj.tolist()
+        obj = np.atleast_1d(obj).tolist()
     if not is_a(obj, (list, tuple)):
         raise Error("shape_delete: an index, a list or an array, got {}", _type(obj))
     count = len(shape)

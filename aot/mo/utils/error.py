@@ -22,6 +22,10 @@ class Error(BasicError):
     """The user can correct it."""
 
 
+class InferenceError(Error, AssertionError):
+    """The inputs of a node do not fit its operation. Model Optimizer raised either class, and extensions catch it."""
+
+
 class InternalError(BasicError):
     """The user cannot correct it."""
 

@@ -14,6 +14,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Array, Shape
 from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
+from aot.opset.movement.gather import Gather
 from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.products.convolution import Convolution, GroupConvolution, Windowed
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
@@ -240,6 +241,52 @@ def _with_more(padding: Shape, added: Array | None) -> tuple[int, ...] | None:
     return tuple(n + int(more) for n, more in zip(numbers, added[2:], strict=True))
 
 
+@rule(Convolution, GroupConvolution)
+def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort | None:
+    """f(x + c, w) -> f(x, w) + b for a number for each channel of the input, where no padding is read: it has no c"""
+    shifted, weights = source(node.source(0), Add), constant(node.source(1))
+    found = with_constant(shifted) if shifted is not None else None
+    x = node.source(0)
+    if found is None or weights is None or _is_padded(op) or not only_reader(x) or x.type.dtype not in EXACT_ENOUGH:
+        return None
+    shift = constant(found[1])
+    assert shift is not None
+    by_channel = channel_vector(shift, x.type.rank, 1, x.shape[1])
+    if by_channel is None or not stretches_nothing(shift.shape, found[0].shape):
+        return None
+    terms = np.multiply(weights.astype(np.float64), _along_inputs(op, by_channel, weights))
+    outputs = 2 if isinstance(op, GroupConvolution) else 1  # dimensions of weights that tell outputs apart
+    bias = terms.sum(tuple(range(outputs, weights.ndim))).reshape(1, -1, *[1] * (x.type.rank - 2))
+    if not np.isfinite(bias).all():
+        return None
+    return build.Add(build(op, found[0], *node.sources()[1:]), build.const(bias.astype(weights.dtype), x.type.dtype))
+
+
+def _is_padded(op: Windowed) -> bool:
+    if op.auto_pad is AutoPad.EXPLICIT:
+        return any((*op.pads_begin, *op.pads_end))
+    return op.auto_pad is not AutoPad.VALID
+
+
+@rule(Convolution)
+def channel_order_into_weights(node: Node, op: Convolution, build: Builder) -> OutPort | None:
+    """f(Gather(x, order), w) -> f(x, Gather(w, order)) for channels in another order, each of them once"""
+    moved, weights = source(node.source(0), Gather), constant(node.source(1))
+    x = node.source(0)
+    if moved is None or weights is None or not only_reader(x):
+        return None
+    order, axis = (constant(moved.source(i)) for i in (1, 2))
+    if order is None or axis is None or int(axis.reshape(-1)[0]) % x.type.rank != 1:
+        return None
+    places = np.where(order < 0, order + weights.shape[1], order).reshape(-1)
+    count = weights.shape[1]
+    if order.ndim != 1 or moved.source(0).shape[1] != count or sorted(places) != list(range(count)):
+        return None
+    inputs = node.sources()
+    inputs[0], inputs[1] = moved.source(0), build.const(weights[:, np.argsort(places)], x.type.dtype)
+    return build(op, *inputs)
+
+
 @rule(Add)
 def constant_second(node: Node, op: Add, build: Builder) -> OutPort | None:
     """c + x -> x + c: constants are second, where lowering looks for a bias"""
@@ -258,4 +305,6 @@ RULES = (
     scale_behind_shift,
     scale_before_into_weights,
     pad_into_windows,
+    channel_order_into_weights,
+    shift_before_into_bias,
 )

@@ -81,3 +81,9 @@ def get_dim_from_layout(node: Node, dim: str) -> tuple[int | None, bool]:
     letters = layout.strip("[]").replace(",", "").upper()
     place = letters.find(dim.upper())
     return (place if place >= 0 else None), True
+
+
+def layout_attrs() -> dict[str, Any]:
+    """Return the places of the dimensions of an image in the order NCHW."""
+    places = {"spatial_dims": int64_array([2, 3]), "channel_dims": int64_array([1]), "batch_dims": int64_array([0])}
+    return {**places, "layout": "NCHW"}

@@ -1,0 +1,109 @@
+"""Functions of library classes that infer otherwise than by a definition, by module and class.
+
+`infer`, `reverse_infer` (inputs from outputs) and `cf_infer` (which branches are executed) become attributes of nodes.
+Some have a second name, under which extensions call the function of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aot.mo.partial_infer import branches, fourier, reverse, slicing, sparse, windows
+
+Infer = Callable[..., Any]
+
+TABLE: dict[tuple[str, str], dict[str, Infer]] = {
+    ("BlockLSTM", "BlockLSTM"): {"infer": sparse.block_lstm_infer},
+    ("Complex", "Complex"): {"infer": slicing.complex_infer},
+    ("Enter", "Enter"): {"infer": branches.pass_infer, "enter_infer": branches.pass_infer},
+    ("Exit", "Exit"): {
+        "infer": branches.pass_infer,
+        "exit_infer": branches.pass_infer,
+        "cf_infer": branches.exit_control_infer,
+        "control_flow_infer": branches.exit_control_infer,
+    },
+    ("ExtractImagePatches", "ExtractImagePatches"): {"infer": windows.patches_infer},
+    ("LookupTableInsert", "LookupTableInsert"): {"infer": sparse.table_insert_infer},
+    ("NextIteration", "NextIteration"): {"infer": branches.pass_infer, "enter_infer": branches.pass_infer},
+    ("ONNXResize11", "ONNXResize11Op"): {
+        "infer": windows.onnx_resize_infer,
+        "onnx_resize_infer": windows.onnx_resize_infer,
+    },
+    ("Reverse", "Reverse"): {"infer": slicing.reverse_infer},
+    ("argmax", "ArgMaxOp"): {"infer": slicing.arg_ops_infer},
+    ("argmin", "ArgMinOp"): {"infer": slicing.arg_ops_infer},
+    ("assert_op", "Assert"): {
+        "infer": branches.assert_infer,
+        "assert_infer": branches.assert_infer,
+        "cf_infer": branches.assert_control_infer,
+        "assert_control_flow_infer": branches.assert_control_infer,
+    },
+    ("crop", "Crop"): {"infer": slicing.crop_infer},
+    ("depth_to_space", "DepthToSpaceOp"): {"infer": windows.depth_and_space_infer},
+    ("dft", "FFTBase"): {
+        "canonicalize_axes": fourier.canonicalize_axes,
+        "canonicalize_signal_size": fourier.canonicalize_signal_size,
+        "get_axes": fourier.get_axes,
+        "get_signal_size": fourier.get_signal_size,
+    },
+    ("expand_dims", "ExpandDims"): {"infer": slicing.expand_dims_infer},
+    ("gather", "Gather"): {"reverse_infer": reverse.gather_reverse_infer},
+    ("gather", "AttributedGather"): {"infer": slicing.gather_infer},
+    ("merge", "Merge"): {
+        "infer": branches.merge_infer,
+        "merge_infer": branches.merge_infer,
+        "cf_infer": branches.merge_control_infer,
+        "control_flow_infer": branches.merge_control_infer,
+    },
+    ("pooling", "Pooling"): {
+        "infer": windows.pool_infer,
+        "pool_infer": windows.pool_infer,
+        "reverse_infer": reverse.pool_reverse_infer,
+    },
+    ("pooling", "PoolingV2"): {"infer": windows.pool_of_inputs_infer, "reverse_infer": reverse.pool_reverse_infer},
+    ("priorbox", "PriorBoxOp"): {"infer": windows.prior_box_infer, "priorbox_infer": windows.prior_box_infer},
+    ("priorbox_clustered", "PriorBoxClusteredOp"): {
+        "infer": windows.clustered_box_infer,
+        "priorbox_clustered_infer": windows.clustered_box_infer,
+    },
+    ("psroipooling", "PSROIPoolingOp"): {
+        "infer": windows.psroipooling_infer,
+        "psroipooling_infer": windows.psroipooling_infer,
+        "reverse_infer": reverse.boxes_reverse_infer,
+    },
+    ("roipooling", "ROIPooling"): {
+        "infer": windows.roipooling_infer,
+        "reverse_infer": reverse.boxes_reverse_infer,
+    },
+    ("slice", "Slice"): {"infer": slicing.onnx_slice_infer},
+    ("slice", "OvSlice"): {"infer": slicing.opset_slice_infer},
+    ("slice_like", "SliceLike"): {"infer": slicing.slice_like_infer},
+    ("space_to_depth", "SpaceToDepth"): {"infer": windows.depth_and_space_infer},
+    ("sparse_fill_empty_rows", "SparseFillEmptyRows"): {"infer": sparse.sparse_fill_infer},
+    ("sparse_reshape", "SparseReshape"): {"infer": sparse.sparse_reshape_infer},
+    ("sparse_segment_mean", "SparseSegmentMean"): {"infer": sparse.sparse_segment_infer},
+    ("sparse_segment_sqrtn", "SparseSegmentSqrtN"): {"infer": sparse.sparse_segment_infer},
+    ("sparse_segment_sum", "SparseSegmentSum"): {"infer": sparse.sparse_segment_infer},
+    ("split", "SplitBase"): {"infer": slicing.split_infer, "reverse_infer": reverse.split_reverse_infer},
+    ("split", "VariadicSplitBase"): {
+        "infer": slicing.variadic_split_infer,
+        "reverse_infer": reverse.split_reverse_infer,
+    },
+    ("squeeze", "Squeeze"): {"reverse_infer": reverse.squeeze_reverse_infer},
+    ("switch", "Switch"): {
+        "infer": branches.switch_infer,
+        "cf_infer": branches.switch_control_infer,
+        "control_flow_infer": branches.switch_control_infer,
+    },
+    ("tile", "AttributedTile"): {"infer": slicing.tile_infer},
+    ("transpose", "Transpose"): {"reverse_infer": reverse.transpose_reverse_infer},
+    ("unique", "Unique"): {"infer": sparse.unique_infer},
+    ("unsqueeze", "Unsqueeze"): {"reverse_infer": reverse.unsqueeze_reverse_infer},
+    ("upsample", "UpsampleOp"): {"infer": windows.upsample_infer, "upsample_infer": windows.upsample_infer},
+}
+
+
+def functions(module: str, name: str) -> dict[str, Any]:
+    """Return the functions of a class, as its static methods."""
+    return {key: staticmethod(function) for key, function in TABLE.get((module, name), {}).items()}

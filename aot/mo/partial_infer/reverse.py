@@ -1,0 +1,89 @@
+"""Inference of a node's inputs from its outputs, where the shape of an input of the network is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aot.mo.utils.arrays import (
+    clarify_partial_shape,
+    dynamic_dimension,
+    dynamic_dimension_value,
+    set_input_shapes,
+    shape_array,
+    undefined_shape_of_rank,
+)
+from aot.mo.utils.error import InferenceError
+
+
+def gather_reverse_infer(node: Any) -> None:
+    """Set the data's shape from those of the output and the indices, or the indices' from the other two."""
+    output, data, indices = node.out_port(0).data.get_shape(), *(node.in_port(i).data.get_shape() for i in (0, 1))
+    place = node.in_port(2).data.get_value()
+    if place is None:
+        raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
+    axis = int(np.asarray(place).reshape(-1)[0])
+    if output is not None and data is None and indices is not None:
+        kept = [*output[:axis], dynamic_dimension, *output[axis + len(indices) :]]
+        node.in_port(0).data.set_shape(shape_array(kept))
+    elif output is not None and indices is None and data is not None:
+        rank = len(output) + 1 - len(data) + max(int(node.batch_dims), 0)
+        node.in_port(1).data.set_shape(output[axis : axis + rank])
+
+
+def transpose_reverse_infer(node: Any) -> None:
+    """Set the input's shape from the output's and the order."""
+    output, order = node.out_port(0).data.get_shape(), node.in_port(1).data.get_value()
+    if node.in_port(0).data.get_shape() is None and output is not None and order is not None:
+        found = shape_array(output)
+        for size, axis in zip(output, order, strict=True):
+            found[axis] = size
+        node.in_port(0).data.set_shape(found)
+
+
+def squeeze_reverse_infer(node: Any) -> None:
+    """Set the input's rank from the output's and the number of axes."""
+    output, axes = node.out_port(0).data.get_shape(), node.in_port(1).data.get_value()
+    if node.in_port(0).data.get_shape() is None and output is not None and axes is not None:
+        node.in_port(0).data.set_shape(undefined_shape_of_rank(len(output) + np.size(axes)))
+
+
+def unsqueeze_reverse_infer(node: Any) -> None:
+    """Set the input's shape from the output's without the axes."""
+    output, axes = node.out_port(0).data.get_shape(), node.in_port(1).data.get_value()
+    if node.in_port(0).data.get_shape() is None and output is not None and axes is not None:
+        gone = {int(a) % len(output) for a in np.asarray(axes).reshape(-1)}
+        node.in_port(0).data.set_shape(shape_array([n for i, n in enumerate(output) if i not in gone]))
+
+
+def split_reverse_infer(node: Any) -> None:
+    """Set the input's shape from those of the parts: sizes along the axis are added, others agree."""
+    if node.in_port(0).data.get_shape() is not None:
+        return
+    place = node.in_port(1).data.get_value() if 1 in node.in_nodes() else node.soft_get("axis", None)
+    if place is None:
+        raise InferenceError("{}: the axis must be known", node.soft_get("name", node.id))
+    axis = int(np.asarray(place).reshape(-1)[0])
+    held = [None if p.disconnected() else p.data.get_shape() for p in node.out_ports().values()]
+    shapes = [shape_array(shape) for shape in held if shape is not None]
+    if not shapes:
+        return
+    sizes = [shape[axis] for shape in shapes]
+    for shape in shapes:
+        shape[axis] = dynamic_dimension
+    found = clarify_partial_shape(shapes)
+    whole = len(shapes) == len(held) and all(size is not dynamic_dimension for size in sizes)
+    found[axis] = sum(map(int, sizes)) if whole else dynamic_dimension
+    node.in_port(0).data.set_shape(found)
+
+
+def pool_reverse_infer(node: Any) -> None:
+    """Set the input's rank from that of the window."""
+    if node.in_port(0).data.get_shape() is None and node.soft_get("window", None) is not None:
+        node.in_port(0).data.set_shape(undefined_shape_of_rank(len(node.window)))
+
+
+def boxes_reverse_infer(node: Any) -> None:
+    """Set the shapes of an image and of boxes [n, 5]."""
+    set_input_shapes(node, undefined_shape_of_rank(4), shape_array([dynamic_dimension_value, 5]))

@@ -1,0 +1,271 @@
+"""Rewrites whose pattern is a function: the pattern is what the function makes with `p`.
+
+    @rewrite(lambda p, x: p.Multiply(x, p.Sigmoid(x)))
+    def swish(build, x):
+        \"\"\"x * Sigmoid(x) -> Swish(x)\"\"\"
+        return build.Swish(x)
+
+Parameters of the pattern stand for any tensor; one that is used twice is the same tensor twice. A number stands for a
+constant whose elements all are that number; `p.constant(x)` for a parameter that must be a constant. Keywords are
+attributes: a value, or a function of the value. Operands of commutative operations fit in either order.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from enum import Enum
+from functools import wraps
+from typing import Any, cast
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import REGISTRY, Op
+from aot.ir.scope import current
+from aot.passes.match import close, constant, uniform
+from aot.passes.rewrite import Replacement, Rule
+from runtime.errors import UsageError
+
+COMMUTATIVE = frozenset(
+    "Add Multiply Maximum Minimum Equal NotEqual LogicalAnd LogicalOr LogicalXor SquaredDifference".split()
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A parameter of the pattern: any tensor, or any constant."""
+
+    name: str
+    known: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """An operation of the pattern, and which of its outputs is meant: `p.Split(x, 1)[1]`."""
+
+    type: str
+    inputs: tuple[Any, ...]
+    attrs: Mapping[str, Any]
+    output: int = 0
+    whole: Made | None = None  # the operation itself, where this is one of its outputs
+
+    def __getitem__(self, output: int) -> Made:
+        return Made(self.type, self.inputs, self.attrs, output, self.whole or self)
+
+    def __str__(self) -> str:
+        return self.type
+
+
+class Maker:
+    """What a pattern is made with: `p.Relu(x)`, `p.constant(x)`."""
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        """Return a parameter as one that must be a constant."""
+        return Tensor(tensor.name, known=True)
+
+    def __getattr__(self, type: str) -> Callable[..., Made]:
+        if type.startswith("__"):
+            raise AttributeError(type)
+        classes = classes_of(type)
+
+        def made(*inputs: Any, **attrs: Any) -> Made:
+            known = {f.name for cls in classes for f in fields(cls)}
+            if wrong := sorted(attrs.keys() - known):
+                shown = ", ".join(sorted(known)) or "none"
+                raise UsageError(f"rewrite: {type} has the attributes {shown}, got {wrong[0]}")
+            for given in inputs:
+                if not isinstance(given, Tensor | Made | int | float):
+                    raise UsageError(f"rewrite: inputs of {type} are parameters, operations or numbers, got {given!r}")
+            return Made(type, inputs, attrs)
+
+        return made
+
+
+def classes_of(type: str) -> tuple[type[Op], ...]:
+    """Return all definitions of an operation; UsageError for an unknown one."""
+    known = {**REGISTRY, **current().operations}
+    found = tuple(cls for name, cls in known.items() if type in (cls.type, name))
+    if not found:
+        near = get_close_matches(type, {cls.type for cls in known.values()}, 1)
+        raise UsageError(f"rewrite: a pattern has operations, got {type}{f'; did you mean {near[0]}' if near else ''}")
+    return found
+
+
+@dataclass(slots=True)
+class Stop:
+    """Where a match ended: after how many operations of the pattern, and what did not fit."""
+
+    matched: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a pattern stands for so far: tensors by parameter, nodes by operation."""
+
+    tensors: Mapping[str, OutPort] = field(default_factory=dict[str, OutPort])
+    nodes: Mapping[int, Node] = field(default_factory=dict[int, Node])
+
+
+class Search:
+    """The matches of a pattern; remembers the attempt that went furthest."""
+
+    def __init__(self) -> None:
+        self.furthest = Stop(-1, "")
+
+    def port(self, pattern: Any, port: OutPort | None, found: Found, where: str) -> Iterator[Found]:
+        """Yield each way in which a pattern fits a tensor. `where` names the tensor for reports."""
+        if port is None:
+            self._stop(found, f"{where} is not connected")
+        elif isinstance(pattern, Tensor):
+            yield from self._tensor(pattern, port, found, where)
+        elif isinstance(pattern, Made):
+            if port.idx != pattern.output:
+                self._stop(found, f"{where} is output {port.idx} of {port.node.name!r}, not {pattern.output}")
+                return
+            yield from self.node(pattern, port.node, found, where)
+        elif not close(uniform(port), pattern) and uniform(port) != pattern:
+            self._stop(found, f"{where} is not {pattern}: {_value(port)}")
+        else:
+            yield found
+
+    def _tensor(self, pattern: Tensor, port: OutPort, found: Found, where: str) -> Iterator[Found]:
+        before = found.tensors.get(pattern.name)
+        if pattern.known and constant(port) is None:
+            self._stop(found, f"{where} is no constant: it is made by {port.node.type} {port.node.name!r}")
+        elif before is not None and before is not port and not _equal(before, port):
+            names = f"{before.node.name!r} and {port.node.name!r}"
+            self._stop(found, f"{where} is another tensor than {pattern.name} elsewhere: {names}")
+        else:
+            yield Found({**found.tensors, pattern.name: port}, found.nodes)
+
+    def node(self, pattern: Made, node: Node, found: Found, where: str) -> Iterator[Found]:
+        """Yield each way in which an operation of the pattern fits a node."""
+        key = id(pattern.whole or pattern)
+        before = found.nodes.get(key)
+        if before is not None:
+            if before is node:
+                yield found
+            else:
+                self._stop(found, f"{where} is made by {node.name!r}, and by {before.name!r} elsewhere")
+            return
+        reason = _unlike(pattern, node)
+        if reason:
+            self._stop(found, f"{where} {reason}")
+            return
+        inside = Found(found.tensors, {**found.nodes, key: node})
+        for sources in _orders(pattern, node):
+            yield from self._inputs(pattern, sources, inside, node)
+
+    def _inputs(
+        self, pattern: Made, sources: list[OutPort | None], found: Found, node: Node, begin: int = 0
+    ) -> Iterator[Found]:
+        if begin == len(pattern.inputs):
+            yield found
+            return
+        where = f"input {begin} of {node.type} {node.name!r}"
+        for step in self.port(pattern.inputs[begin], sources[begin], found, where):
+            yield from self._inputs(pattern, sources, step, node, begin + 1)
+
+    def _stop(self, found: Found, reason: str) -> None:
+        if len(found.nodes) > self.furthest.matched:
+            self.furthest = Stop(len(found.nodes), reason)
+
+
+def _unlike(pattern: Made, node: Node) -> str:
+    """Return what tells a node from an operation of the pattern, without its inputs; empty if nothing does."""
+    if not isinstance(node.op, classes_of(pattern.type)):
+        return f"is made by {node.type} {node.name!r}, not by {pattern.type}"
+    if len(node.sources()) != len(pattern.inputs):
+        return f"is {node.type} {node.name!r} with {len(node.sources())} inputs, not {len(pattern.inputs)}"
+    for name, wanted in pattern.attrs.items():
+        value = _plain(getattr(node.op, name, None))
+        if not (wanted(value) if callable(wanted) else value == _plain(wanted)):
+            shown = "what the pattern asks for" if callable(wanted) else repr(wanted)
+            return f"is {node.type} {node.name!r} whose {name} is {value!r}, not {shown}"
+    return ""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+
+
+def _orders(pattern: Made, node: Node) -> list[list[OutPort | None]]:
+    sources = node.sources()
+    return [sources, sources[::-1]] if pattern.type in COMMUTATIVE and len(sources) == 2 else [sources]
+
+
+def _equal(a: OutPort, b: OutPort) -> bool:
+    """True for two constants with one value."""
+    first, second = constant(a), constant(b)
+    return first is not None and second is not None and a.type == b.type and np.array_equal(first, second)
+
+
+def _value(port: OutPort) -> str:
+    value = constant(port)
+    if value is None:
+        return f"it is made by {port.node.type} {port.node.name!r}"
+    return f"it is {value.reshape(-1)[0]}" if value.size == 1 else f"it is a constant of shape {list(value.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRule(Rule):
+    """A rule with a pattern that can be looked at."""
+
+    pattern: Made
+    names: tuple[str, ...]  # of the parameters
+
+    def attempt(self, node: Node) -> tuple[Found | None, Stop]:
+        """Return the match at a node, None without one, and the attempt that went furthest."""
+        search = Search()
+        found = next(search.node(self.pattern, node, Found(), "the result"), None)
+        return found, search.furthest
+
+    @property
+    def size(self) -> int:
+        """Number of operations of the pattern."""
+        seen: dict[int, Made] = {}
+        stack: list[Any] = [self.pattern]
+        while stack:
+            one = stack.pop()
+            if isinstance(one, Made) and id(one.whole or one) not in seen:
+                seen[id(one.whole or one)] = one
+                stack += one.inputs
+        return len(seen)
+
+
+def rewrite(pattern: Callable[..., Any]) -> Callable[[Callable[..., Replacement]], PatternRule]:
+    """Make a rule of a pattern and a function `(build, *tensors)`, which returns what stands for it, or None.
+
+    Both have the same parameters behind the first one. UsageError for a pattern that no operation is.
+    """
+    names = tuple(inspect.signature(pattern).parameters)[1:]
+    root = pattern(Maker(), *(Tensor(name) for name in names))
+    if not isinstance(root, Made):
+        raise UsageError(f"rewrite: a pattern returns an operation, got {root!r}")
+
+    def register(function: Callable[..., Replacement]) -> PatternRule:
+        own = tuple(inspect.signature(function).parameters)[1:]
+        if own != names:
+            rule = "the function has the parameters of the pattern behind the first one"
+            raise UsageError(f"rewrite: {function.__name__}: {rule}, {', '.join(names)}, got {', '.join(own)}")
+
+        @wraps(function)
+        def body(node: Node, op: Op, build: Builder) -> Replacement:
+            found, _ = made.attempt(node)
+            return None if found is None else function(build, *(found.tensors[name] for name in names))
+
+        equation = (function.__doc__ or "").strip()
+        made = PatternRule(function.__name__, classes_of(root.type), body, equation, root, names)
+        return made
+
+    return register
