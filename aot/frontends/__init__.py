@@ -7,9 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
-from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_tensorflow, named, refuse
+from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_tensorflow, is_tflite, named, refuse
 from aot.frontends.onnx.convert import OnnxToOpset
 from aot.frontends.tf.convert import TfToOpset
+from aot.frontends.tflite.convert import TfliteToOpset
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.regular import open_file
@@ -38,8 +39,10 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
         raise CorruptError(f"{path.name}: a model is read, got an empty file")
     if is_tensorflow(head, path):
         return _tensorflow(path, signature)
+    if is_tflite(head):
+        return _tflite(path, signature)
     if signature is not None:
-        raise UsageError(f"--signature: a SavedModel or a MetaGraph has signatures, got {path.name}")
+        raise UsageError(f"--signature: a SavedModel, a MetaGraph or a TensorFlow Lite model has signatures, got {path.name}")
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
@@ -60,12 +63,19 @@ def _tensorflow(path: Path, signature: str | None) -> Graph:
     return import_module("aot.frontends.tf.reader").read(path, signature)  # the packages are optional
 
 
+def _tflite(path: Path, signature: str | None) -> Graph:
+    if find_spec("tflite") is None or find_spec("flatbuffers") is None:
+        needed = "TensorFlow Lite needs the packages tflite and flatbuffers"
+        raise MissingError(f"{path.name}: {needed}: pip install 'aot[tflite]'")
+    return import_module("aot.frontends.tflite.reader").read(path, signature)  # the packages are optional
+
+
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:
     """Passes that turn the dialects of all front ends into operations of the opset; each leaves other dialects alone.
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """
-    return (OnnxToOpset(seed), TfToOpset(seed))
+    return (OnnxToOpset(seed), TfToOpset(seed), TfliteToOpset(seed))
 
 
 def _is_onnx(head: bytes) -> bool:

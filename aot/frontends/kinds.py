@@ -1,6 +1,6 @@
 """Files that people try, by what they begin with: what each is, and the next step that works. One table.
 
-    b"TFL3" at 4     a TensorFlow Lite model     openvino.save_model(openvino.convert_model('m.tflite'), 'm.xml')
+    b"GGUF" at 0     GGUF weights     optimum-cli export onnx --model NAME FOLDER
 
 What content does not tell (weights of an IR, some protobufs), the suffix does.
 """
@@ -129,6 +129,11 @@ def is_tensorflow(head: bytes, path: Path) -> bool:
     return name.endswith(".pbtxt") and _GRAPH_TEXT(head, path)
 
 
+def is_tflite(head: bytes) -> bool:
+    """True if it begins as a file of TensorFlow Lite does: an offset, then the identifier."""
+    return head[4:8] == b"TFL3"
+
+
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), inputs, '{stem}.onnx', dynamo=True)"
@@ -154,7 +159,6 @@ BY_CONTENT = (
         _begins(b"\x7fELF"),
         UsageError,
     ),
-    Kind("a TensorFlow Lite model", VIA_OPENVINO, _begins(b"TFL3", at=4)),
     Kind("a model in ONNX Runtime's own format", "take the .onnx file that it was made from", _begins(b"ORTM", at=4)),
     Kind("GGUF weights", EXPORT_HUB, _begins(b"GGUF", b"lmgg", b"tjgg", b"ggjt")),
     Kind("weights in Keras's HDF5 format", FROM_KERAS, _begins(b"\x89HDF\r\n\x1a\n")),

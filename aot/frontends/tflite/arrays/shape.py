@@ -1,0 +1,180 @@
+"""Shapes: changed, asked for, broadcast; tensors joined and taken apart."""
+
+from __future__ import annotations
+
+from aot.frontends.tflite.registry import Call, tflite
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+
+@tflite("RESHAPE", stored=True)
+def reshape(node: Call, x: OutPort, target: OutPort | None = None) -> OutPort:
+    """The shape is an input, or an option of old files."""
+    if target is not None and target.type.rank == 1 and target.shape != (0,):
+        return node.build.Reshape(x, target)
+    wanted = node.integers("new_shape", ())
+    return node.build.Reshape(x, node.list([] if wanted == (0,) else wanted))
+
+
+@tflite("STABLEHLO_RESHAPE", stored=True)
+def given_shape(node: Call, x: OutPort) -> OutPort:
+    return node.build.Reshape(x, node.list(node.given[0].shape))
+
+
+@tflite("SQUEEZE", stored=True)
+def squeeze(node: Call, x: OutPort) -> OutPort:
+    return node.tf("Squeeze", x, squeeze_dims=node.integers("squeeze_dims", ()))
+
+
+@tflite("EXPAND_DIMS", stored=True)
+def expand_dims(node: Call, x: OutPort, axis: OutPort) -> OutPort:
+    return node.tf("ExpandDims", x, axis)
+
+
+@tflite("SHAPE", stored=True)
+def shape(node: Call, x: OutPort) -> OutPort:
+    return node.build.ShapeOf(x, output_type=node.output_type())
+
+
+@tflite("RANK", stored=True)
+def rank(node: Call, x: OutPort) -> OutPort:
+    return node.build.const(x.type.rank, DType.I32)
+
+
+@tflite("BROADCAST_TO", stored=True)
+def broadcast_to(node: Call, x: OutPort, target: OutPort) -> OutPort:
+    return node.build.Broadcast(x, target)
+
+
+@tflite("BROADCAST_ARGS", stored=True)
+def broadcast_args(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    return node.tf("BroadcastArgs", a, b)
+
+
+@tflite("FILL", stored=True)
+def fill(node: Call, target: OutPort, value: OutPort) -> OutPort:
+    return node.build.Broadcast(value, target)
+
+
+@tflite("CONCATENATION")
+def concatenation(node: Call, *xs: OutPort) -> OutPort:
+    return joined(node, *xs)
+
+
+def joined(node: Call, *xs: OutPort) -> OutPort:
+    """Tensors along the axis of the options."""
+    if not xs:
+        raise ModelError(f"{node.kind}: there is 1 input or more, got none")
+    axis = node.axis(node.integer("axis", 0), xs[0].type.rank)
+    return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=axis)
+
+
+@tflite("STABLEHLO_CONCATENATE", stored=True)
+def concatenate(node: Call, *xs: OutPort) -> OutPort:
+    axis = node.axis(node.integer("dimension", 0), xs[0].type.rank)
+    return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=axis)
+
+
+@tflite("PACK", stored=True)
+def pack(node: Call, *xs: OutPort) -> OutPort:
+    return node.tf("Pack", *xs, axis=node.integer("axis", 0))
+
+
+@tflite("UNPACK", stored=True)
+def unpack(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    return node.tf("Unpack", x, axis=node.integer("axis", 0), num=node.integer("num", 0))
+
+
+@tflite("SPLIT", stored=True)
+def split(node: Call, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
+    return node.tf("Split", axis, x, num_split=node.integer("num_splits", 0))
+
+
+@tflite("SPLIT_V", stored=True)
+def split_v(node: Call, x: OutPort, sizes: OutPort, axis: OutPort) -> tuple[OutPort, ...]:
+    return node.tf("SplitV", x, sizes, axis)
+
+
+@tflite("SLICE", stored=True)
+def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
+    return node.tf("Slice", x, begin, size)
+
+
+@tflite("STRIDED_SLICE", stored=True)
+def strided_slice(node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
+    """With `offset`, ends are counted from the begins."""
+    names = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
+    if node.flag("offset"):
+        end = node.build.Add(begin, end)
+    return node.tf("StridedSlice", x, begin, end, strides, **{name: node.integer(name, 0) for name in names})
+
+
+@tflite("STABLEHLO_SLICE", stored=True)
+def slice_at(node: Call, x: OutPort) -> OutPort:
+    begins, ends, by = (node.integers(n, ()) for n in ("start_indices", "limit_indices", "strides"))
+    return node.build.Slice(x, node.list(begins), node.list(ends), node.list(by), node.list(range(x.type.rank)))
+
+
+@tflite("DYNAMIC_UPDATE_SLICE", stored=True)
+def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort) -> OutPort:
+    """`part` written into `x` from `begins` on, which are moved so that it lies inside."""
+    build, rank = node.build, x.type.rank
+    extents, sizes = node.dims(x, range(rank)), node.dims(part, range(rank))
+    held = build.Maximum(build.Minimum(node.cast(begins, DType.I64), build.Subtract(extents, sizes)), 0)
+    places: OutPort | None = None
+    for axis in range(rank):
+        count = node.size(part, axis)
+        start = build.Gather(held, node.scalar(axis), node.scalar(0))
+        along = build.Add(build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64), start)
+        along = build.Unsqueeze(along, node.list([a for a in range(rank) if a != axis]))
+        step = build.ReduceProd(node.dims(x, range(axis + 1, rank)), node.list([0])) if axis + 1 < rank else None
+        along = along if step is None else build.Multiply(along, step)
+        places = along if places is None else build.Add(places, along)
+    if places is None:
+        return part
+    flat = node.list([-1])
+    spread = build.Broadcast(places, sizes)
+    found = build.ScatterElementsUpdate(build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat),
+                                        node.scalar(0))  # fmt: skip
+    return build.Reshape(found, extents)
+
+
+@tflite("RANGE", stored=True)
+def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
+    return node.tf("Range", start, limit, step)
+
+
+@tflite("ONE_HOT", stored=True)
+def one_hot(node: Call, indices: OutPort, depth: OutPort, on: OutPort, off: OutPort) -> OutPort:
+    return node.tf(
+        "OneHot", indices, node.single(depth), node.single(on), node.single(off), axis=node.integer("axis", 0)
+    )
+
+
+@tflite("DENSIFY", stored=True)
+def densify(node: Call, x: OutPort) -> OutPort:
+    """Sparse constants are made dense when they are read."""
+    return x
+
+
+@tflite("STABLEHLO_IOTA", stored=True)
+def iota(node: Call) -> OutPort:
+    build, sizes = node.build, node.given[0].shape
+    axis, dtype = node.integer("iota_dimension", 0), node.output_type()
+    if not 0 <= axis < len(sizes):
+        raise ModelError(f"{node.kind}: iota_dimension is an axis of the output, got {axis}")
+    line = build.Range(node.scalar(0), node.scalar(sizes[axis]), node.scalar(1), output_type=DType.I64)
+    others = [a for a in range(len(sizes)) if a != axis]
+    return build.Broadcast(node.cast(build.Unsqueeze(line, node.list(others)), dtype), node.list(sizes))
+
+
+@tflite("STABLEHLO_BROADCAST_IN_DIM", stored=True)
+def broadcast_in_dim(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+    """Axes of `x` become those axes of the output that `axes` names."""
+    sizes, places = node.given[0].shape, node.ints(axes, "axes")
+    if len(places) != x.type.rank or any(not 0 <= p < len(sizes) for p in places):
+        raise ModelError(f"{node.kind}: an axis of the output for each axis, got {places}")
+    others = [a for a in range(len(sizes)) if a not in places]
+    wide = node.build.Unsqueeze(x, node.list(others)) if others else x
+    return node.build.Broadcast(wide, node.list(sizes))

@@ -1,0 +1,1 @@
+"""If and While."""

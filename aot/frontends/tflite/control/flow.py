@@ -1,0 +1,21 @@
+"""IF and WHILE of a foreign graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.frontends.bodies import branched
+from aot.frontends.tf.control.loops import while_
+from aot.frontends.tflite.registry import Call, Outputs, tflite
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+@tflite("IF", stored=True)
+def if_(node: Call, condition: OutPort) -> Outputs:
+    return branched(node, node.cast(node.single(condition), DType.BOOL))
+
+
+@tflite("WHILE", stored=True)
+def loop(node: Call, going: OutPort, *states: Any) -> Any:
+    return while_(node, node.cast(node.single(going), DType.BOOL), *states)  # pyright: ignore[reportArgumentType]

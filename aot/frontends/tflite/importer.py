@@ -1,0 +1,207 @@
+"""Operators become foreign operations of a graph: variables become values, sub-graphs regions.
+
+    read = READ_VARIABLE(v); ASSIGN_VARIABLE(v, read + d)     ->     read = v0; v1 = ADD(v0, d)
+
+A tensor that an operator updates in place (`is_variable`: the states of LSTM, RNN, SVDF) is a variable, too: the
+foreign operation has one more output for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aot.frontends.tf.handles import Handle, Scope
+from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
+from aot.frontends.tflite.tensors import Stored
+from aot.ir.estimate import check_table
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Foreign
+from aot.ir.origin import Origin
+from aot.ir.types import Array, dtype_of, numpy_dtype
+from aot.opset.control.infrastructure import Constant, Parameter
+from runtime.abi import DType
+from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
+
+MOST_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
+MAX_DEPTH = 32  # sub-graphs within sub-graphs
+
+Value = OutPort | Handle | None
+Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[Value]]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*kinds: str) -> Callable[[Rule], Rule]:
+    """Register what the walk does for operations."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+@dataclass(slots=True)
+class Importer:
+    """The walk over operators of a file."""
+
+    nets: Nets
+    calling: list[int] = field(default_factory=list[int])
+    count: int = 0
+    starting: bool = False  # what is assigned is the first value of a variable
+
+    @property
+    def file(self) -> str:
+        return self.nets.file
+
+    def run(self, number: int, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
+        """The results of a sub-graph in the graph of `scope`. CorruptError if it contains itself."""
+        net = self.nets[number]
+        if number in self.calling or len(self.calling) >= MAX_DEPTH:
+            raise CorruptError(
+                f"{self.file}: sub-graphs of at most {MAX_DEPTH} levels, none in itself, got {net.name!r}"
+            )
+        if len(args) != len(net.inputs):
+            raise CorruptError(f"{self.file}: sub-graph {net.name!r} has {len(net.inputs)} inputs, got {len(args)}")
+        self.calling.append(number)
+        try:
+            values: dict[int, Value] = dict(zip(net.inputs, args, strict=True))
+            for operator in net.operators:
+                self._operator(operator, net, values, scope, prefix)
+            return [self.value(net, n, values, scope, prefix) for n in net.outputs]
+        finally:
+            self.calling.pop()
+
+    def _operator(self, op: Operator, net: Net, values: dict[int, Value], scope: Scope, prefix: str) -> None:
+        self.count += 1
+        if self.count > MOST_NODES:
+            raise BudgetError(f"{self.file}: at most {MOST_NODES} operators once sub-graphs are walked, got more")
+        name = prefix + (net.tensors[op.outputs[0]].facts.name if op.outputs else "") or op.kind
+        try:
+            inputs = [None if n == ABSENT else self.value(net, n, values, scope, prefix) for n in op.inputs]
+            run = RULES.get(op.kind)
+            found = self.node(op, net, scope, inputs, name) if run is None else run(self, op, net, scope, inputs, name)
+        except AotError as error:
+            error.add_note(f"in TensorFlow Lite operator {name!r} ({op.kind}) of {self.file}")
+            raise
+        if len(found) < len(op.outputs):
+            raise CorruptError(f"{self.file}: {op.kind}: {name!r} has {len(found)} outputs, got {len(op.outputs)}")
+        for n, value in zip(op.outputs, found, strict=False):
+            values[n] = value
+            if isinstance(value, OutPort) and not prefix:
+                value.add_tensor_names((net.tensors[n].facts.name,))
+
+    def value(self, net: Net, n: int, values: dict[int, Value], scope: Scope, prefix: str) -> Value:
+        """A tensor of a sub-graph at the place that is reached."""
+        stored = net.tensors[n]
+        if stored.facts.variable and n not in values:
+            return self.read(self._state(net, n, scope), scope)
+        if n not in values:
+            if stored.raw is None and 0 not in stored.size:
+                rule = "an operator before it, a buffer or the user gives it"
+                raise CorruptError(f"{self.file}: tensor {stored.facts.name!r}: {rule}, got nothing")
+            values[n] = self._constant(stored, scope, prefix + stored.facts.name)
+        return values[n]
+
+    def node(self, op: Operator, net: Net, scope: Scope, inputs: Sequence[Value], name: str) -> list[Value]:
+        """A foreign node; it has further outputs for the variables that it updates."""
+        states = [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
+        ports = [self._port(value, op) for value in inputs]
+        node = self.add(op, net, scope, ports, name, len(op.outputs) + len(states))
+        outputs = list(node.out_ports().values())
+        for n, port in zip(states, outputs[len(op.outputs) :], strict=True):
+            scope.set(self._state(net, n, scope), port)
+        return list(outputs)
+
+    def add(
+        self,
+        op: Operator,
+        net: Net,
+        scope: Scope,
+        ports: Sequence[OutPort | None],
+        name: str,
+        outputs: int,
+        **more: Any,
+    ) -> Node:
+        """A foreign node with the facts of its tensors: `taken` and `given`."""
+        taken = tuple(None if n == ABSENT else net.tensors[n].facts for n in op.inputs)
+        given = tuple(net.tensors[n].facts for n in op.outputs)
+        attrs = {**op.attrs, "taken": taken, "given": given, **more}
+        made = Foreign("tflite", op.kind, tuple(attrs.items()))
+        return scope.graph.add(made, *ports, name=name, origin=Origin((name,), self.file), outputs=outputs)
+
+    def _port(self, value: Value, op: Operator) -> OutPort | None:
+        if isinstance(value, Handle):
+            raise UnsupportedError(f"{op.kind}: inputs are tensors, got the resource {value.name!r}")
+        return value
+
+    def tensor(self, value: Value, what: str) -> OutPort:
+        """A value that must be a tensor."""
+        if not isinstance(value, OutPort):
+            raise UnsupportedError(f"{what}: a branch or a loop takes and gives tensors, got another value")
+        return value
+
+    # ---- constants and variables
+
+    def _constant(self, stored: Stored, scope: Scope, name: str) -> OutPort:
+        try:
+            data = np.zeros(stored.size, _numpy(stored)) if stored.raw is None else stored.data()
+            return self.constant(scope, data, name)
+        except UnsupportedError as error:
+            op = Foreign("tflite", "Buffer", (("unsupported", str(error)),))
+            return scope.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
+
+    def constant(self, scope: Scope, data: Array, name: str) -> OutPort:
+        origin = Origin((name,), self.file)
+        return scope.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)
+
+    def _state(self, net: Net, n: int, scope: Scope) -> str:
+        """The name of a variable tensor, whose first value is zero."""
+        stored = net.tensors[n]
+        name = f"{net.name}/{stored.facts.name}#{n}" if net.name else f"{stored.facts.name}#{n}"
+        top = outermost(scope)
+        if name not in top.firsts:
+            zero = stored.facts.quantization.zeros[0] if stored.facts.quantization is not None else 0
+            check_table(name, *stored.size, itemsize=8)
+            top.firsts[name] = self.constant(top, np.full(stored.size, zero, _numpy(stored)), name)
+        return name
+
+    def read(self, name: str, scope: Scope) -> OutPort:
+        """The value of a variable at this place."""
+        if name not in scope.values:
+            if scope.outer is None:
+                scope.values[name] = self.first(name, scope)
+            else:
+                port = scope.enter(name, self.read(name, scope.outer))
+                scope.entered[name] = port.node.graph.parameters.index(port.node)
+                scope.values[name] = port
+        return scope.values[name]
+
+    def first(self, name: str, scope: Scope) -> OutPort:
+        """The value of a variable before the first inference."""
+        if name not in scope.firsts:
+            op = Foreign("tflite", "VAR_HANDLE", (("unsupported", "no CALL_ONCE gives it a first value"),))
+            scope.firsts[name] = scope.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
+        return scope.firsts[name]
+
+    def parameter(self, scope: Scope, name: str) -> OutPort:
+        return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
+
+
+def outermost(scope: Scope) -> Scope:
+    """The scope of the network."""
+    while scope.outer is not None:
+        scope = scope.outer
+    return scope
+
+
+def _numpy(stored: Stored) -> np.dtype[np.generic]:
+    """The element type of data; that of i4, whose values are read as i8, is i8."""
+    try:
+        dtype = DType(stored.facts.type)
+    except ValueError:
+        raise UnsupportedError(f"element type {stored.facts.type} is not supported") from None
+    return np.dtype(np.int8) if dtype is DType.I4 else numpy_dtype(dtype)

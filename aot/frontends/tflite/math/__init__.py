@@ -1,0 +1,1 @@
+"""Arithmetic, reductions and products."""

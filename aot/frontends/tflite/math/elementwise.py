@@ -1,0 +1,233 @@
+"""Arithmetic, comparisons, booleans and activations, element by element."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from aot.frontends.tflite.registry import Call, tflite
+from aot.ir.graph import OutPort
+from aot.opset.elementwise.activation import Approximation
+from runtime.abi import DType
+
+SAME = {
+    "ABS": "Abs",
+    "CEIL": "Ceiling",
+    "COS": "Cos",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HSwish",
+    "LOG": "Log",
+    "LOGICAL_NOT": "LogicalNot",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Negative",
+    "RELU": "Relu",
+    "ROUND": "Round",
+    "SIGN": "Sign",
+    "SIN": "Sin",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+    "STABLEHLO_ABS": "Abs",
+    "STABLEHLO_COSINE": "Cos",
+    "STABLEHLO_EXPONENTIAL": "Exp",
+    "STABLEHLO_FLOOR": "Floor",
+    "STABLEHLO_LOG": "Log",
+    "STABLEHLO_LOGISTIC": "Sigmoid",
+    "STABLEHLO_NEGATE": "Negative",
+    "STABLEHLO_TANH": "Tanh",
+}
+SAME_TWO = {
+    "ADD": "Add",
+    "BITWISE_XOR": "BitwiseXor",
+    "EQUAL": "Equal",
+    "FLOOR_MOD": "FloorMod",
+    "GREATER": "Greater",
+    "GREATER_EQUAL": "GreaterEqual",
+    "LESS": "Less",
+    "LESS_EQUAL": "LessEqual",
+    "LOGICAL_AND": "LogicalAnd",
+    "LOGICAL_OR": "LogicalOr",
+    "MAXIMUM": "Maximum",
+    "MINIMUM": "Minimum",
+    "MUL": "Multiply",
+    "NOT_EQUAL": "NotEqual",
+    "POW": "Power",
+    "PRELU": "PRelu",
+    "SQUARED_DIFFERENCE": "SquaredDifference",
+    "SUB": "Subtract",
+    "STABLEHLO_ADD": "Add",
+    "STABLEHLO_MAXIMUM": "Maximum",
+    "STABLEHLO_MINIMUM": "Minimum",
+    "STABLEHLO_MULTIPLY": "Multiply",
+    "STABLEHLO_POWER": "Power",
+    "STABLEHLO_REMAINDER": "Mod",
+    "STABLEHLO_SUBTRACT": "Subtract",
+}
+DIRECTIONS = ("Equal", "NotEqual", "GreaterEqual", "Greater", "LessEqual", "Less")
+
+
+@tflite(*SAME)
+def one(node: Call, x: OutPort) -> OutPort:
+    return getattr(node.build, SAME[node.kind])(x)
+
+
+@tflite(*(k for k in SAME_TWO if k != "PRELU"))
+def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    node.refuse(DType.STRING in (a.type.dtype, b.type.dtype), "strings are not supported")
+    if a.type.dtype is DType.BOOL and node.kind == "BITWISE_XOR":
+        return node.build.LogicalXor(a, b)
+    return getattr(node.build, SAME_TWO[node.kind])(a, b)
+
+
+@tflite("PRELU")
+def prelu(node: Call, x: OutPort, alpha: OutPort) -> OutPort:
+    """Slopes broadcast to `x`; those of the last axis alone are slopes of channels."""
+    build = node.build
+    return build.Add(build.Relu(x), build.Multiply(alpha, build.Minimum(x, node.like(0, x))))
+
+
+@tflite("ADD_N")
+def add_all(node: Call, *xs: OutPort) -> OutPort:
+    return reduce(node.build.Add, xs)
+
+
+@tflite("DIV", "STABLEHLO_DIVIDE")
+def divide(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """Integers are truncated."""
+    return node.build.Divide(a, b, m_pythondiv=False)
+
+
+@tflite("FLOOR_DIV")
+def floor_div(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    return node.tf("FloorDiv", a, b)
+
+
+@tflite("ATAN2")
+def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
+    return node.tf("Atan2", y, x)
+
+
+@tflite("RELU6")
+def relu6(node: Call, x: OutPort) -> OutPort:
+    return node.build.Clamp(x, min=0.0, max=6.0)
+
+
+@tflite("RELU_N1_TO_1")
+def relu_n1_to_1(node: Call, x: OutPort) -> OutPort:
+    return node.build.Clamp(x, min=-1.0, max=1.0)
+
+
+@tflite("RELU_0_TO_1")
+def relu_0_to_1(node: Call, x: OutPort) -> OutPort:
+    return node.build.Clamp(x, min=0.0, max=1.0)
+
+
+@tflite("LEAKY_RELU")
+def leaky_relu(node: Call, x: OutPort) -> OutPort:
+    return node.build.PRelu(x, node.like(node.number("alpha", 0.0), x))
+
+
+@tflite("GELU")
+def gelu(node: Call, x: OutPort) -> OutPort:
+    mode = Approximation.TANH if node.flag("approximate") else Approximation.ERF
+    return node.build.Gelu(x, approximation_mode=mode)
+
+
+@tflite("RSQRT", "STABLEHLO_RSQRT")
+def rsqrt(node: Call, x: OutPort) -> OutPort:
+    return node.build.Divide(node.like(1, x), node.build.Sqrt(x))
+
+
+@tflite("STABLEHLO_CBRT")
+def cbrt(node: Call, x: OutPort) -> OutPort:
+    build = node.build
+    return build.Multiply(build.Sign(x), build.Power(build.Abs(x), node.like(1 / 3, x)))
+
+
+@tflite("SQUARE")
+def square(node: Call, x: OutPort) -> OutPort:
+    return node.build.Multiply(x, x)
+
+
+@tflite("RIGHT_SHIFT")
+def right_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
+    return node.tf("RightShift", x, by)
+
+
+@tflite("STABLEHLO_SHIFT_LEFT")
+def left_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
+    return node.tf("LeftShift", x, by)
+
+
+@tflite("STABLEHLO_AND", "STABLEHLO_OR")
+def bits(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    name = "And" if node.kind.endswith("AND") else "Or"
+    return getattr(node.build, f"{'Logical' if a.type.dtype is DType.BOOL else 'Bitwise'}{name}")(a, b)
+
+
+@tflite("STABLEHLO_CLAMP")
+def clamp(node: Call, low: OutPort, x: OutPort, high: OutPort) -> OutPort:
+    return node.build.Minimum(node.build.Maximum(x, low), high)
+
+
+@tflite("STABLEHLO_COMPARE")
+def compare(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    direction = node.integer("comparison_direction", 0)
+    node.refuse(not 0 <= direction < len(DIRECTIONS), f"comparison {direction} is not supported")
+    return getattr(node.build, DIRECTIONS[direction])(a, b)
+
+
+@tflite("SELECT", stored=True)
+def select(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+    return node.tf("Select", condition, a, b)
+
+
+@tflite("SELECT_V2", "STABLEHLO_SELECT", stored=True)
+def select_v2(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+    return node.build.Select(condition, a, b)
+
+
+@tflite("CAST", "STABLEHLO_CONVERT", stored=True)
+def cast_(node: Call, x: Any) -> Any:
+    names = {"complex64": "complex64", "complex128": "complex128"}
+    name = node.given[0].type
+    return node.tf("Cast", x, DstT=names.get(name, name))
+
+
+@tflite("BITCAST", stored=True)
+def bitcast(node: Call, x: OutPort) -> OutPort:
+    return node.tf("Bitcast", x, type=node.given[0].type)
+
+
+@tflite("QUANTIZE", "DEQUANTIZE")
+def quantize(node: Call, x: OutPort) -> OutPort:
+    """To numbers and back; f16 weights become f32."""
+    wanted = node.output_type()
+    return node.cast(x, wanted) if wanted.is_float else x
+
+
+@tflite("FAKE_QUANT")
+def fake_quant(node: Call, x: OutPort) -> OutPort:
+    limits = {"min": node.number("min", 0.0), "max": node.number("max", 0.0)}
+    bits, narrow = node.integer("num_bits", 8), node.flag("narrow_range")
+    return node.tf("FakeQuantWithMinMaxArgs", x, **limits, num_bits=bits, narrow_range=narrow)
+
+
+@tflite("REAL", "IMAG", stored=True)
+def part(node: Call, x: Any) -> OutPort:
+    return node.tf(node.kind.capitalize(), x)
+
+
+@tflite("COMPLEX_ABS", stored=True)
+def complex_abs(node: Call, x: Any) -> OutPort:
+    return node.tf("ComplexAbs", x)
+
+
+@tflite("ZEROS_LIKE", stored=True)
+def zeros_like(node: Call, x: OutPort) -> OutPort:
+    q = node.output_quantization()
+    zero = 0 if q is None else q.zeros[0]
+    return node.build.Broadcast(node.build.const(np.array(zero), x.type.dtype), node.dims(x, range(x.type.rank)))

@@ -1,0 +1,108 @@
+"""The sub-graphs of a file: tensors, operators, inputs and outputs, read when they are walked first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aot.frontends.tflite.schema import Table, enumeration, names_of
+from aot.frontends.tflite.tensors import Stored, contents, read_tensor
+from aot.ir.types import Array
+from runtime.errors import CorruptError
+
+ABSENT = -1  # the number of a tensor that is left out
+_CUSTOM = "CUSTOM"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator: `kind` is its name in the schema, or that of a custom operation after `CUSTOM.`."""
+
+    kind: str
+    attrs: dict[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """A sub-graph; numbers of inputs and outputs are those of `tensors`."""
+
+    name: str
+    tensors: list[Stored]
+    operators: list[Operator]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Nets:
+    """The sub-graphs of a model by their numbers. `data`: the file."""
+
+    model: Table
+    data: Any
+    file: str
+    graphs: list[Table] = field(init=False)
+    buffers: list[Table] = field(init=False)
+    codes: list[str] = field(init=False)
+    read: dict[int, Net] = field(default_factory=dict[int, Net])
+
+    def __post_init__(self) -> None:
+        self.graphs, self.buffers = self.model.tables("Subgraphs"), self.model.tables("Buffers")
+        names = names_of(enumeration("BuiltinOperator"))
+        self.codes = [_kind(code, names) for code in self.model.tables("OperatorCodes")]
+
+    def __getitem__(self, number: int) -> Net:
+        if not 0 <= number < len(self.graphs):
+            raise CorruptError(f"{self.file}: a sub-graph is one of {len(self.graphs)}, got number {number}")
+        if number not in self.read:
+            self.read[number] = self._net(self.graphs[number])
+        return self.read[number]
+
+    def buffer(self, number: int) -> Array | None:
+        """The bytes of a buffer of the model, for metadata."""
+        if not 0 <= number < len(self.buffers):
+            raise CorruptError(f"{self.file}: a buffer is one of {len(self.buffers)}, got number {number}")
+        return contents(self.buffers[number], self.data, f"{self.file}: buffer {number}")
+
+    def _net(self, graph: Table) -> Net:
+        tensors = [read_tensor(t, self.buffers, self.data) for t in graph.tables("Tensors")]
+        net = Net(
+            graph.text("Name"),
+            tensors,
+            [self._operator(op, len(tensors)) for op in graph.tables("Operators")],
+            graph.numbers("Inputs"),
+            graph.numbers("Outputs"),
+        )
+        self._check((*net.inputs, *net.outputs), len(tensors), 0, "input or output of a sub-graph")
+        return net
+
+    def _operator(self, op: Table, count: int) -> Operator:
+        number = int(op.number("OpcodeIndex"))
+        if number >= len(self.codes):
+            raise CorruptError(f"{self.file}: an operator's code is one of {len(self.codes)}, got number {number}")
+        kind: str = self.codes[number]
+        attrs: dict[str, Any] = {}
+        for field_ in ("BuiltinOptions", "BuiltinOptions2"):
+            found = op.union(field_, op.number(f"{field_}Type"), enumeration(field_))
+            if found is not None:
+                attrs |= found[1].fields()
+        if kind.startswith(_CUSTOM):
+            attrs["options"] = op.array("CustomOptions").tobytes()
+        inputs, outputs = op.numbers("Inputs"), op.numbers("Outputs")
+        self._check(inputs, count, ABSENT, f"input of {kind}")
+        self._check(outputs, count, 0, f"output of {kind}")
+        return Operator(kind, attrs, inputs, outputs)
+
+    def _check(self, numbers: Sequence[int], count: int, least: int, what: str) -> None:
+        for n in numbers:
+            if not least <= n < count:
+                raise CorruptError(f"{self.file}: {what} is one of {count} tensors, got number {n}")
+
+
+def _kind(code: Table, names: dict[int, str]) -> str:
+    """The operation of a code; the larger of two numbers, of which the older one ends at 127."""
+    number = max(code.number("BuiltinCode"), code.number("DeprecatedBuiltinCode"))
+    name = names.get(number, f"builtin {number}")
+    return f"{_CUSTOM}.{code.text('CustomCode')}" if name == _CUSTOM else name

@@ -1,0 +1,142 @@
+"""Reads TensorFlow Lite files (.tflite).
+
+    file -> tables, checked -> sub-graph 0 or that of a signature -> Graph of tflite.*
+
+Names of inputs and outputs are those of the signature; without one, those of the tensors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aot.frontends.tf.handles import Scope
+from aot.frontends.tflite import regions
+from aot.frontends.tflite.importer import Importer, Value
+from aot.frontends.tflite.metadata import described
+from aot.frontends.tflite.nets import Nets
+from aot.frontends.tflite.schema import Table, corrupt, root
+from aot.frontends.tflite.tensors import Stored
+from aot.ir.graph import Graph, OutPort
+from aot.ir.op import Foreign
+from aot.ir.origin import Origin
+from aot.ir.types import Dim, Shape
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.state import Assign, ReadValue_3
+from codegen.ir.loops import Var
+from runtime.abi import DType
+from runtime.errors import CorruptError, UsageError
+from runtime.regular import read_file
+
+__all__ = ["read", "regions"]
+
+VERSIONS = (3,)  # versions of the schema that are read
+DEFAULT_SIGNATURE = "serving_default"
+
+
+@dataclass(slots=True)
+class Interface:
+    """Numbers of tensors of a sub-graph, and their names for users."""
+
+    graph: int = 0
+    names: dict[int, str] = field(default_factory=dict[int, str])  # of inputs
+    outputs: dict[int, str] = field(default_factory=dict[int, str])
+
+
+def read(path: Path, signature: str | None = None) -> Graph:
+    """The network of a file in dialect `tflite`.
+
+    CorruptError for a file that is damaged; UsageError for a signature that there is not. What single operators lack is
+    found by the pass that converts them.
+    """
+    data = read_file(path, "model")
+    with corrupt(path.name, "a table"):
+        model = root(data, path.name)
+        version = model.number("Version")
+        if version not in VERSIONS:
+            raise CorruptError(f"{path.name}: version 3 of the schema can be read, got {version}")
+        nets = Nets(model, data, path.name)
+        return _graph(nets, _interface(model, path.name, signature), path)
+
+
+def _interface(model: Table, file: str, wanted: str | None) -> Interface:
+    """The signature that the user names, else that of sub-graph 0, the default one first."""
+    found = {s.text("SignatureKey"): s for s in model.tables("SignatureDefs")}
+    if wanted is not None and wanted not in found:
+        raise UsageError(f"--signature: {file} has the signatures {', '.join(found) or 'none'}, got {wanted!r}")
+    first = [key for key, s in found.items() if s.number("SubgraphIndex") == 0]
+    key = wanted if wanted is not None else DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in first else (first or [None])[0]
+    if key is None:
+        return Interface()
+    chosen = found[key]
+    sides = ({m.number("TensorIndex"): m.text("Name") for m in chosen.tables(side)} for side in ("Inputs", "Outputs"))
+    return Interface(chosen.number("SubgraphIndex"), *sides)
+
+
+def _graph(nets: Nets, interface: Interface, path: Path) -> Graph:
+    net = nets[interface.graph]
+    graph = Graph(name=path.stem, file=path.name)
+    scope, importer, inputs = Scope(graph), Importer(nets), _Inputs(path.name)
+    args: list[Value] = [inputs.parameter(graph, net.tensors[n], interface.names.get(n)) for n in net.inputs]
+    if not net.outputs:
+        raise CorruptError(f"{path.name}: a network has outputs, got none")
+    results = importer.run(interface.graph, args, scope, "")
+    for n, value in zip(net.outputs, results, strict=True):
+        tensor = net.tensors[n].facts.name
+        name = interface.outputs.get(n, tensor)
+        made = graph.add(Result(), importer.tensor(value, "output"), name=name, origin=Origin((name,), path.name))
+        made.out_port(0).names = tuple(dict.fromkeys((name, tensor)))
+    _keep_variables(importer, scope)
+    graph.rt_info.update(described(nets, net))
+    return graph
+
+
+def _keep_variables(importer: Importer, scope: Scope) -> None:
+    """Let variables that the inference sets keep their values between inferences."""
+    for name in scope.written:
+        origin, first, last = Origin((name,), importer.file), importer.first(name, scope), scope.values[name]
+        readers = first.get_destinations()
+        held = scope.graph.add(ReadValue_3(variable_id=name), first, origin=origin).out_port(0)
+        for reader in readers:
+            reader.connect(held)
+        scope.graph.add(Assign(variable_id=name), held if last is first else last, origin=origin)
+
+
+@dataclass(slots=True)
+class _Inputs:
+    """Parameters of inputs; sizes that vary get names."""
+
+    file: str
+    taken: set[str] = field(default_factory=set[str])
+
+    def parameter(self, graph: Graph, stored: Stored, name: str | None) -> OutPort:
+        facts = stored.facts
+        name = name or facts.name
+        origin = Origin((name,), self.file)
+        try:
+            dtype = DType(facts.type)
+        except ValueError:
+            dtype = DType.STRING
+        if dtype in (DType.STRING, DType.I4):
+            op = Foreign("tflite", "Input", (("unsupported", f"inputs of type {facts.type} are not supported"),))
+            return graph.add(op, name=name, origin=origin).out_port(0)
+        shape = self._shape(name, facts.shape, stored.size)
+        made = graph.add(Parameter(dtype, shape), name=name, origin=origin).out_port(0)
+        made.names = tuple(dict.fromkeys((name, facts.name)))
+        return made
+
+    def _shape(self, name: str, sizes: Sequence[int], first: Sequence[int]) -> Shape:
+        """The batch is what the file runs with unless it is told otherwise, 1 as a rule; other sizes may vary."""
+        if -1 not in sizes[1:]:
+            return tuple(first)
+        return tuple(d if d >= 0 else self._symbol(f"{name}.d{i}") for i, d in enumerate(sizes))
+
+    def _symbol(self, name: str) -> Dim:
+        plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
+        stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
+        while stem in self.taken:
+            stem += "_"
+        self.taken.add(stem)
+        return Var(stem, None, 0)

@@ -1,0 +1,186 @@
+"""The table of conversions of TensorFlow Lite's operations.
+
+    @tflite("RELU6")
+    def relu6(node: Call, x: OutPort) -> OutPort:
+        return node.build.Clamp(x, min=0.0, max=6.0)
+
+`aot/frontends/calls.py` says what a conversion gets and gives. Kinds are the names of the schema's BuiltinOperator,
+`CUSTOM.name` for custom operations; attributes are the fields of the options in small letters.
+
+Tensors may be quantised. A conversion says how it treats them:
+
+    numbers (default)    it gets and gives real numbers: inputs are dequantised, outputs quantised around it
+    stored               it moves elements: it gets and gives them as they are stored
+    exact                it gets elements as they are stored, and computes what LiteRT's integer kernels do;
+                         it is tried first where input 0 and output 0 are quantised
+
+Fused activations are applied to what a conversion of numbers gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from aot.frontends.calls import Call as AnyCall
+from aot.frontends.calls import Conversion, Outputs, Value
+from aot.frontends.tf.registry import Call as TfCall
+from aot.frontends.tf.registry import conversion_of as tf_conversion
+from aot.frontends.tflite.tensors import Quantization, Tensor
+from aot.ir.graph import OutPort
+from aot.ir.scope import current, scope_for
+from aot.opset.elementwise.unary import Rounding
+from runtime.abi import DType
+from runtime.errors import ModelError, UnsupportedError
+
+__all__ = ["CONVERSIONS", "EXACT", "Call", "Conversion", "Outputs", "Value", "conversion_of", "exact", "tflite"]
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+DOMAIN = "tflite"  # of conversions that extensions add
+CONVERSIONS: dict[str, Conversion] = {}
+EXACT: dict[str, Conversion] = {}
+NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
+RANGES = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
+STORABLE = (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
+
+
+def tflite(*kinds: str, stored: bool = False) -> Callable[[C], C]:
+    """Register the conversion of operations."""
+
+    def register(function: C) -> C:
+        scope = scope_for(function.__module__)
+        found = function if stored else _numbers(function)
+        for kind in kinds:
+            if scope is None:
+                CONVERSIONS[kind] = found
+            else:
+                scope.conversions[DOMAIN, kind] = found
+        return function
+
+    return register
+
+
+def exact(*kinds: str) -> Callable[[C], C]:
+    """Register the conversion of operations on quantised tensors."""
+
+    def register(function: C) -> C:
+        EXACT.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
+def conversion_of(kind: str, is_quantised: bool) -> Conversion | None:
+    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    own = current().conversions.get((DOMAIN, kind))
+    return own or (EXACT.get(kind) if is_quantised else None) or CONVERSIONS.get(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(AnyCall):
+    """A node of TensorFlow Lite being converted."""
+
+    @property
+    def taken(self) -> Sequence[Tensor | None]:
+        """What the file says of the inputs."""
+        return self.attrs.get("taken", ())
+
+    @property
+    def given(self) -> Sequence[Tensor]:
+        """What the file says of the outputs."""
+        return self.attrs.get("given", ())
+
+    def quantization(self, i: int) -> Quantization | None:
+        """Scale and zero point of input i; None if it has none."""
+        tensor = self.taken[i] if i < len(self.taken) else None
+        return None if tensor is None else tensor.quantization
+
+    def output_quantization(self, i: int = 0) -> Quantization | None:
+        return self.given[i].quantization if i < len(self.given) else None
+
+    def output_type(self, i: int = 0) -> DType:
+        """The element type that the file gives an output."""
+        if i >= len(self.given):
+            raise ModelError(f"{self.kind}: output {i} is read, got {len(self.given)} outputs")
+        try:
+            return DType(self.given[i].type)
+        except ValueError:
+            raise UnsupportedError(f"{self.kind}: element type {self.given[i].type} is not supported") from None
+
+    def real(self, x: OutPort, q: Quantization | None) -> OutPort:
+        """(x - zero) scale in f32, for a tensor that is stored with scales; others as they are."""
+        if q is None or x.type.dtype not in STORABLE:
+            return x
+        build = self.build
+        whole = self.cast(x, DType.I32) if x.type.dtype is not DType.I64 else x
+        if any(q.zeros):
+            whole = build.Subtract(whole, self.along(q.zeros, q, x.type.rank, whole.type.dtype))
+        return build.Multiply(self.cast(whole, DType.F32), self.along(q.scales, q, x.type.rank, DType.F32))
+
+    def along(self, values: Sequence[float], q: Quantization, rank: int, dtype: DType) -> OutPort:
+        """Numbers of a tensor's slices in a shape that broadcasts to it."""
+        if len(values) == 1 or not q.is_by_axis:
+            return self.build.const(values[0], dtype)
+        if q.axis >= rank:
+            raise ModelError(f"{self.kind}: scales go along axis {q.axis}, got rank {rank}")
+        return self.build.Reshape(self.build.const(values, dtype), self.list([-1, *[1] * (rank - 1 - q.axis)]))
+
+    def stored(self, x: OutPort, q: Quantization | None, dtype: DType) -> OutPort:
+        """saturate(round(x / scale) + zero), halves away from zero; `x` itself if there are no scales."""
+        if q is None or dtype not in STORABLE or not x.type.dtype.is_float:
+            return x
+        build, rank = self.build, x.type.rank
+        low, high = -(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1) - 1
+        if dtype is DType.U8:
+            low, high = 0.0, 255.0
+        found = build.Divide(x, self.along(q.scales, q, rank, DType.F32))
+        found = build.Round(found, mode=Rounding.HALF_AWAY_FROM_ZERO)
+        if any(q.zeros):
+            found = build.Add(found, self.along(q.zeros, q, rank, DType.F32))
+        return self.cast(build.Clamp(found, min=low, max=high), dtype)
+
+    def activated(self, x: OutPort) -> OutPort:
+        """`x` after the activation that is fused into the operation."""
+        kind = self.integer("fused_activation_function", NONE)
+        if kind == NONE:
+            return x
+        if kind == TANH:
+            return self.build.Tanh(x)
+        self.refuse(kind not in RANGES, f"fused activation {kind} is not supported")
+        if kind == RELU and x.type.dtype.is_float:
+            return self.build.Relu(x)
+        low, high = RANGES[kind]
+        if x.type.dtype.is_float and high is not None:
+            return self.build.Clamp(x, min=low, max=high)
+        found = self.build.Maximum(x, self.like(low, x))
+        return found if high is None else self.build.Minimum(found, self.like(high, x))
+
+    def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
+        """What the conversion of TensorFlow's operation gives, for attributes by TensorFlow's names."""
+        function = tf_conversion(kind)
+        if function is None:
+            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
+        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(TfCall(*made, self.node, self.inputs), *inputs)
+
+
+def _numbers(function: C) -> C:
+    """A conversion of real numbers for tensors that may be quantised."""
+
+    @wraps(function)
+    def converted(node: Call, *inputs: Any) -> Any:
+        values = [node.real(x, node.quantization(i)) if isinstance(x, OutPort) else x for i, x in enumerate(inputs)]
+        found = function(node, *values)
+        if isinstance(found, Outputs):
+            return found
+        parts = list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
+        for i, part in enumerate(parts):
+            if isinstance(part, OutPort) and i < len(node.given):
+                part = node.activated(part) if not i else part
+                parts[i] = node.stored(part, node.output_quantization(i), node.output_type(i))
+        return tuple(parts)
+
+    return cast(C, converted)

@@ -1,0 +1,148 @@
+"""Tensors of a file: their facts, and the data of constants, dense or sparse, checked against the shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from aot.frontends.tflite.element_types import DTYPES, type_name
+from aot.frontends.tflite.schema import Quota, Table
+from aot.frontends.tflite.sparse import dense
+from aot.ir.inference import MAX_ELEMENTS
+from aot.ir.types import Array, numpy_dtype
+from runtime.abi import DType
+from runtime.errors import CorruptError, UnsupportedError
+
+MOST_AXES = 32
+PACKED = 4  # bits of an element of i4, the only type of the schema that is smaller than a byte
+_OUTSIDE = 1  # offsets up to this mean that the data lies in the buffer itself
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """number = (stored - zero) scale; scales for the tensor, or for each slice of `axis`."""
+
+    scales: tuple[float, ...]
+    zeros: tuple[int, ...]
+    axis: int = 0
+
+    @property
+    def is_by_axis(self) -> bool:
+        return len(self.scales) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What a file says of a tensor; `shape` has -1 for sizes that vary."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    quantization: Quantization | None
+    variable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A tensor of a file: its facts, and its data where it is a constant."""
+
+    facts: Tensor
+    code: int
+    size: tuple[int, ...]  # the shape of the data
+    raw: Array | None  # bytes
+    sparsity: Table | None
+    file: str
+    quota: Quota
+
+    def data(self) -> Array:
+        """The data of a constant. CorruptError if it does not fit the shape; UnsupportedError for other types."""
+        assert self.raw is not None
+        name = f"{self.file}: tensor {self.facts.name!r}"
+        if self.code not in DTYPES:
+            raise UnsupportedError(f"element type {type_name(self.code)} is not supported")
+        dtype, count = DTYPES[self.code], prod(self.size)
+        if dtype is DType.STRING:
+            return strings(self.raw, self.size, name)
+        if self.sparsity is not None:
+            return dense(self.sparsity, self.raw, numpy_dtype(dtype), self.size, name)
+        needed = -(-count * PACKED // 8) if dtype is DType.I4 else count * dtype.bits // 8
+        if self.raw.size != needed:
+            raise CorruptError(f"{name}: {dtype.value}{list(self.size)} has {needed} bytes, got {self.raw.size}")
+        if dtype is DType.I4:
+            return nibbles(self.raw, count).reshape(self.size)
+        if dtype is DType.BOOL:
+            return (self.raw != 0).reshape(self.size)
+        return np.frombuffer(self.raw, numpy_dtype(dtype)).reshape(self.size)
+
+
+def nibbles(raw: Array, count: int) -> Array:
+    """Signed numbers of 4 bits as i8, the lower half of each byte first."""
+    codes = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
+    return (codes ^ 8) - 8
+
+
+def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:
+    """Strings: their number, where each one and the end lie, then the characters."""
+    count = prod(shape)
+    words = raw[: raw.size // 4 * 4].view(np.dtype("<i4"))
+    if words.size < 1 or words[0] != count or words.size < count + 2:
+        raise CorruptError(f"{name}: a tensor of {count} strings has their places in front, got {raw.size} bytes")
+    places = words[1 : count + 2].tolist()
+    if places != sorted(places) or places[0] < 0 or places[-1] > raw.size:
+        raise CorruptError(f"{name}: strings lie in the buffer one after the other, got other places")
+    data = raw.tobytes()
+    found = [data[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(places)]
+    return np.array(found, dtype=object).reshape(shape)
+
+
+def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
+    """A tensor of a sub-graph. `buffers`: of the model; `data`: the file."""
+    quota, name = table.quota, table.text("Name")
+    size, signature = table.numbers("Shape"), table.numbers("ShapeSignature")
+    file = quota.file
+    if len(size) > MOST_AXES or any(d < 0 for d in size) or prod(size) > MAX_ELEMENTS:
+        rule = f"a shape has at most {MOST_AXES} sizes, no negative one, and at most 2^48 elements"
+        raise CorruptError(f"{file}: tensor {name!r}: {rule}, got {list(size)[:MOST_AXES]}")
+    number, code = int(table.number("Buffer")), int(table.number("Type"))
+    if number >= max(len(buffers), 1):
+        raise CorruptError(f"{file}: tensor {name!r}: its buffer is one of {len(buffers)}, got {number}")
+    raw = contents(buffers[number], data, f"{file}: tensor {name!r}") if number < len(buffers) and number else None
+    shape = signature if len(signature) == len(size) else size
+    facts = Tensor(name, type_name(code), shape, quantization(table, size, name), bool(table.number("IsVariable")))
+    return Stored(facts, code, size, raw, table.table("Sparsity"), file, quota)
+
+
+def contents(buffer: Table, data: Any, name: str) -> Array | None:
+    """The bytes of a buffer, in it or behind the tables; None if it is empty."""
+    offset, size = int(buffer.number("Offset")), int(buffer.number("Size"))
+    if offset > _OUTSIDE:
+        if offset + size > len(data):
+            raise CorruptError(f"{name}: its data lies in the file, got bytes {offset} to {offset + size}")
+        return np.frombuffer(data, np.uint8, size, offset)
+    found = buffer.array("Data")
+    return found if found.size else None
+
+
+def quantization(table: Table, size: tuple[int, ...], name: str) -> Quantization | None:
+    """Scales and zero points; None without scales."""
+    held = table.table("Quantization")
+    if held is None:
+        return None
+    scales, zeros = held.numbers("Scale"), held.numbers("ZeroPoint")
+    if not scales:
+        return None
+    file, axis = table.quota.file, int(held.number("QuantizedDimension"))
+    zeros = zeros or (0,)
+    if len(zeros) == 1:
+        zeros *= len(scales)
+    known = 0 <= axis < len(size) and (not len(scales) - 1 or size[axis] == len(scales))
+    if len(zeros) != len(scales) or (len(scales) > 1 and not known):
+        rule = "one scale and zero point, or as many as an axis has elements"
+        raise CorruptError(f"{file}: tensor {name!r}: {rule}, got {len(scales)} and {len(zeros)} of axis {axis}")
+    if not all(np.isfinite(s) and s >= 0 for s in scales) or any(abs(z) > 1 << 31 for z in zeros):
+        raise CorruptError(f"{file}: tensor {name!r}: scales are finite and not negative, got others")
+    return Quantization(scales, zeros, axis)

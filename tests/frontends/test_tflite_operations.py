@@ -1,0 +1,76 @@
+"""Operations of TensorFlow Lite give what LiteRT's kernels give; tests/frontends/tflite/make.py makes the cases."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aot
+from aot.frontends.tflite.convert import load_conversions
+from aot.frontends.tflite.registry import CONVERSIONS, EXACT
+from tests.frontends.onnx_models import run
+
+CLOSE = 3e-6  # of the largest number of an output
+FILE = Path(__file__).parent / "tflite" / "cases.npz"
+
+
+@cache
+def cases() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    with np.load(FILE) as stored:
+        for key in stored:
+            name, _, part = key.partition("|")
+            found.setdefault(name, {})[part] = stored[key]
+    return found
+
+
+def arrays(case: dict[str, Any], letter: str) -> list[Any]:
+    return [case[k] for k in sorted(case, key=lambda k: (len(k), k)) if k[0] == letter]
+
+
+def saved(case: dict[str, Any], folder: Path) -> Path:
+    path = folder / "m.tflite"
+    path.write_bytes(case["file"].tobytes())
+    return path
+
+
+def assert_close(found: Any, wanted: Any) -> None:
+    assert found.dtype == wanted.dtype
+    assert found.shape == wanted.shape
+    if found.dtype.kind == "f":
+        assert np.abs(found - wanted).max(initial=0) <= CLOSE * max(np.abs(wanted).max(initial=0), 1e-3)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", [n for n in cases() if not n.startswith("variable")])
+def test_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
+    case = cases()[name]
+    for found, wanted in zip(run(saved(case, tmp_path), *arrays(case, "x")), arrays(case, "y"), strict=True):
+        assert_close(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("name", ["conv_021", "depthwise_012", "fully_connected", "while", "strided_slice_new"])
+def test_compiled_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
+    case = cases()[name]
+    model = aot.compile_model(saved(case, tmp_path))
+    outs = model(*arrays(case, "x"))
+    for k, wanted in enumerate(arrays(case, "y")):
+        assert_close(outs[k], wanted)
+
+
+def test_variable_keeps_its_value_between_inferences(tmp_path: Path) -> None:
+    """The first value is that of CALL_ONCE; the result is that of the third inference."""
+    case = cases()["variable"]
+    model = aot.compile_model(saved(case, tmp_path))
+    outs = [model(*arrays(case, "x")) for _ in range(3)]
+    assert_close(outs[-1][0], arrays(case, "y")[0])
+
+
+def test_there_are_as_many_conversions_as_the_page_says() -> None:
+    load_conversions()
+    assert len({*CONVERSIONS, *EXACT}) >= 130

@@ -1,0 +1,1 @@
+"""Small TensorFlow Lite files and what LiteRT gives for them."""
