@@ -77,6 +77,7 @@ CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only wh
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
+Precision = Annotated[str, typer.Option(metavar="f32|bf16[,LAYER=f32]", help="Type in which layers compute")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
 Config = Annotated[
@@ -131,6 +132,7 @@ def compile(
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
+    precision: Precision = "f32",
     seed: Seed = None,
     max_memory: Memory = None,
     max_seconds: Seconds = None,
@@ -171,6 +173,7 @@ def compile(
             stop_after_lowering=stop_after_lowering,
             verify=verify,
             plain_products=plain_products,
+            precision=precision,
             external_weights=weights is Weights.EXTERNAL,
             small_weights=small_weights,
             max_memory=bytes_of(max_memory),
@@ -316,6 +319,7 @@ def dump(
     disable_transforms: Disable = None,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
+    precision: Precision = "f32",
     seed: Seed = None,
     stop_after_rewrite: Rewrites = None,
     stop_after_lowering: Lowerings = None,
@@ -337,6 +341,7 @@ def dump(
         disable_transforms=names_of(disable_transforms),
         small_weights=small_weights,
         plain_products=plain_products,
+        precision=precision,
         stop_after_rewrite=stop_after_rewrite,
         stop_after_lowering=stop_after_lowering,
     )

@@ -38,6 +38,7 @@ from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
+from aot.precision import precision_of
 from aot.shared import Shared
 from aot.specialise import SizesByName, combinations, text_of
 from aot.timing import timed
@@ -87,10 +88,16 @@ class Compilation:
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
-        self.target = parse_target(self.targets[-1])  # of several, stages show the highest
+        target = parse_target(self.targets[-1])  # of several, stages show the highest
+        self.target = target if self.is_plain else replace(target, same_sums=True)
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all layers compute in f32."""
+        return precision_of(self.options.precision).is_plain
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
@@ -332,6 +339,8 @@ class Compilation:
             "plain_products": self.options.plain_products,
             "tuned": len(self.tuning.used),
         }
+        if not self.is_plain:
+            asked["precision"] = self.options.precision
         external = self.options.external_weights
         return build(
             program,

@@ -13,6 +13,7 @@ _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+_LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
     "fast-",
@@ -54,6 +55,7 @@ class Target:
     l3: int
     cores: int
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
+    same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
 
     @staticmethod
     def parse(name: str) -> Target:
@@ -86,6 +88,10 @@ class Target:
     def lanes(self, dtype: DType) -> int:
         """Return the number of elements of a compute type in a vector."""
         return max(1, self.lanes_bytes // dtype.compute.bytes)
+
+    def sum_lanes(self, dtype: DType) -> int:
+        """Return the number of partial sums, of a compute type, that a vector of them has."""
+        return max(1, (_LONGEST if self.same_sums else self.lanes_bytes) // dtype.compute.bytes)
 
     @property
     def machine(self) -> str:

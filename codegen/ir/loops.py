@@ -179,7 +179,10 @@ class Prim(Arith):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(Arith):
-    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity."""
+    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity.
+
+    `CHAINS` is a sum in an order of its own: `codegen.ir.chains`.
+    """
 
     fn: str
     axes: tuple[Var, ...]
@@ -213,14 +216,16 @@ Operand = Arith | float | int
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed as i32: of u8 and i8, or of i16
+#   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
     "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
-    "not shl shr select cast bits fma within dot exact_add exact_sub exact_mul exact_fma".split()
+    "not shl shr select cast bits fma within dot even odd exact_add exact_sub exact_mul exact_fma".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
+CHAINS = "chains"
+IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
