@@ -129,10 +129,9 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.dots is not None and not _dots(definition, s):
         rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
-    if reduction is not None and is_chains(reduction):
-        _chains(name, reduction, s)
     if reduction is not None:
         _sums_in_blocks(definition, reduction, s)
+        _chains(name, reduction, s)
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
     for n in s.unroll:
         if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
@@ -157,9 +156,11 @@ def _dots(d: Definition, s: Schedule) -> bool:
 
 def _chains(name: str, r: Reduce, s: Schedule) -> None:
     """Check that the sum keeps its order: its axes as they stand, whole blocks of the last one, lanes elsewhere."""
+    if not is_chains(r):
+        return
     axes = [a.name for a in r.axes]
     changed = [n for n in s.order if n in axes]
-    if changed != axes[: len(changed)] and changed != axes:
+    if changed and changed != axes:
         raise ScheduleError(f"{name}: chains run over {', '.join(axes)} in this order, got {', '.join(changed)}")
     last = r.axes[-1]
     block = block_terms(last.extent) if isinstance(last.extent, int) else 0
@@ -169,9 +170,8 @@ def _chains(name: str, r: Reduce, s: Schedule) -> None:
     wrong += [n for n in axes if (s.lanes is not None and s.lanes[0] == n) or n in dict(s.blocks) or n in s.unroll]
     wrong += [n for n, parts in s.fuse if not set(parts).isdisjoint(axes)]
     if wrong or s.dots is not None or s.prefetch is not None:
-        raise ScheduleError(
-            f"{name}: chains are neither cut, fused, spread nor prefetched, got {(*wrong, s.dots)[0]!r}"
-        )
+        rule = "chains are neither cut, fused, spread nor prefetched"
+        raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
 
 
 def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:

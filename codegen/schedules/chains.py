@@ -1,6 +1,6 @@
 """Sums of bf16 products in the order of `codegen.ir.chains`, by multiply-adds.
 
-    y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words of 1]
+    y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words]
 
 Each output takes three accumulators, of which two are used in the inner loop: tiles are smaller than those of f32.
 Weights lie in words of two, in panels of 16 columns, for vectors of any length and for tile registers.
@@ -32,12 +32,11 @@ def chained(
     assert isinstance(axis.extent, int)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     loops = loops_of(d, form.outer, fuse)
-    *around, row = form.rows or (None,)
-    down = [a.name for a in around if a is not None]
+    row = form.rows[-1] if form.rows else None
+    down = [a.name for a in form.rows]
     height, vectors = _tile(1 if row is None else extent(row), extent(form.lane), width, target)
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT), Tile(axis.name, block_terms(axis.extent), Tail.CUT)]
     if row is not None:
-        down.append(row.name)
         tiles.insert(0, row_tile([row], row.name, height))
     sums = [a.name for a in d.reduction.axes]
     rows, panels = prod(map(extent, form.rows)), prod(map(extent, form.sums)) * extent(form.lane)
@@ -63,9 +62,7 @@ def word_panels(d: Definition, form: MatmulShape, constants: frozenset[str]) -> 
 
 
 def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
-    """Return rows and vectors of the register tile: two accumulators an output, both halves of a word of the weights."""
-    free = target.registers - 3
-    most = [
-        (n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v <= free and v * width <= max(columns, width)
-    ]
-    return max(most, key=lambda t: (min(t[0], rows) * t[1] / (min(t[0], rows) + 2 * t[1]), -t[0]))
+    """Return rows and vectors of the register tile: two accumulators an output, two halves of words of the weights."""
+    free, widest = target.registers - 3, max(columns, width)
+    sizes = [(n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v <= free and v * width <= widest]
+    return max(sizes, key=lambda t: (min(t[0], rows) * t[1] / (min(t[0], rows) + 2 * t[1]), -t[0]))
