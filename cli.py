@@ -67,7 +67,7 @@ Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
-Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
+Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-amx; several: x86-64-v2,v3")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
 Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]

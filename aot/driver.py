@@ -55,6 +55,7 @@ from codegen.schedules.choose import choose, explain
 from codegen.target import Target
 from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
+from runtime.machine import refused_tiles
 from runtime.model import CompiledModel
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
@@ -89,7 +90,7 @@ class Compilation:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
         target = parse_target(self.targets[-1])  # of several, stages show the highest
-        self.target = target if self.is_plain else replace(target, same_sums=True)
+        self.target = target if self.is_plain else _with_same_sums(target, native=self.targets == ("native",))
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions
@@ -401,6 +402,12 @@ def compile_model(
         made.built.write_shared(path)
 
     return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
+
+
+def _with_same_sums(target: Target, *, native: bool) -> Target:
+    """Return the target for layers in bf16; this machine has tile registers if the system gives them."""
+    made = replace(target, same_sums=True)
+    return made.without_tiles() if native and made.has_tiles and refused_tiles() else made
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

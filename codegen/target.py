@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.abi import DType
 from runtime.errors import UsageError
@@ -12,7 +12,8 @@ from runtime.errors import UsageError
 _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+_AMX = (*_V4, "amx-bf16", "amx-int8", "amx-tile")
+_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-amx": _AMX}
 _LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
@@ -59,7 +60,7 @@ class Target:
 
     @staticmethod
     def parse(name: str) -> Target:
-        """Return the target `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; UsageError for others.
+        """Return the target `x86-64-v2`, `-v3`, `-v4`, `-v4-amx` or `aarch64`; UsageError for others.
 
         It has as many cores as this process may use. `codegen.llvm.host.parse_target` knows `native`, too.
         """
@@ -147,6 +148,16 @@ class Target:
         if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
             return 4
         return 2 if self.machine == "x86_64" else 0
+
+    def without_tiles(self) -> Target:
+        """Return the same machine without tile registers."""
+        off = tuple(f for f in self.features if f.startswith("amx-"))
+        return replace(self, features=tuple(f for f in self.features if f not in off), without=(*self.without, *off))
+
+    @property
+    def has_tiles(self) -> bool:
+        """True if tile registers sum products of bf16 and of bytes."""
+        return self.same_sums and {"amx-tile", "amx-bf16", "amx-int8"} <= set(self.features)
 
     @property
     def fuses(self) -> bool:

@@ -1,6 +1,6 @@
 """Loop-nest IR: scalar expressions, statements over buffers, kernels.
 
-    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | For | While | Let | Alloc | If
+    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | TileOp | For | While | Let | Alloc | If
 
 Every node is immutable, compared by structure, hashable at constant cost, and printable (`codegen.ir.printer`).
 """
@@ -276,6 +276,24 @@ class Prefetch(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TileOp(Node):
+    """An instruction on tile registers, which hold up to 16 rows of 64 bytes.
+
+    `configure`: `shape` is the rows and the bytes of a row of each tile, from tile 0 on; it holds for the statements
+    that run next. `release` ends it. `zero`, `load` and `store` take one tile; rows of memory begin at `buffer[index]`
+    and lie `stride` elements apart. `dot` takes three: the first becomes itself + second * third.
+    """
+
+    op: str
+    tiles: tuple[int, ...] = ()
+    buffer: Buffer | None = None
+    index: tuple[Expr, ...] = ()
+    stride: Size = 0
+    shape: tuple[tuple[int, int], ...] = ()
+    kind: str = ""  # of `dot`: types of the factors, `bf16` or `u8i8`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class For(Node):
     """A loop. A vector loop has steps of `lanes` and ever shorter vectors for the rest: 36 by 8 is 4 of 8, 1 of 4."""
 
@@ -317,7 +335,7 @@ class If(Node):
     otherwise: tuple[Stmt, ...] = ()
 
 
-Stmt = Store | Prefetch | For | While | Let | Alloc | If
+Stmt = Store | Prefetch | TileOp | For | While | Let | Alloc | If
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,6 +25,7 @@ from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.chains import chained
 from codegen.schedules.depthwise import window
 from codegen.schedules.grouped import grouped
+from codegen.schedules.matrix import in_tiles
 from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.schedules.product_form import (
     MatmulShape,
@@ -51,7 +52,8 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
     lanes = lane_count(d, target)
     note(lambda: _shape_text(d, form))
     if is_chains(d.reduction):
-        return chained(d, form, lanes, target, constants, shared)
+        plan = in_tiles(d, form, target, constants, shared)
+        return plan if plan is not None else chained(d, form, lanes, target, constants, shared)
     if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
         return plan
     if is_thin(d, form):

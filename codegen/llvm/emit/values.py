@@ -165,7 +165,15 @@ class Values(Lanes):
         dtype = buffer.dtype.compute
         scalar = MEMORY[dtype]
         items = [f"{scalar} {constant(v, DType.U8 if dtype is DType.BOOL else dtype).name}" for v in buffer.values]
-        body = f" = private unnamed_addr constant [{len(items)} x {scalar}] [{', '.join(items)}], align 64"
+        return self.global_name(f"[{len(items)} x {scalar}] [{', '.join(items)}]")
+
+    def constant_bytes(self, data: bytes) -> str:
+        """Return the name of a constant that holds `data`, aligned to 64 bytes."""
+        return self.global_name(f"[{len(data)} x i8] [{', '.join(f'i8 {b}' for b in data)}]")
+
+    def global_name(self, initializer: str) -> str:
+        """Return the name of the function's constant with this type and value, which is made if there is none."""
+        body = f" = private unnamed_addr constant {initializer}, align 64"
         for line in self.f.globals:
             if line.endswith(body):
                 return line.split(" ", 1)[0]

@@ -1,0 +1,41 @@
+"""Sums of products that tile registers compute: which operand gives the rows, which the columns, and the blocks.
+
+chains[k](x[i, k] * w[k, j])                  bf16: blocks of up to 32 terms
+add[k](i32(x[i, k]) * i32(w[k, j]))           u8 and i8: blocks of up to 64 terms
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Load, Reduce, Var
+
+ROWS = 16  # rows of a tile register, and its columns of 32 bits
+COLUMN_BYTES = 64  # bytes of a row of the columns and of results
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixForm:
+    """Operands of rows and columns, the axis of the blocks, their terms, the terms of a word, the factors' types."""
+
+    x: Load
+    w: Load
+    axis: Var
+    terms: int
+    word: int
+    kind: str
+
+
+def matrix_form(r: Reduce, lane: Var | None) -> MatrixForm | None:
+    """Return the form of a sum whose columns are along `lane`; None for sums that tile registers do not compute."""
+    if lane is None or not is_chains(r):
+        return None
+    factors, axis = chain_factors(r), chain_axis(r)
+    if factors is None or not isinstance(axis.extent, int):
+        return None
+    x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
+    if lane in variables(*x.index) or lane not in variables(*w.index):
+        return None
+    return MatrixForm(x, w, axis, block_terms(axis.extent), 2, "bf16")

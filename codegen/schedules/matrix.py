@@ -1,0 +1,83 @@
+"""Products in tile registers: 32 rows and 32 columns at a time.
+
+y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+from codegen.ir.access import reads, runs_on, varies
+from codegen.ir.chains import is_contiguous
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import walk
+from codegen.ir.loops import Prim, Var
+from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.nest.padding_terms import padding_terms
+from codegen.schedules.chains import word_panels
+from codegen.schedules.pointwise import fresh
+from codegen.schedules.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.reasons import note
+from codegen.target import Target
+
+
+def in_tiles(
+    d: Definition, form: MatmulShape, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule | None:
+    """Return the schedule of a product that the target's tile registers can sum; None for others."""
+    r = d.reduction
+    assert r is not None
+    found = matrix_form(r, form.lane) if target.has_tiles else None
+    plans = word_panels(d, form, constants)
+    if found is None or not form.rows or not _lies_well(d, found, plans):
+        return None
+    skipped = tuple(b.axis.name for b in padding_terms(d))
+    if any(isinstance(e, Prim) and e.fn == "within" for e in walk(r.body)):
+        return None
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    loops = loops_of(d, form.outer, fuse)
+    row, around = _rows(d, form, found, fuse)
+    if row is None:
+        return None
+    sums = [a.name for a in r.axes]
+    panels = prod(map(extent, form.sums)) * extent(form.lane)
+    rows = prod(map(extent, form.rows)) * prod(map(extent, form.sums))
+    outside = panels > rows and not around
+    across, down = [form.lane.name], [*around, row]
+    order = (*loops, *(across + down if outside else down + across), *sums)
+    tail = Tail.CUT if varies(form.rows) else Tail.BALANCE
+    note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
+    del skipped
+    return Schedule(
+        fuse=tuple(fuse),
+        order=order,
+        tile=(
+            Tile(row, 2 * ROWS, tail),
+            Tile(form.lane.name, 2 * ROWS, Tail.CUT),
+            Tile(found.axis.name, found.terms, Tail.CUT),
+        ),
+        matrix=row,
+        lanes=(form.lane.name, ROWS),
+        pack=plans,
+        parallel=None if shared else order[0],
+    )
+
+
+def _lies_well(d: Definition, found: MatrixForm, plans: tuple[object, ...]) -> bool:
+    """True if blocks of the rows' operand lie side by side, and the columns' operand is packed in words."""
+    packed = [p for p in plans if getattr(p, "operand", "") == found.w.buffer.name and getattr(p, "words", 0)]
+    return bool(packed) and is_contiguous(found.x, found.axis, found.terms)
+
+
+def _rows(
+    d: Definition, form: MatmulShape, found: MatrixForm, fuse: list[tuple[str, tuple[str, ...]]]
+) -> tuple[str | None, list[str]]:
+    """Return the axis of rows and the loops around it; rows that lie at equal distances are one axis."""
+    x = [a for a in reads(d, body=True) if a.load == found.x]
+    if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
+        fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
+        return fuse[-1][0], []
+    *around, last = form.rows
+    return (last.name if all(isinstance(a.steps[last], int) for a in x) else None), [a.name for a in around]
