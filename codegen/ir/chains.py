@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from codegen.ir.access import coefficient, offset
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import CHAINS, Load, Prim, Reduce, Var
+from codegen.ir.loops import CHAINS, Const, Expr, Load, Prim, Reduce, Var
 
 LONGEST = 32  # terms of a block at most: those of one instruction
 SHORTEST = 16  # with fewer, half of a tile register would be empty
@@ -38,14 +38,15 @@ def chain_axis(r: Reduce) -> Var:
 
 def chain_factors(r: Reduce) -> tuple[Load, Load] | None:
     """Return the loads of the two factors, without the guards of padding; None for other bodies."""
-    if not isinstance(r.body, Prim) or r.body.fn != "mul":
+    body = _inside(r.body)
+    if not isinstance(body, Prim) or body.fn != "mul":
         return None
-    first, second = map(_inside, r.body.args)
+    first, second = map(_inside, body.args)
     return (first, second) if isinstance(first, Load) and isinstance(second, Load) else None
 
 
-def _inside(e: object) -> object:
-    while isinstance(e, Prim) and e.fn == "within" and len(e.args) == 3:
+def _inside(e: Expr) -> Expr:
+    while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or e.args[3] == Const(0.0, e.dtype)):
         e = e.args[2]
     return e
 

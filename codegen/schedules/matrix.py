@@ -8,10 +8,11 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
+from codegen.costs import COSTS
 from codegen.ir.access import reads, runs_on, varies
 from codegen.ir.chains import is_contiguous
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import walk
+from codegen.ir.expressions import variables, walk
 from codegen.ir.loops import Prim, Var
 from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Schedule, Tail, Tile
@@ -33,13 +34,11 @@ def in_tiles(
     plans = word_panels(d, form, constants)
     if found is None or not form.rows or not _lies_well(d, found, plans):
         return None
-    skipped = tuple(b.axis.name for b in padding_terms(d))
-    if any(isinstance(e, Prim) and e.fn == "within" for e in walk(r.body)):
-        return None
     fuse: list[tuple[str, tuple[str, ...]]] = []
     loops = loops_of(d, form.outer, fuse)
     row, around = _rows(d, form, found, fuse)
-    if row is None:
+    skipped = _skipped(d, found, dict(fuse).get(row or "", (row,))) if row is not None else None
+    if row is None or skipped is None:
         return None
     sums = [a.name for a in r.axes]
     panels = prod(map(extent, form.sums)) * extent(form.lane)
@@ -49,7 +48,6 @@ def in_tiles(
     order = (*loops, *(across + down if outside else down + across), *sums)
     tail = Tail.CUT if varies(form.rows) else Tail.BALANCE
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
-    del skipped
     return Schedule(
         fuse=tuple(fuse),
         order=order,
@@ -58,11 +56,23 @@ def in_tiles(
             Tile(form.lane.name, 2 * ROWS, Tail.CUT),
             Tile(found.axis.name, found.terms, Tail.CUT),
         ),
+        skip_padding=skipped,
         matrix=row,
         lanes=(form.lane.name, ROWS),
         pack=plans,
         parallel=None if shared else order[0],
     )
+
+
+def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:
+    """Return the axes whose padding is passed over for a whole tile; None if other padding is asked for."""
+    r = d.reduction
+    assert r is not None
+    moving = {a for a in d.axes if a.name in parts}
+    terms = [b for b in padding_terms(d) if b.axis != found.axis and moving.isdisjoint(variables(b.index))]
+    passed = [b for b in terms if b.asks is not None or b.share >= COSTS.min_skipped_share]
+    asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
+    return tuple(b.axis.name for b in passed) if asked <= {b.asks for b in passed} else None
 
 
 def _lies_well(d: Definition, found: MatrixForm, plans: tuple[object, ...]) -> bool:
@@ -79,5 +89,5 @@ def _rows(
     if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
         fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
         return fuse[-1][0], []
-    *around, last = form.rows
+    last, around = form.rows[-1], form.rows[:-1]
     return (last.name if all(isinstance(a.steps[last], int) for a in x) else None), [a.name for a in around]

@@ -9,6 +9,7 @@ it sums so (`codegen.ir.chains`), never the target, so that all targets compute 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
@@ -62,6 +63,7 @@ class _Shortened:
         self.steps, self.precision = steps, precision
         self.constants = steps.constants()
         self.weights: dict[str, Buffer] = {}
+        self.makers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
 
     def is_short(self, step: Step) -> bool:
         return self.precision.of(step.layers) == BF16
@@ -89,7 +91,8 @@ class _Shortened:
             if isinstance(step.control, Cycle):
                 yield from (b.name for b in (*step.control.enters, *step.control.leaves))
             return
-        yield from reads & writes  # carried from one iteration to the next
+        if step.definition is None:
+            yield from reads & writes  # carried from one iteration to the next
         yield from (x.buffer.name for x in step.binds.values())
         for d in (d for w in step.works for d in members(w)):
             yield from (x.buffer.name for x in loads(*d.index, *(i for x in loads(d.value) for i in x.index)))
@@ -139,6 +142,8 @@ class _Shortened:
         value = self.steps.values.get(b.name)
         if value is None or b.dtype not in (DType.F32, DType.BF16):
             return False
+        if b.dtype is DType.F32 and self.makers[b.name] > 1:
+            return False  # a copy of all parts would need those that this step may be made before
         return value.region is not Region.CONSTANT or (value.data is not None and value.arrange is None)
 
     def _copy(self, b: Buffer, step: Step, copies: dict[str, Buffer]) -> list[Step]:
