@@ -129,7 +129,7 @@ class Values(Lanes):
         lanes = {0: 1, 2: self.width}.get(-1 if a.step is None else a.step)
         if lanes is None or self.mixed:
             raise InternalError(f"word: bf16 numbers lie side by side, got {x.buffer.name} by {a.step}")
-        key = ("word", a.offset.key, lanes)
+        key = ("word", a.offset.key, lanes, self.width)
         word = self.known(x.buffer, key)
         if word is None:
             pointer = self.at.pointer(a)
