@@ -25,9 +25,9 @@ class Precision:
         return all(t == F32 for t in (self.default, *(t for _, t in self.layers)))
 
     def of(self, names: Iterable[str]) -> str:
-        """Return the type of a step made of the layers `names`: f32 if any of them computes in f32."""
-        found = [next((t for p, t in reversed(self.layers) if fnmatchcase(n, p)), self.default) for n in names]
-        return F32 if F32 in found or (not found and self.default == F32) else BF16
+        """Return the type of a step made of the layers `names`: patterns before the default, f32 before bf16."""
+        found = {next((t for p, t in reversed(self.layers) if fnmatchcase(n, p)), "") for n in names} - {""}
+        return F32 if F32 in found else BF16 if found else self.default
 
     def unused(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that no layer matches."""

@@ -17,7 +17,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import packs
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, row_tile, width_of
+from codegen.schedules.product_form import MatmulShape, extent, loops_of, width_of
 from codegen.target import Target
 
 PANEL = 16  # columns of a panel of the weights: those of a tile register
@@ -37,7 +37,7 @@ def chained(
     height, vectors = _tile(1 if row is None else extent(row), extent(form.lane), width, target)
     tiles = [Tile(form.lane.name, width * vectors, Tail.CUT), Tile(axis.name, block_terms(axis.extent), Tail.CUT)]
     if row is not None:
-        tiles.insert(0, row_tile([row], row.name, height))
+        tiles.insert(0, Tile(row.name, height, Tail.CUT if varies((row,)) else Tail.BALANCE))
     sums = [a.name for a in d.reduction.axes]
     rows, panels = prod(map(extent, form.rows)), prod(map(extent, form.sums)) * extent(form.lane)
     outside = panels > rows * extent(axis) and not varies(form.rows)

@@ -96,7 +96,7 @@ class _Shortened:
         yield from (x.buffer.name for x in step.binds.values())
         for d in (d for w in step.works for d in members(w)):
             yield from (x.buffer.name for x in loads(*d.index, *(i for x in loads(d.value) for i in x.index)))
-            for e in walk(d.value):
+            for e in walk(_without_product(d)):
                 if isinstance(e, Prim) and _needs_digits(e):
                     yield from (x.buffer.name for x in loads(*e.args))
             if _is_statistic(d) or any(isinstance(e, Prim) and _counts(e) for e in walk(d.value)):
@@ -200,6 +200,12 @@ def _is_worth_it(value: Value) -> bool:
     if value.region is not Region.ARENA or b.dtype is not DType.F32 or value.half is not None or value.holds_bytes:
         return False
     return not all(isinstance(n, int) for n in b.shape) or prod(map(known, b.shape)) >= MIN_ELEMENTS
+
+
+def _without_product(d: Definition) -> Expr:
+    """Return the value computed from a product's sum, whose factors are rounded anyway; of other definitions, all."""
+    r = d.reduction
+    return d.value if r is None or chain_factors(r) is None else rewrite(d.value, {r: Const(0.0, r.dtype)})
 
 
 def _needs_digits(e: Prim) -> bool:
