@@ -30,19 +30,23 @@ from codegen.ir.loops import (
     Let,
     Load,
     LoopKind,
+    Prim,
     Reduce,
     Size,
     Space,
+    Store,
     TileOp,
     Var,
     While,
     dense,
+    prim,
 )
 from codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm, matrix_form
-from codegen.ir.schedule import Schedule, ScheduleError
+from codegen.ir.schedule import Schedule, ScheduleError, Tile, segments
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.nest.reduction import fresh, guarded
+from runtime.abi import DType
 
 ROWS_AT, COLUMNS_AT = 4, 6  # numbers of the first tile of the rows' operand and of the columns'; results begin at 0
 RELEASE = TileOp("release")
@@ -64,12 +68,33 @@ class _Tiles:
 
 
 def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans) -> Stmts:
-    """Return the statements of one tile of the output."""
+    """Return the statements of one tile of the output; of all rows of some columns if these are no constants.
+
+    The columns of data are arranged in words first, in a panel that all rows use.
+    """
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
-    inside = asking_no_longer(reduction, outside, points)
-    form = matrix_form(inside, points.vector)
-    if form is None:
+    form = matrix_form(asking_no_longer(reduction, outside, points), points.vector)
+    row = next((a for a in points.spans if a.name == schedule.matrix), None)
+    if form is None or row is None or points.vector is None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
+    if form.is_packed:
+        return _tile(d, reduction, schedule, points, part, form)
+    panel = _panel(d, form, points)
+    words = replace(form, w=Load(panel, _place(form, points.spans[points.vector].start, points.vector)))
+    span, stmts = points.spans[row], _arranged(form, panel, points)
+    for segment in segments(span.extent, Tile(row.name, 2 * ROWS)):
+        loop = Var(f"{row.name}.n", segment.count)
+        here = Span(span.start + loop * segment.size + segment.start, segment.size)
+        inner = Points(tuple(points.spans), points.spans | {row: here}, points.lets, schedule)
+        stmts += (For(loop, _tile(d, reduction, schedule, inner, part, words)),)
+    return (Alloc(panel, stmts),)
+
+
+def _tile(
+    d: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, form: MatrixForm
+) -> Stmts:
+    """Return the statements of up to 32 rows and columns."""
+    outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
     tiles = _tiles_of(d, schedule, points)
     rows = sum(tiles.heights)
     result = dense(fresh("c", d), rows, tiles.columns * ROWS, space=Space.STACK, dtype=reduction.dtype)
@@ -94,6 +119,37 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     return TileOp("configure", shape=_shape(form, tiles)), Alloc(
         result, (*zeros, *terms(sums, dict(part)), *ends, *epilogue)
     )
+
+
+def _panel(d: Definition, form: MatrixForm, points: Points) -> Buffer:
+    """Return the buffer of words of some columns: [columns / 16, pairs of terms, 16]."""
+    assert points.vector is not None and isinstance(form.axis.extent, int)
+    columns = -(-points.extent(points.vector) // ROWS)
+    shape = columns, form.axis.extent // form.word, ROWS
+    return dense(fresh("panel", d), *shape, space=Space.STACK, dtype=DType.U32)
+
+
+def _place(form: MatrixForm, start: Expr, lane: Var) -> tuple[Expr, ...]:
+    column = lane - start
+    return column // ROWS, form.axis // form.word, column % ROWS
+
+
+def _arranged(form: MatrixForm, panel: Buffer, points: Points) -> Stmts:
+    """Write the words: each holds a term and the one after it, of one column."""
+    lane, pair = points.vector, Var(f"{form.axis.name}.p", panel.shape[1])
+    assert lane is not None
+    column = points.point(lane)
+
+    def bits(part: int) -> Expr:
+        known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+        known |= {form.axis: pair * form.word + part, lane: points.spans[lane].start + column}
+        known |= {axis: rewrite(value, known) for axis, value in points.lets}
+        load = Load(form.w.buffer, tuple(rewrite(i, known) for i in form.w.index))
+        return Prim("bits", (load,), DType.U32)
+
+    word = prim("or", bits(1), prim("shr", bits(0), Const(16, DType.U32)))
+    store = Store(panel, (column // ROWS, pair, column % ROWS), word)
+    return (For(pair, (For(column, (store,), LoopKind.VECTOR, points.lanes),)),)
 
 
 def _tiles_of(d: Definition, schedule: Schedule, points: Points) -> _Tiles:
@@ -163,7 +219,10 @@ def _epilogue(d: Definition, reduction: Reduce, points: Points, tiles: _Tiles, r
     lets = [*points.lets, *((a, s.start + inside[a] if a in inside else s.start) for a, s in points.spans.items())]
     lets = [(a, value) for a, value in lets if value != a]
     stmts: Stmts = (guarded(d, rewrite(d.value, {reduction: Load(result, (line, column))})),)
-    for loop, kind, lanes in ((column, LoopKind.VECTOR, points.lanes), (line, LoopKind.SERIAL, 1)):
+    over = coefficient(offset(d.out, tuple(rewrite(i, {**dict(lets)}) for i in d.target)), line)
+    across = over is not None and over.is_const and over.const == 1
+    down = LoopKind.UNROLLED if across else LoopKind.SERIAL  # columns of a tile are transposed in registers
+    for loop, kind, lanes in ((column, LoopKind.VECTOR, points.lanes), (line, down, 1)):
         ready = depending(lets, loop)
         stmts = (For(loop, bound(stmts, ready), kind, lanes),)
         lets = [x for x in lets if x not in ready]

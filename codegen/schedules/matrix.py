@@ -15,13 +15,15 @@ from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables, walk
 from codegen.ir.loops import Prim, Var
 from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
-from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.padding_terms import padding_terms
 from codegen.schedules.chains import word_panels
 from codegen.schedules.pointwise import fresh
 from codegen.schedules.product_form import MatmulShape, extent, loops_of
 from codegen.schedules.reasons import note
 from codegen.target import Target
+
+PANEL_BYTES = 24 << 10  # of columns that are arranged in words, on the stack
 
 
 def in_tiles(
@@ -32,7 +34,7 @@ def in_tiles(
     assert r is not None
     found = matrix_form(r, form.lane) if target.has_tiles else None
     plans = word_panels(d, form, constants)
-    if found is None or not form.rows or not _lies_well(d, found, plans):
+    if found is None or not form.rows or not _lies_well(d, form, found, plans):
         return None
     fuse: list[tuple[str, tuple[str, ...]]] = []
     loops = loops_of(d, form.outer, fuse)
@@ -43,19 +45,17 @@ def in_tiles(
     sums = [a.name for a in r.axes]
     panels = prod(map(extent, form.sums)) * extent(form.lane)
     rows = prod(map(extent, form.rows)) * prod(map(extent, form.sums))
-    outside = panels > rows and not around
+    outside = not plans or (panels > rows and not around)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
+    height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
     tail = Tail.CUT if varies(form.rows) else Tail.BALANCE
+    columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
         order=order,
-        tile=(
-            Tile(row, 2 * ROWS, tail),
-            Tile(form.lane.name, 2 * ROWS, Tail.CUT),
-            Tile(found.axis.name, found.terms, Tail.CUT),
-        ),
+        tile=(Tile(row, height, tail), columns, terms),
         skip_padding=skipped,
         matrix=row,
         lanes=(form.lane.name, ROWS),
@@ -75,10 +75,17 @@ def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) ->
     return tuple(b.axis.name for b in passed) if asked <= {b.asks for b in passed} else None
 
 
-def _lies_well(d: Definition, found: MatrixForm, plans: tuple[object, ...]) -> bool:
-    """True if blocks of the rows' operand lie side by side, and the columns' operand is packed in words."""
-    packed = [p for p in plans if getattr(p, "operand", "") == found.w.buffer.name and getattr(p, "words", 0)]
-    return bool(packed) and is_contiguous(found.x, found.axis, found.terms)
+def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
+    """True if blocks of the rows' operand lie side by side, and columns are packed or can be arranged in panels."""
+    if not is_contiguous(found.x, found.axis, found.terms):
+        return False
+    if plans:
+        return all(p.operand == found.w.buffer.name and p.words for p in plans)
+    assert d.reduction is not None
+    w = next(x for x in reads(d, body=True) if x.load == found.w)
+    panel = extent(found.axis) * 2 * ROWS * found.w.buffer.dtype.stored_bytes
+    alone = len(d.reduction.axes) == 1 and len(form.rows) == 1 and not varies((*form.rows, form.lane))
+    return alone and w.steps[form.lane] == 1 and panel <= PANEL_BYTES
 
 
 def _rows(
@@ -89,5 +96,6 @@ def _rows(
     if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
         fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
         return fuse[-1][0], []
-    last, around = form.rows[-1], form.rows[:-1]
-    return (last.name if all(isinstance(a.steps[last], int) for a in x) else None), [a.name for a in around]
+    names = [a.name for a in form.rows]
+    even = all(isinstance(a.steps[form.rows[-1]], int) for a in x) if form.rows else False
+    return (names[-1] if even else None), names[:-1]
