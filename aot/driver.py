@@ -406,7 +406,7 @@ def compile_model(
 
 def _with_same_sums(target: Target, *, native: bool) -> Target:
     """Return the target for layers in bf16; this machine has tile registers if the system gives them."""
-    made = replace(target, same_sums=True)
+    made = replace(target, same_sums=True, tiles=True)
     return made.without_tiles() if native and made.has_tiles and refused_tiles() else made
 
 

@@ -12,8 +12,10 @@ from runtime.errors import UsageError
 _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_AMX = (*_V4, "amx-bf16", "amx-int8", "amx-tile")
+_TILES = ("amx-bf16", "amx-int8", "amx-tile")
+_AMX = (*_V4, "avx512vnni", *_TILES)
 _LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-amx": _AMX}
+_SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
 _LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
@@ -56,6 +58,7 @@ class Target:
     l3: int
     cores: int
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
+    tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
     same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
 
     @staticmethod
@@ -72,7 +75,8 @@ class Target:
             known = ", ".join(("native", *_LEVELS, "aarch64"))
             raise UsageError(f"target: one of {known}, got {name!r}")
         features = _LEVELS[name]
-        return _x86("x86-64", features, (32 << 10, 512 << 10, 4 << 20), cores)
+        caches = _SERVER_CACHES if "amx-tile" in features else (32 << 10, 512 << 10, 4 << 20)
+        return replace(_x86("x86-64", features, caches, cores), tiles="amx-tile" in features)
 
     @staticmethod
     def native(host: Host) -> Target:
@@ -157,7 +161,7 @@ class Target:
     @property
     def has_tiles(self) -> bool:
         """True if tile registers sum products of bf16 and of bytes."""
-        return self.same_sums and {"amx-tile", "amx-bf16", "amx-int8"} <= set(self.features)
+        return self.tiles and set(_TILES) <= set(self.features)
 
     @property
     def fuses(self) -> bool:

@@ -61,6 +61,7 @@ _WORDS: dict[tuple[int, int], dict[str, int]] = {
         "avx512vl": 31,
     },
     (0x80000001, 2): {"sahf": 0, "lzcnt": 5},
+    (7, 2): {"avx512vnni": 11},
     (7, 3): {"amx-bf16": 22, "amx-tile": 24, "amx-int8": 25},
 }
 _ALWAYS = ((1, 2), (1, 3), (7, 1), (0x80000001, 2))  # words that are read for all levels

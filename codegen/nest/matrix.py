@@ -73,7 +73,7 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     The columns of data are arranged in words first, in a panel that all rows use.
     """
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
-    form = matrix_form(asking_no_longer(reduction, outside, points), points.vector)
+    form = matrix_form(asking_no_longer(reduction, outside, points), points.vector, _block_axis(reduction, schedule))
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
     if form is None or row is None or points.vector is None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
@@ -119,6 +119,11 @@ def _tile(
     return TileOp("configure", shape=_shape(form, tiles)), Alloc(
         result, (*zeros, *terms(sums, dict(part)), *ends, *epilogue)
     )
+
+
+def _block_axis(r: Reduce, schedule: Schedule) -> Var | None:
+    """Return the axis of the sum that has a tile: its terms form blocks."""
+    return next((a for a in r.axes if schedule.size(a.name).size > 1), None)
 
 
 def _panel(d: Definition, form: MatrixForm, points: Points) -> Buffer:

@@ -47,16 +47,17 @@ def chained(
         order=order,
         tile=tuple(tiles),
         lanes=(form.lane.name, width),
-        pack=word_panels(d, form, constants),
+        pack=word_panels(d, form, constants, d.reduction.axes),
         parallel=None if shared else order[0],
     )
 
 
-def word_panels(d: Definition, form: MatmulShape, constants: frozenset[str]) -> tuple[Pack, ...]:
-    """Return the packing of constant weights in words of two terms, as far as these lie along the sum's last axis."""
-    assert d.reduction is not None
-    accesses, axis = reads(d, body=True), chain_axis(d.reduction)
-    found = packs(accesses, form.lane, constants, PANEL, d.reduction.axes, form.outer)
+def word_panels(
+    d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...]
+) -> tuple[Pack, ...]:
+    """Return the packing of constant weights in words, as far as the terms of these lie along the last of `sums`."""
+    accesses, axis = reads(d, body=True), sums[-1]
+    found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
     return tuple(replace(p, words=1) if indices[p.operand][p.order[-1]] == axis else p for p in found)
 

@@ -10,7 +10,7 @@ from math import prod
 
 from codegen.costs import COSTS
 from codegen.ir.access import reads, runs_on, varies
-from codegen.ir.chains import is_contiguous
+from codegen.ir.chains import is_chains, is_contiguous
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables, walk
 from codegen.ir.loops import Prim, Var
@@ -32,9 +32,11 @@ def in_tiles(
     """Return the schedule of a product that the target's tile registers can sum; None for others."""
     r = d.reduction
     assert r is not None
-    found = matrix_form(r, form.lane) if target.has_tiles else None
-    plans = word_panels(d, form, constants)
-    if found is None or not form.rows or not _lies_well(d, form, found, plans):
+    chains = is_chains(r)
+    found = matrix_form(r, form.lane, form.sums[-1]) if target.has_tiles else None
+    axes = r.axes if chains else form.sums
+    plans = word_panels(d, form, constants, axes) if found is not None else ()
+    if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
         return None
     fuse: list[tuple[str, tuple[str, ...]]] = []
     loops = loops_of(d, form.outer, fuse)
@@ -42,7 +44,7 @@ def in_tiles(
     skipped = _skipped(d, found, dict(fuse).get(row or "", (row,))) if row is not None else None
     if row is None or skipped is None:
         return None
-    sums = [a.name for a in r.axes]
+    sums = [a.name for a in axes]
     panels = prod(map(extent, form.sums)) * extent(form.lane)
     rows = prod(map(extent, form.rows)) * prod(map(extent, form.sums))
     outside = not plans or (panels > rows and not around)

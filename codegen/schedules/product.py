@@ -51,9 +51,10 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
         return None
     lanes = lane_count(d, target)
     note(lambda: _shape_text(d, form))
+    if (plan := in_tiles(d, form, target, constants, shared)) is not None:
+        return plan
     if is_chains(d.reduction):
-        plan = in_tiles(d, form, target, constants, shared)
-        return plan if plan is not None else chained(d, form, lanes, target, constants, shared)
+        return chained(d, form, lanes, target, constants, shared)
     if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
         return plan
     if is_thin(d, form):
