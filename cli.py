@@ -69,7 +69,7 @@ Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
-Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4; several: x86-64-v2,v3")]
+Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-amx; several: x86-64-v2,v3")]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
 Mean = Annotated[
     str | None,
@@ -95,6 +95,7 @@ Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signa
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
+Precision = Annotated[str, typer.Option(metavar="f32|bf16[,LAYER=f32]", help="Type in which layers compute")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
 Config = Annotated[
@@ -154,6 +155,7 @@ def compile(
     weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
+    precision: Precision = "f32",
     seed: Seed = None,
     max_memory: Memory = None,
     max_seconds: Seconds = None,
@@ -198,6 +200,7 @@ def compile(
             stop_after_lowering=stop_after_lowering,
             verify=verify,
             plain_products=plain_products,
+            precision=precision,
             external_weights=weights is Weights.EXTERNAL,
             small_weights=small_weights,
             max_memory=bytes_of(max_memory),
@@ -349,6 +352,7 @@ def dump(
     disable_transforms: Disable = None,
     small_weights: SmallWeights = False,
     plain_products: PlainProducts = False,
+    precision: Precision = "f32",
     seed: Seed = None,
     stop_after_rewrite: Rewrites = None,
     stop_after_lowering: Lowerings = None,
@@ -374,6 +378,7 @@ def dump(
         disable_transforms=names_of(disable_transforms),
         small_weights=small_weights,
         plain_products=plain_products,
+        precision=precision,
         stop_after_rewrite=stop_after_rewrite,
         stop_after_lowering=stop_after_lowering,
     )

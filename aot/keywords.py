@@ -46,6 +46,7 @@ class CompileKeywords(TypedDict, total=False):
     external_weights: bool
     small_weights: bool
     plain_products: bool
+    precision: str
     max_memory: int | str | None
     max_seconds: float | None
     tune: float | None
@@ -176,6 +177,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "external_weights": (bool,),
     "small_weights": (bool,),
     "plain_products": (bool,),
+    "precision": (str,),
     "max_memory": (int, str, _NONE),
     "max_seconds": (int, float, _NONE),
     "tune": (int, float, _NONE),

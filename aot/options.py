@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.precision import precision_of
 from runtime.errors import UsageError
 from runtime.regular import open_file
 
@@ -44,7 +45,9 @@ class CompileOptions:
     which run over drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
     `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that bytes
     or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
-    Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `tune`: seconds to
+    Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `precision`: the
+    type in which layers compute, `f32` or `bf16`, or by patterns of their names, `bf16,stem=f32,head.*=f32`; `tune`:
+    seconds to
     measure schedules for on this machine;
     `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
@@ -74,6 +77,7 @@ class CompileOptions:
     external_weights: bool = False
     small_weights: bool = False
     plain_products: bool = False
+    precision: str = "f32"
     max_memory: int | None = None
     max_seconds: float | None = None
     hard_limits: bool = False
@@ -104,6 +108,7 @@ class CompileOptions:
             given: object = getattr(self, name)
             if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):
                 raise UsageError(f"CompileOptions: {name} is a tuple of tuples that begin with a name, got {given!r}")
+        precision_of(self.precision)
         for name, least in (("max_memory", self.max_memory), ("max_seconds", self.max_seconds)):
             if least is not None and least <= 0:
                 raise UsageError(f"CompileOptions: {name} is more than 0, got {least}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.abi import DType
 from runtime.errors import UsageError
@@ -12,7 +12,11 @@ from runtime.errors import UsageError
 _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
+_TILES = ("amx-bf16", "amx-int8", "amx-tile")
+_AMX = (*_V4, "avx512vnni", *_TILES)
+_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-amx": _AMX}
+_SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
+_LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
     "fast-",
@@ -54,10 +58,12 @@ class Target:
     l3: int
     cores: int
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
+    tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
+    same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
 
     @staticmethod
     def parse(name: str) -> Target:
-        """Return the target `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; UsageError for others.
+        """Return the target `x86-64-v2`, `-v3`, `-v4`, `-v4-amx` or `aarch64`; UsageError for others.
 
         It has as many cores as this process may use. `codegen.llvm.host.parse_target` knows `native`, too.
         """
@@ -69,7 +75,8 @@ class Target:
             known = ", ".join(("native", *_LEVELS, "aarch64"))
             raise UsageError(f"target: one of {known}, got {name!r}")
         features = _LEVELS[name]
-        return _x86("x86-64", features, (32 << 10, 512 << 10, 4 << 20), cores)
+        caches = _SERVER_CACHES if "amx-tile" in features else (32 << 10, 512 << 10, 4 << 20)
+        return replace(_x86("x86-64", features, caches, cores), tiles="amx-tile" in features)
 
     @staticmethod
     def native(host: Host) -> Target:
@@ -86,6 +93,10 @@ class Target:
     def lanes(self, dtype: DType) -> int:
         """Return the number of elements of a compute type in a vector."""
         return max(1, self.lanes_bytes // dtype.compute.bytes)
+
+    def sum_lanes(self, dtype: DType) -> int:
+        """Return the number of partial sums, of a compute type, that a vector of them has."""
+        return max(1, (_LONGEST if self.same_sums else self.lanes_bytes) // dtype.compute.bytes)
 
     @property
     def machine(self) -> str:
@@ -141,6 +152,16 @@ class Target:
         if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
             return 4
         return 2 if self.machine == "x86_64" else 0
+
+    def without_tiles(self) -> Target:
+        """Return the same machine without tile registers."""
+        off = tuple(f for f in self.features if f.startswith("amx-"))
+        return replace(self, features=tuple(f for f in self.features if f not in off), without=(*self.without, *off))
+
+    @property
+    def has_tiles(self) -> bool:
+        """True if tile registers sum products of bf16 and of bytes."""
+        return self.tiles and set(_TILES) <= set(self.features)
 
     @property
     def fuses(self) -> bool:

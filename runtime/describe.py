@@ -21,7 +21,7 @@ from runtime.errors import (
     UnsupportedError,
     UsageError,
 )
-from runtime.machine import missing_features, needed
+from runtime.machine import missing_features, needed, refused_tiles
 from runtime.manifest import Manifest
 from runtime.strings import joined
 from runtime.weights import beside
@@ -137,6 +137,8 @@ def level_lines(manifest: Manifest) -> list[str]:
     for level in cast(list[dict[str, object]], manifest.json.get("levels", [])):
         missing = missing_features(cast(list[str], level["features"]))
         state = f"lacks {' '.join(missing)}" if missing else "runs here"
+        if not missing and level.get("tiles") and (why := refused_tiles()):
+            state = f"the system refuses tile registers: {why}"
         lines.append(f"{level['target']}, {level['calls']} calls: {state}")
     return lines
 

@@ -27,7 +27,7 @@ from runtime.abi import (
 from runtime.atomic import copy, replacing
 from runtime.elf import SHARED_OBJECT, ElfFile
 from runtime.errors import CorruptError, PlatformError, UsageError
-from runtime.machine import machine_name, missing_features
+from runtime.machine import machine_name, missing_features, refused_tiles
 from runtime.manifest import Manifest, from_json, parse
 from runtime.mapping import map_library
 from runtime.pages import populate_later
@@ -52,6 +52,10 @@ class Library:
 
     def __init__(self, manifest: Manifest, query: int, keep: object, save: Callable[[Path], None]) -> None:
         address = _QUERY(query)(ABI_VERSION)
+        alone = "levels" not in manifest.json
+        if address is None and alone and manifest.json.get("tiles") and (why := refused_tiles()):
+            rule = "the system must allow tile registers (AMX)"
+            raise PlatformError(f"load: {manifest.name}: {rule}, got {why}; compile for x86-64-v4,v4-amx too")
         if address is None:
             reason = "none of its levels runs here" if "levels" in manifest.json else "another ABI version"
             raise PlatformError(f"load: {manifest.name}: the code must have ABI version {ABI_VERSION}, got {reason}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import platform
 from collections.abc import Iterable, Mapping
@@ -62,6 +64,9 @@ _REPORTED = frozenset(
 ) | {*_ARM, "aes", "bf16", "bti", "i8mm", "pauth", "sha2", "sm4", "ssbs", "sve", "sve2"}
 
 
+_ASK_FOR_TILES = 158, 0x1023, 18  # arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA
+
+
 def machine_name() -> str:
     """`x86_64`, `aarch64`, ..."""
     name = platform.machine()
@@ -104,6 +109,12 @@ def _cpu_flags(cpuinfo: Path) -> frozenset[str]:
         if key.strip().lower() in ("flags", "features"):
             return frozenset(value.split())
     return frozenset()
+
+
+def refused_tiles() -> str:
+    """Ask the system for tile registers (AMX) for this process; return why it refuses, or an empty text."""
+    code = ctypes.CDLL(None, use_errno=True).syscall(*_ASK_FOR_TILES) if machine_name() == "x86_64" else -1
+    return "" if code == 0 else errno.errorcode.get(ctypes.get_errno(), "no such registers")
 
 
 @cache

@@ -44,9 +44,8 @@ def change(model: Described, name: str, value: object) -> None:
 
 
 def _precision(model: Described) -> str:
-    """In which type floats are computed, whatever they are stored as."""
-    del model
-    return "f32"
+    """In which type most layers compute, whatever the model's numbers are stored as."""
+    return str(model.manifest.options.get("precision", "f32")).split(",")[0]
 
 
 _GET: dict[str, Callable[[Described], object]] = {

@@ -42,6 +42,7 @@ from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
+from aot.precision import precision_of
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Const, Kernel
 from codegen.ir.printer import kernel_text
@@ -54,6 +55,7 @@ from codegen.schedules.choose import choose, explain
 from codegen.target import Target
 from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
+from runtime.machine import refused_tiles
 from runtime.model import CompiledModel
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
@@ -88,10 +90,16 @@ class Compilation:
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
-        self.target = parse_target(self.targets[-1])  # of several, stages show the highest
+        target = parse_target(self.targets[-1])  # of several, stages show the highest
+        self.target = target if self.is_plain else _with_same_sums(target, native=self.targets == ("native",))
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all layers compute in f32."""
+        return precision_of(self.options.precision).is_plain
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
@@ -338,6 +346,8 @@ class Compilation:
             "tuned": len(self.tuning.used),
         }
         asked |= {name: value for name in PREPROCESSING if (value := getattr(self.options, name))}
+        if not self.is_plain:
+            asked["precision"] = self.options.precision
         external = self.options.external_weights
         return build(
             program,
@@ -398,6 +408,12 @@ def compile_model(
         made.built.write_shared(path)
 
     return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
+
+
+def _with_same_sums(target: Target, *, native: bool) -> Target:
+    """Return the target for layers in bf16; this machine has tile registers if the system gives them."""
+    made = replace(target, same_sums=True, tiles=True)
+    return made.without_tiles() if native and made.has_tiles and refused_tiles() else made
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

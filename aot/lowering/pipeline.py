@@ -26,8 +26,10 @@ from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
+from aot.lowering.storage.shorten_floats import shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
+from aot.precision import precision_of
 from codegen.target import Target
 
 Run = Callable[[Steps], object]
@@ -54,7 +56,10 @@ class Lowering:
 def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     """The lowering passes in the order in which they run, for these options and this target."""
     small = options.small_weights
-    exact = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
+    precision = precision_of(options.precision)
+    # No form of a product that adds numbers before it multiplies them.
+    exact = small or options.plain_products or not precision.is_plain
+    shortened = partial(shorten_floats, precision=precision)
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
@@ -69,6 +74,8 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("split_quotient_axes", split_quotient_axes),  # grouped and transposed convolutions become products
         _logical("hoist_invariants", hoist_invariants),  # what is equal along an axis leaves the sums
         _logical("use_integer_dots_again", dots),  # for products that the split has exposed
+        # after all that decides by the model alone which layers run together, before what the target decides
+        _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
         _logical("use_winograd", winograd, enabled=not exact),  # its tiles are values that get layouts below
         # strides are final below
@@ -84,9 +91,9 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     return tuple(p for p in every if p.enabled)
 
 
-def _logical(name: str, run: Run, *, enabled: bool = True) -> Lowering:
+def _logical(name: str, run: Run, *, whole: bool = False, enabled: bool = True) -> Lowering:
     """A pass that works on logical indices, before memory has an order."""
-    return Lowering(name, run, Layouts.LOGICAL, Layouts.LOGICAL, enabled=enabled)
+    return Lowering(name, run, Layouts.LOGICAL, Layouts.LOGICAL, whole, enabled=enabled)
 
 
 def _final(name: str, run: Run, *, whole: bool = False, enabled: bool = True) -> Lowering:

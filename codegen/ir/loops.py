@@ -1,6 +1,6 @@
 """Loop-nest IR: scalar expressions, statements over buffers, kernels.
 
-    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | For | While | Let | Alloc | If
+    Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | TileOp | For | While | Let | Alloc | If
 
 Every node is immutable, compared by structure, hashable at constant cost, and printable (`codegen.ir.printer`).
 """
@@ -180,7 +180,10 @@ class Prim(Arith):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(Arith):
-    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity."""
+    """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity.
+
+    `CHAINS` is a sum in an order of its own: `codegen.ir.chains`.
+    """
 
     fn: str
     axes: tuple[Var, ...]
@@ -215,14 +218,16 @@ Operand = Arith | float | int
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed as i32: of u8 and i8, or of i16
+#   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
     "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
-    "not shl shr select cast bits fma within dot exact_add exact_sub exact_mul exact_fma".split()
+    "not shl shr select cast bits fma within dot even odd exact_add exact_sub exact_mul exact_fma".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
+CHAINS = "chains"
+IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,6 +278,24 @@ class Prefetch(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TileOp(Node):
+    """An instruction on tile registers, which hold up to 16 rows of 64 bytes.
+
+    `configure`: `shape` is the rows and the bytes of a row of each tile, from tile 0 on; it holds for the statements
+    that run next. `release` ends it. `zero`, `load` and `store` take one tile; rows of memory begin at `buffer[index]`
+    and lie `stride` elements apart. `dot` takes three: the first becomes itself + second * third.
+    """
+
+    op: str
+    tiles: tuple[int, ...] = ()
+    buffer: Buffer | None = None
+    index: tuple[Expr, ...] = ()
+    stride: Size = 0
+    shape: tuple[tuple[int, int], ...] = ()
+    kind: str = ""  # of `dot`: types of the factors, `bf16` or `u8i8`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class For(Node):
     """A loop. A vector loop has steps of `lanes` and ever shorter vectors for the rest: 36 by 8 is 4 of 8, 1 of 4."""
 
@@ -314,7 +337,7 @@ class If(Node):
     otherwise: tuple[Stmt, ...] = ()
 
 
-Stmt = Store | Prefetch | For | While | Let | Alloc | If
+Stmt = Store | Prefetch | TileOp | For | While | Let | Alloc | If
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,6 +24,7 @@ from codegen.ir.loops import (
     Space,
     Stmt,
     Store,
+    TileOp,
     Var,
     While,
 )
@@ -170,11 +171,28 @@ def _lines(stmts: tuple[Stmt, ...], depth: int) -> Iterator[str]:
                     yield from _lines(otherwise, depth + 1)
             case Store(buffer, index, value, accumulate):
                 yield f"{pad}{buffer.name}[{_list(index)}] {ASSIGN[accumulate]} {expr_text(value)}"
+            case TileOp():
+                yield f"{pad}{_tile_op(stmt)}"
             case Prefetch(buffer, index, ahead, least, level):
                 second = "" if level == 1 else f" into L{level}"
                 further = f" + {ahead}" if ahead else ""
                 calls = f" in calls of {least} or more" if least else ""
                 yield f"{pad}prefetch {buffer.name}[{_list(index)}]{further}{calls}{second}"
+
+
+def _tile_op(stmt: TileOp) -> str:
+    tiles = ", ".join(map(str, stmt.tiles))
+    match stmt.op:
+        case "configure":
+            return f"tiles {' '.join(f'{rows}x{size}' for rows, size in stmt.shape)}"
+        case "load" | "store" if stmt.buffer is not None:
+            memory = f"{stmt.buffer.name}[{_list(stmt.index)}] by {size_text(stmt.stride)}"
+            return f"tile {tiles} = {memory}" if stmt.op == "load" else f"{memory} = tile {tiles}"
+        case "dot":
+            first, second, third = stmt.tiles
+            return f"tile {first} += tile {second} * tile {third} of {stmt.kind}"
+        case op:
+            return f"tile {tiles} = 0" if op == "zero" else "tiles released"
 
 
 def schedule_text(s: Schedule, depth: int = 0) -> str:
@@ -194,6 +212,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"prefetch={s.prefetch}" if s.prefetch else "",
         f"prefetch_within={s.prefetch_within}" if s.prefetch_within is not None else "",
         f"dots={s.dots}" if s.dots else "",
+        f"matrix={s.matrix}" if s.matrix else "",
         "prefetch_epilogue" if s.prefetch_epilogue else "",
         f"prefetch_level={s.prefetch_level}" if s.prefetch_level != 1 and (s.prefetch or s.prefetch_epilogue) else "",
         f"parallel={s.parallel}" if s.parallel else "",

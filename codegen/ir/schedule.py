@@ -67,6 +67,7 @@ class Schedule:
     # Units of a call from which on prefetches reach further in the block in use; None: they bring the next block.
     prefetch_within: int | None = None
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
+    matrix: str | None = None  # output axis whose points are rows of tile registers; None: vectors sum the products
     prefetch_epilogue: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched
     prefetch_level: int = 1  # cache that prefetches fill: 1 for L1, 2 for L2
     parallel: str | None = None

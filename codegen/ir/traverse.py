@@ -8,7 +8,22 @@ from functools import lru_cache
 
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, Load, LoopKind, Prefetch, Space, Stmt, Store, While
+from codegen.ir.loops import (
+    Alloc,
+    Buffer,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    LoopKind,
+    Prefetch,
+    Space,
+    Stmt,
+    Store,
+    TileOp,
+    While,
+)
 
 Work = Definition | Group | tuple[Stmt, ...]
 
@@ -49,6 +64,8 @@ def _of_statement(stmt: Stmt) -> Iterator[Expr]:
                 yield Load(buffer, index)
         case Prefetch(_, index):
             yield from index
+        case TileOp():
+            yield from tile_expressions(stmt)
         case For(var, body):
             if isinstance(var.extent, Expr):
                 yield var.extent
@@ -67,6 +84,15 @@ def _of_statement(stmt: Stmt) -> Iterator[Expr]:
             yield from expressions(otherwise)
 
 
+def tile_expressions(stmt: TileOp) -> Iterator[Expr]:
+    """Yield the index and the distance of rows of a tile; a load of tiles reads memory, too."""
+    yield from stmt.index
+    if isinstance(stmt.stride, Expr):
+        yield stmt.stride
+    if stmt.op == "load" and stmt.buffer is not None:
+        yield Load(stmt.buffer, stmt.index)
+
+
 def local(work: Work) -> frozenset[Buffer]:
     """Return the buffers that exist inside of the work only."""
     match work:
@@ -80,7 +106,7 @@ def local(work: Work) -> frozenset[Buffer]:
 
 def _local_of(stmt: Stmt) -> frozenset[Buffer]:
     match stmt:
-        case Store() | Prefetch():
+        case Store() | Prefetch() | TileOp():
             return frozenset()
         case Alloc(buffer, body):
             return local(body) | {buffer}
@@ -119,6 +145,9 @@ def _targets(work: Work) -> Iterator[Buffer]:
                         yield stmt.buffer
                     case Prefetch():
                         pass
+                    case TileOp(op, _, buffer):
+                        if op == "store" and buffer is not None:
+                            yield buffer
                     case If(_, body, otherwise):
                         yield from _targets(body)
                         yield from _targets(otherwise)
@@ -162,6 +191,9 @@ def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buf
             return Store(place(buffer), tuple(rewrite(i, change) for i in index), rewrite(value, change), accumulate)
         case Prefetch(buffer, index):
             return replace(stmt, buffer=place(buffer), index=tuple(rewrite(i, change) for i in index))
+        case TileOp(_, _, buffer, index):
+            index = tuple(rewrite(i, change) for i in index)
+            return replace(stmt, buffer=None if buffer is None else place(buffer), index=index)
         case For():
             return replace(stmt, body=inside(stmt.body))
         case While(condition, body):
@@ -184,6 +216,18 @@ def move_loads(names: dict[str, Buffer]) -> Change:
         return None if loads(e) else e
 
     return change
+
+
+def uses_tiles(stmts: tuple[Stmt, ...]) -> bool:
+    """True if `stmts` use tile registers: their configuration stands in no condition."""
+    stack = list(stmts)
+    while stack:
+        s = stack.pop()
+        if isinstance(s, TileOp):
+            return True
+        if isinstance(s, For | Let | Alloc):
+            stack.extend(s.body)
+    return False
 
 
 def has_parallel(stmts: tuple[Stmt, ...]) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 
 from codegen.ir.loops import Const, Kernel, Size, Var
 from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
+from codegen.ir.traverse import uses_tiles
 from codegen.llvm.driver.module import Function as Emitted
 from codegen.llvm.driver.module import arch_of, module_text, scratch_of
 from codegen.llvm.driver.shape_functions import depends, made_of
@@ -93,6 +94,11 @@ class Built:
         with replacing(path) as made, made.open("wb") as stream:
             add_sections(stream, self.code, self.sections())
         self._write_external(path)
+
+    @property
+    def uses_tiles(self) -> bool:
+        """True if loading asks the system for tile registers."""
+        return bool(self.manifest.get("tiles"))
 
     def manifest_bytes(self) -> bytes:
         return manifest_bytes(self.manifest)
@@ -230,6 +236,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         ],
         **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
+        **({"tiles": True} if any(uses_tiles(k.body) for k in program.kernels) else {}),
         **({"denormals": program.denormals} if program.denormals else {}),
         "scratch": _dim(scratch_of(program, functions)),
         "variables": [_variable(v) for v in program.variables],

@@ -29,7 +29,7 @@ from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
 from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
-from runtime.machine import machine_name, missing_features
+from runtime.machine import machine_name, missing_features, refused_tiles
 from runtime.seal import seal
 from runtime.weights import WeightsInfo
 
@@ -61,8 +61,11 @@ _WORDS: dict[tuple[int, int], dict[str, int]] = {
         "avx512vl": 31,
     },
     (0x80000001, 2): {"sahf": 0, "lzcnt": 5},
+    (7, 2): {"avx512vnni": 11},
+    (7, 3): {"amx-bf16": 22, "amx-tile": 24, "amx-int8": 25},
 }
-_SAVED = {"avx": 0x06, "avx512f": 0xE6}  # bits of XCR0: registers that the system must save
+_ALWAYS = ((1, 2), (1, 3), (7, 1), (0x80000001, 2))  # words that are read for all levels
+_SAVED = {"avx": 0x06, "avx512f": 0xE6, "amx-tile": 0x600E6}  # bits of XCR0: registers that the system must save
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Levels:
     def best(self) -> Built:
         """Highest level that runs on this machine; PlatformError if none does."""
         for made in reversed(self.built):
-            if not missing_features(_features(made)):
+            if not missing_features(_features(made)) and not (made.uses_tiles and refused_tiles()):
                 return made
         raise PlatformError(f"jit: needs processor features: {', '.join(missing_features(_features(self.built[0])))}")
 
@@ -132,8 +135,8 @@ def names_of(text: str) -> tuple[str, ...]:
         return (text,)
     full = sorted({name if name.startswith("x86-64-") else f"x86-64-{name}" for name in names})
     for name in full:
-        if name not in (_LOWEST, "x86-64-v3", "x86-64-v4"):
-            raise UsageError(f"target: several targets are levels of x86-64, v2, v3 and v4, got {text}")
+        if name not in (_LOWEST, "x86-64-v3", "x86-64-v4", "x86-64-v4-amx"):
+            raise UsageError(f"target: several targets are levels of x86-64, v2, v3, v4 and v4-amx, got {text}")
     return tuple(full)
 
 
@@ -146,6 +149,7 @@ def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
     tag = f"{base.tag.rpartition('_')[0]}_{digest[:12]}"
     levels = [
         {"target": name, "features": made.manifest["features"], "calls": len(_list(made.manifest["calls"]))}
+        | ({"tiles": True} if made.uses_tiles else {})
         for name, made in zip(names, built, strict=True)
     ]
     weights = WeightsInfo(base.constant_bytes, digest, weights_hash(_constants(built), base.constant_bytes))
@@ -168,7 +172,8 @@ def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:
 def dispatch_text(levels: Levels) -> str:
     """Return the LLVM IR of the query function that chooses a level; null if not even the lowest one runs."""
     lines = ["define ptr @" + abi.QUERY_PREFIX + levels.tag + "(i32 %version) nounwind {", "entry:"]
-    for i, (leaf, register) in enumerate(_WORDS):
+    words = {place: bits for place, bits in _WORDS.items() if place in _ALWAYS or _asks(levels, bits)}
+    for i, (leaf, register) in enumerate(words):
         lines.append(f"  %w{i} = call i32 @word(i32 {leaf if leaf < 1 << 31 else leaf - (1 << 32)}, i32 {register})")
     lines += ["  %saved = call i32 @saved(i32 %w0)", f"  br label %try{len(levels.built) - 1}"]
     declared: list[str] = []
@@ -178,7 +183,7 @@ def dispatch_text(levels: Levels) -> str:
         if unknown:
             raise InternalError(f"target: CPUID tells of {', '.join(sorted(unknown))}, got no bit for it")
         lines.append(f"try{i}:")
-        masks = [sum(1 << bit for name, bit in word.items() if name in features) for word in _WORDS.values()]
+        masks = [sum(1 << bit for name, bit in word.items() if name in features) for word in words.values()]
         tests = [(f"%w{n}", mask) for n, mask in enumerate(masks)]
         tests.append(("%saved", max((mask for name, mask in _SAVED.items() if name in features), default=0)))
         fit = "true"
@@ -188,9 +193,19 @@ def dispatch_text(levels: Levels) -> str:
             fit = f"%f{i}.{n}"
         query = f"@{abi.QUERY_PREFIX}{made.tag}"
         declared.append(f"declare hidden ptr {query}(i32)")
-        lines += [f"  br i1 {fit}, label %take{i}, label %{f'try{i - 1}' if i else 'none'}", f"take{i}:"]
-        lines += [f"  %t{i} = call ptr {query}(i32 %version)", f"  ret ptr %t{i}"]
+        lower = f"try{i - 1}" if i else "none"
+        lines += [f"  br i1 {fit}, label %take{i}, label %{lower}", f"take{i}:"]
+        lines.append(f"  %t{i} = call ptr {query}(i32 %version)")
+        if made.uses_tiles:  # the system may refuse the registers
+            lines += [f"  %g{i} = icmp ne ptr %t{i}, null", f"  br i1 %g{i}, label %give{i}, label %{lower}"]
+            lines.append(f"give{i}:")
+        lines.append(f"  ret ptr %t{i}")
     return "\n".join([template_text("dispatch.ll"), *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
+
+
+def _asks(levels: Levels, bits: dict[str, int]) -> bool:
+    """True if a level needs one of the features in `bits`."""
+    return any(not bits.keys().isdisjoint(_features(made)) for made in levels.built)
 
 
 def _compiled(levels: Levels) -> bytes:

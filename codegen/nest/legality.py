@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from codegen.ir.access import all_axes
+from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import LONGEST, packs_lanes, small_factors, takes_words, word
 from codegen.ir.expressions import loads, walk
 from codegen.ir.loops import Buffer, Reduce, Var
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 
 
 def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:
@@ -130,6 +131,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
     if reduction is not None:
         _sums_in_blocks(definition, reduction, s)
+        _chains(name, reduction, s)
     extents = {a.name: a.extent for a in (*definition.axes, *(reduction.axes if reduction else ()))}
     for n in s.unroll:
         if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
@@ -150,6 +152,26 @@ def _dots(d: Definition, s: Schedule) -> bool:
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0 and panels
     return whole and Tail.BALANCE not in (terms.tail, columns.tail) and packs_lanes(d, plan, s.lanes[0])
+
+
+def _chains(name: str, r: Reduce, s: Schedule) -> None:
+    """Check that the sum keeps its order: its axes as they stand, whole blocks of the last one, lanes elsewhere."""
+    if not is_chains(r):
+        return
+    axes = [a.name for a in r.axes]
+    changed = [n for n in s.order if n in axes]
+    if changed and changed != axes:
+        raise ScheduleError(f"{name}: chains run over {', '.join(axes)} in this order, got {', '.join(changed)}")
+    last = r.axes[-1]
+    block = block_terms(last.extent) if isinstance(last.extent, int) else 0
+    if not block or s.size(last.name) != Tile(last.name, block, Tail.CUT):
+        raise ScheduleError(f"{name}: chains of {last.name!r} have blocks of {block}, got {s.size(last.name)}")
+    wrong = [n for n in axes[:-1] if s.size(n).size != 1]
+    wrong += [n for n in axes if (s.lanes is not None and s.lanes[0] == n) or n in dict(s.blocks) or n in s.unroll]
+    wrong += [n for n, parts in s.fuse if not set(parts).isdisjoint(axes)]
+    if wrong or s.dots is not None or s.prefetch is not None:
+        rule = "chains are neither cut, fused, spread nor prefetched"
+        raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
 
 
 def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:

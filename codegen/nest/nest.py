@@ -30,6 +30,7 @@ from codegen.ir.loops import (
     Size,
     Space,
     Store,
+    TileOp,
     Var,
     While,
     as_expr,
@@ -40,6 +41,7 @@ from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balan
 from codegen.ir.traverse import has_parallel
 from codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from codegen.nest.legality import check
+from codegen.nest.matrix import in_tile_registers, with_tiles
 from codegen.nest.pack import pack
 from codegen.nest.points import Lets, Points, Span, Spans, Stmts
 from codegen.nest.reduction import along_lanes, guarded, in_tiles
@@ -91,7 +93,7 @@ def _kernel(
             bodies[shared] = with_halo_fills(bodies[shared], tuple(fills.values()))
             bodies = [b for n, b in enumerate(bodies) if n not in fills]
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
-    body = tuple(s for b in bodies for s in b)
+    body = with_tiles(tuple(s for b in bodies for s in b))
     _check_parallel(name, body, True)
     used = {b.name: b for b in accessed(body)}
     return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)
@@ -118,6 +120,9 @@ def accessed(stmts: Stmts) -> Iterator[Buffer]:
                 yield from (x.buffer for x in loads(*index, value))
             case Prefetch(buffer):
                 yield buffer
+            case TileOp(_, _, buffer):
+                if buffer is not None:
+                    yield buffer
             case Let(_, value, body):
                 yield from (x.buffer for x in loads(value))
                 yield from accessed(body)
@@ -158,7 +163,7 @@ def _check_parallel(name: str, stmts: Stmts, outermost: bool) -> None:
     for s in stmts:
         if isinstance(s, For) and s.kind is LoopKind.PARALLEL and not outermost:
             raise ScheduleError(f"{name}: the parallel loop must be outermost, got {s.var.name!r} inside another loop")
-        if not isinstance(s, Store | Prefetch):
+        if not isinstance(s, Store | Prefetch | TileOp):
             ordered = isinstance(s, If | While) or (isinstance(s, For) and s.kind is not LoopKind.PARALLEL)
             _check_parallel(name, s.body, outermost and not ordered)
 
@@ -263,6 +268,8 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
     def block(part: Spans, plan: Schedule) -> Stmts:
         def tile(inner: Spans) -> Stmts:
             points = Points(definition.axes, inner, lets, schedule)
+            if reduction is not None and schedule.matrix is not None:
+                return in_tile_registers(definition, reduction, schedule, points, part)
             if reduction is None:
                 return points.each((guarded(definition, definition.value),))
             if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):

@@ -17,7 +17,7 @@ import numpy as np
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
+from codegen.ir.loops import CHAINS, Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
 from codegen.nest.points import Points, Spans, Stmts, depending
 from runtime.abi import DType
 
@@ -63,7 +63,7 @@ def _halos(r: Reduce) -> Iterator[PaddingTerms]:
 
 
 def _asked(r: Reduce) -> Iterator[PaddingTerms]:
-    for e in walk(r.body) if r.fn == "add" else ():
+    for e in walk(r.body) if r.fn in ("add", CHAINS) else ():
         match e:
             case Prim("within", (i, Const(int(n)), _, *other)) if not other or other[0] == Const(0.0, e.dtype):
                 axes = variables(i) & set(r.axes)
@@ -90,7 +90,7 @@ def asking_no_longer(r: Reduce, passed: Iterable[PaddingTerms], points: Points) 
 def _neutral(r: Reduce, x: Load) -> bool:
     """True if a term does not change the result where `x` has the value of its halo."""
     match r.fn:
-        case "add":
+        case "add" | "chains":
             return x.buffer.halo == 0 and _vanishes(r.body, x)
         case "max":
             return x.buffer.halo == -inf and r.body == x

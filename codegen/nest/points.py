@@ -26,11 +26,13 @@ from codegen.ir.loops import (
     Space,
     Stmt,
     Store,
+    TileOp,
     Var,
     While,
     dense,
 )
 from codegen.ir.schedule import Schedule, ScheduleError
+from codegen.ir.traverse import tile_expressions
 from runtime.abi import DType
 
 Stmts = tuple[Stmt, ...]
@@ -132,6 +134,8 @@ def free(stmts: Stmts) -> frozenset[Var]:
                 found |= variables(*index, value)
             case Prefetch(_, index):
                 found |= variables(*index)
+            case TileOp():
+                found |= variables(*tile_expressions(s))
             case If(condition, body, otherwise):
                 found |= variables(condition) | free(body) | free(otherwise)
             case While(condition, body):

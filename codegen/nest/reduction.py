@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from codegen.costs import COSTS
 from codegen.ir.access import volume
+from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition, identity
 from codegen.ir.dot_widths import dot, small_factors, word
 from codegen.ir.expressions import loads, rewrite, variables
@@ -35,6 +36,7 @@ from codegen.ir.loops import (
     select,
 )
 from codegen.ir.schedule import Schedule, ScheduleError
+from codegen.nest.chains import chained
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from runtime.abi import DType
@@ -70,6 +72,8 @@ def in_tiles(
     inside = asking_no_longer(reduction, outside, points)
 
     def update(inner: Spans) -> Stmts:
+        if is_chains(reduction):
+            return chained(definition, inside, points, acc, cell, inner)
         stmts: Stmts = ()
         for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)

@@ -15,6 +15,7 @@ from codegen.ir.loops import Const, Expr, Load, Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.reasons import note
 from codegen.target import Target
+from runtime.abi import DType
 
 
 def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
@@ -136,8 +137,12 @@ def _is_far(x: Access, a: Var) -> bool:
 
 def lane_count(d: Definition, target: Target) -> int:
     """Return the lanes of a vector of the widest type that a definition reads or writes."""
-    widest = max((d.out.dtype.compute, *(x.buffer.dtype.compute for x in reads(d))), key=lambda t: t.bits)
-    return target.lanes(widest)
+    return target.lanes(widest(d))
+
+
+def widest(d: Definition) -> DType:
+    """Return the widest compute type that a definition reads or writes."""
+    return max((d.out.dtype.compute, *(x.buffer.dtype.compute for x in reads(d))), key=lambda t: t.bits)
 
 
 def fresh(name: str, d: Definition) -> str:

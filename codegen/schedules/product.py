@@ -15,14 +15,17 @@ from math import prod
 
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
+from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import small_factors, takes_words, word
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
+from codegen.schedules.chains import chained
 from codegen.schedules.depthwise import window
 from codegen.schedules.grouped import grouped
+from codegen.schedules.matrix import in_tiles
 from codegen.schedules.pointwise import fresh, lane_count, packs
 from codegen.schedules.product_form import (
     MatmulShape,
@@ -48,6 +51,10 @@ def product(d: Definition, target: Target, constants: frozenset[str], shared: fr
         return None
     lanes = lane_count(d, target)
     note(lambda: _shape_text(d, form))
+    if (plan := in_tiles(d, form, target, constants, shared)) is not None:
+        return plan
+    if is_chains(d.reduction):
+        return chained(d, form, lanes, target, constants, shared)
     if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
         return plan
     if is_thin(d, form):

@@ -12,7 +12,7 @@ from codegen.ir.access import known, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Space, Var
 from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.schedules.pointwise import fresh, lane_count, packable, packs
+from codegen.schedules.pointwise import fresh, packable, packs, widest
 from codegen.schedules.reasons import note
 from codegen.target import Target
 
@@ -31,7 +31,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     together = _together(d, axis, constants)
     length = prod(known(a.extent if a.extent is not None else 1) for a in together)
     name = axis.name if len(together) == 1 else fresh("r", d)
-    lanes = lane_count(d, target)
+    lanes = target.sum_lanes(widest(d))
     while lanes > length:
         lanes //= 2
     blocks: tuple[tuple[str, int], ...] = ()
@@ -63,7 +63,7 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     Otherwise it is square, and the operand with fewer rows comes first.
     """
     body = [x for x in reads(d, body=True) if x.buffer.space is not Space.TABLE]
-    if len(body) != 2 or lanes < lane_count(d, target):
+    if len(body) != 2 or lanes < target.sum_lanes(widest(d)):
         return ()
     alone = {a: [x.load for x in body if x.moves(a)] for a in outer}
     for w in body if not varies(d.axes) else ():

@@ -18,7 +18,7 @@ from codegen.ir.access import known
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
+from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work, expressions, members, rewrite_work
 from runtime.abi import DType
@@ -75,7 +75,7 @@ def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
 def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
     """Yield padded factors of depthwise window sums, with the dimensions that windows go down row by row."""
     r = d.reduction
-    if r is None or r.fn != "add" or not (isinstance(r.body, Prim) and r.body.fn == "mul"):
+    if r is None or r.fn not in ("add", CHAINS) or not (isinstance(r.body, Prim) and r.body.fn == "mul"):
         return
     for e in r.body.args:
         padded = _padded(e)

@@ -17,6 +17,7 @@ from codegen.ir.expressions import rewrite
 from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
 from codegen.ir.program import Call, Program, Tensor
+from codegen.ir.traverse import uses_tiles
 from codegen.llvm.driver.control import control_functions
 from codegen.llvm.driver.places import address
 from codegen.llvm.driver.plan import plan_bytes, plan_function, traversals
@@ -267,8 +268,9 @@ def _drivers(program: Program, tag: str) -> str:
             error_symbol=abi.ERROR_SYMBOL,
             error_unknown=abi.ERROR_UNKNOWN,
             error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
-            abi_version=abi.ABI_VERSION,
-            query=abi.QUERY_PREFIX + tag,
+        )
+        + _template("query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll").substitute(
+            abi_version=abi.ABI_VERSION, query=abi.QUERY_PREFIX + tag
         )
     )
 

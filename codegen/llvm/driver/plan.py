@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from codegen.costs import COSTS
-from codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, prim
+from codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, TileOp, prim
 from codegen.ir.program import Program, Region
 from codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
 from runtime import abi
@@ -83,7 +83,7 @@ def traversals(program: Program) -> list[int]:
 def _fetches(stmts: tuple[Stmt, ...], so: Callable[[Prefetch], bool]) -> bool:
     for s in stmts:
         match s:
-            case Store():
+            case Store() | TileOp():
                 found = False
             case Prefetch():
                 found = so(s)

@@ -160,6 +160,12 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int) -> None:
         self.block.lines.append(f"  store {value}, {pointer}, align {align}")
 
+    def run(self, name: str, *args: Value) -> None:
+        """Call an intrinsic without a result; constants are immediate operands."""
+        types = (f"{a.type} immarg" if a.type == "i8" and is_constant(a) else a.type for a in args)
+        self.declarations.add(f"declare void @{name}({', '.join(types)})")
+        self.block.lines.append(f"  call void @{name}({', '.join(map(str, args))})")
+
     def prefetch(self, pointer: Value, level: int) -> None:
         """Prefetch into the cache of a level, 1 or 2."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from codegen.ir.expressions import loads, variables
 from codegen.ir.index import Affine, normal
-from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, Var, While
+from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
 from codegen.llvm.emit.convert import REGISTER
 from codegen.llvm.emit.function_text import Function, Value, vector
 from runtime.abi import DType
@@ -65,6 +65,9 @@ def stored(stmts: tuple[Stmt, ...]) -> set[str]:
                 found |= stored(body)
             case Prefetch():
                 pass
+            case TileOp(op, _, buffer):
+                if op == "store" and buffer is not None:
+                    found.add(buffer.name)
     return found
 
 
@@ -82,7 +85,7 @@ def _constant_in(s: Stmt, buffer: Buffer, env: dict[Var, Affine], known: frozens
         case Store(target, index, value):
             mine = target != buffer or _is_known(buffer, index, env, known)
             return mine and _reads_known((*index, value), buffer, env, known)
-        case Prefetch():
+        case Prefetch() | TileOp():
             return True
         case For(var, body, kind):
             inner = {v: a for v, a in env.items() if v != var}

@@ -23,6 +23,7 @@ from codegen.ir.loops import (
     Space,
     Stmt,
     Store,
+    TileOp,
     Var,
     While,
 )
@@ -34,6 +35,7 @@ from codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
 from codegen.llvm.emit.lane_index import lane_of
 from codegen.llvm.emit.memory_access import Stacks
 from codegen.llvm.emit.registers import Cell, Cells, fits_registers, stored
+from codegen.llvm.emit.tile_registers import TileRegisters
 from codegen.llvm.emit.values import ZERO, Values
 from runtime.errors import InternalError
 
@@ -46,6 +48,7 @@ class StatementEmitter:
     def __init__(self, values: Values, stacks: Stacks) -> None:
         self.f, self.at, self.values, self.stacks = values.f, values.at, values, stacks
         self.tiles, self.dots = TileTransposer(values), DotEmitter(values)
+        self.registers = TileRegisters(values)
         self.units = integer(0)  # of the parallel loops so far
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
@@ -65,6 +68,8 @@ class StatementEmitter:
                     self.prefetch(stmt)
                 case While():
                     self.repeat(stmt)
+                case TileOp():
+                    self.registers.emit(stmt)
 
     def loop(self, loop: For) -> None:
         var = loop.var

@@ -123,6 +123,23 @@ class Values(Lanes):
             pointer = self.f.select(inside, pointer, self.nothing())
         return self.f.load(type_, pointer, align)
 
+    def word_part(self, odd: bool, x: Load) -> Value:
+        """Return one of the two bf16 numbers of the word that begins at `x`, in every lane."""
+        a = self.at.access(x.buffer, x.index)
+        lanes = {0: 1, 2: self.width}.get(-1 if a.step is None else a.step)
+        if lanes is None or self.mixed:
+            raise InternalError(f"word: bf16 numbers lie side by side, got {x.buffer.name} by {a.step}")
+        key = ("word", a.offset.key, lanes, self.width)
+        word = self.known(x.buffer, key)
+        if word is None:
+            pointer = self.at.pointer(a)
+            if self.inside is not None:
+                pointer = self.f.select(self.inside, pointer, self.nothing())
+            word = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
+            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = word
+        high = self.f.binary("and", word, integer(-1 << 16, word.type)) if odd else None
+        return self.f.cast("bitcast", high or self.f.binary("shl", word, integer(16, word.type)), "float")
+
     def nothing(self) -> Value:
         """Return the address of 64 zeros of any type, which may always be read."""
         if self.zeros is None:
@@ -148,7 +165,15 @@ class Values(Lanes):
         dtype = buffer.dtype.compute
         scalar = MEMORY[dtype]
         items = [f"{scalar} {constant(v, DType.U8 if dtype is DType.BOOL else dtype).name}" for v in buffer.values]
-        body = f" = private unnamed_addr constant [{len(items)} x {scalar}] [{', '.join(items)}], align 64"
+        return self.global_name(f"[{len(items)} x {scalar}] [{', '.join(items)}]")
+
+    def constant_bytes(self, data: bytes) -> str:
+        """Return the name of a constant that holds `data`, aligned to 64 bytes."""
+        return self.global_name(f"[{len(data)} x i8] [{', '.join(f'i8 {b}' for b in data)}]")
+
+    def global_name(self, initializer: str) -> str:
+        """Return the name of the function's constant with this type and value, which is made if there is none."""
+        body = f" = private unnamed_addr constant {initializer}, align 64"
         for line in self.f.globals:
             if line.endswith(body):
                 return line.split(" ", 1)[0]
@@ -332,6 +357,8 @@ class Values(Lanes):
                 return cast(self.f, DType.I32, dtype.compute, clamped(self.f, self.expr(value), low, high))
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
+            case (("even" | "odd"), (Load() as x,)):
+                return self.word_part(fn == "odd", x)
             case "bits", (a,):
                 return bits(self.f, a.dtype, dtype, self.expr(a))
             case _ if dtype is DType.BOOL and (known := decide(expr, self.at.env)) is not None:

@@ -1,0 +1,230 @@
+"""Layers in bf16: data between kernels take 16 bits, and products sum in the order of tile registers.
+
+    y[i, j] = max(add[k](x[i, k] * w[k, j]) + b[j], 0)                                          x, w, y: f32
+    y[i, j] = max(chains[k](x.bf16[i, k] * w.bf16[k, j]) + b[j], 0)                             y: bf16
+
+Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
+it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+import ml_dtypes
+import numpy as np
+
+from aot.lowering.ir.lane_axes import lane_axis
+from aot.lowering.ir.steps import Cycle, Step, Steps, Value
+from aot.precision import BF16, Precision
+from codegen.ir.access import known
+from codegen.ir.chains import block_terms, chain_factors
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite, variables, walk
+from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
+from codegen.ir.program import Region
+from codegen.ir.traverse import members, move_loads, rewrite_work
+from runtime.abi import DType
+from runtime.errors import UsageError
+
+MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
+MIN_COLUMNS = 16  # columns of a product that fill a row of a tile register
+MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
+MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
+# What computes with the digits of a number, or leaps at some: its operands keep theirs.
+EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin cos tan eq ne bits".split())
+
+
+def shorten_floats(steps: Steps, precision: Precision) -> None:
+    """Store values that products and elementwise layers pass on as bf16, and round the weights of products."""
+    names = {n for b in steps.blocks() for s in b.steps for n in s.layers}
+    if unused := precision.unused(names):
+        raise UsageError(f"precision: a pattern matches a layer's name, got {unused[0]!r}")
+    maker = _Shortened(steps, precision)
+    maker.shorten_values()
+    for block in steps.blocks():
+        maker.use_chains(block)
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product that tile registers can compute: the operand of its rows, the one of its columns, the blocks' axis."""
+
+    x: Load
+    w: Load
+    axis: Var
+
+
+class _Shortened:
+    def __init__(self, steps: Steps, precision: Precision) -> None:
+        self.steps, self.precision = steps, precision
+        self.constants = steps.constants()
+        self.weights: dict[str, Buffer] = {}
+        self.makers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
+
+    def is_short(self, step: Step) -> bool:
+        return self.precision.of(step.layers) == BF16
+
+    # ---- values between kernels
+
+    def shorten_values(self) -> None:
+        kept = {n for block in self.steps.blocks() for s in block.steps for n in self._kept_by(s)}
+        made: dict[str, Buffer] = {}
+        for name in [n for block in self.steps.blocks() for n in block.touched()]:
+            value = self.steps.values[name]
+            if name not in kept and name not in made and _is_worth_it(value):
+                made[name] = replace(value.buffer, dtype=DType.BF16)
+                self.steps.values[name] = replace(value, buffer=made[name])
+        change = move_loads(made)
+        for step in (s for block in self.steps.blocks() for s in block.steps):
+            step.works = tuple(rewrite_work(w, change, lambda b: made.get(b.name, b)) for w in step.works)
+
+    def _kept_by(self, step: Step) -> Iterator[str]:
+        """Yield the values that a step reads or writes in f32."""
+        reads, writes = {x.buffer.name for x in step.reads()}, {b.name for b in step.writes()}
+        plain = step.control is None and all(not isinstance(w, tuple) for w in step.works)
+        if not plain or not self.is_short(step):
+            yield from reads | writes
+            if isinstance(step.control, Cycle):
+                yield from (b.name for b in (*step.control.enters, *step.control.leaves))
+            return
+        if step.definition is None:
+            yield from reads & writes  # carried from one iteration to the next
+        yield from (x.buffer.name for x in step.binds.values())
+        for d in (d for w in step.works for d in members(w)):
+            yield from (x.buffer.name for x in loads(*d.index, *(i for x in loads(d.value) for i in x.index)))
+            for e in walk(_without_product(d)):
+                if isinstance(e, Prim) and _needs_digits(e):
+                    yield from (x.buffer.name for x in loads(*e.args))
+            if _is_statistic(d) or any(isinstance(e, Prim) and _counts(e) for e in walk(d.value)):
+                yield d.out.name
+
+    # ---- products
+
+    def use_chains(self, block: Steps) -> None:
+        copies: dict[str, Buffer] = {}
+        found: list[Step] = []
+        for step in block.steps:
+            d = step.definition
+            product = self._product(d) if d is not None and self.is_short(step) else None
+            if d is not None and product is not None:
+                for x in (product.x, product.w):
+                    found += self._copy(x.buffer, step, copies)
+                step.works = (self._summed(d, product, copies),)
+            elif self.is_short(step):
+                self._round_weights(step)
+            found.append(step)
+        block.steps = found
+
+    def _product(self, d: Definition) -> _Product | None:
+        r = d.reduction
+        if r is None or r.fn != "add" or r.dtype is not DType.F32 or any(isinstance(e, Reduce) for e in walk(r.body)):
+            return None
+        factors = chain_factors(r)
+        lane = lane_axis(d, self.constants)
+        if factors is None or lane is None or known(lane.extent or 1) < MIN_COLUMNS:
+            return None
+        x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
+        if lane in variables(*x.index) or lane not in variables(*w.index) or x.buffer.name == w.buffer.name:
+            return None
+        if not all(f.buffer.space is Space.ARG and self._is_plain(f.buffer) for f in factors):
+            return None
+        rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
+        both = variables(*x.index) & variables(*w.index)
+        axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and block_terms(a.extent)]
+        axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
+        return _Product(x, w, axis) if axis is not None and rows >= MIN_ROWS else None
+
+    def _is_plain(self, b: Buffer) -> bool:
+        value = self.steps.values.get(b.name)
+        if value is None or b.dtype not in (DType.F32, DType.BF16):
+            return False
+        if b.dtype is DType.F32 and self.makers[b.name] > 1:
+            return False  # a copy of all parts would need those that this step may be made before
+        return value.region is not Region.CONSTANT or (value.data is not None and value.arrange is None)
+
+    def _copy(self, b: Buffer, step: Step, copies: dict[str, Buffer]) -> list[Step]:
+        """Add a bf16 copy of an operand that has none, and return the step that makes it."""
+        if b.dtype is DType.BF16 or b.name in copies:
+            return []
+        if b.name in self.constants:
+            copies[b.name] = self._short_constant(b)
+            return []
+        made = dense(self.steps.unused(f"{b.name}.bf16"), *b.shape, dtype=DType.BF16)
+        self.steps.values[made.name] = Value(made, Region.ARENA)
+        copies[b.name] = made
+        axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
+        left = iter(axes)
+        index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
+        return [Step((Definition(made, axes, Load(b, index), index),), step.layers, "Convert")]
+
+    def _short_constant(self, b: Buffer) -> Buffer:
+        if b.name not in self.weights:
+            data = self.steps.values[b.name].data
+            assert data is not None
+            short = np.asarray(data, np.float32).astype(ml_dtypes.bfloat16)
+            self.weights[b.name] = self.steps.constant(f"{b.name}.bf16", short)
+        return self.weights[b.name]
+
+    def _summed(self, d: Definition, product: _Product, copies: dict[str, Buffer]) -> Definition:
+        r = d.reduction
+        assert r is not None
+        short = move_loads({n: copies[n] for x in (product.x, product.w) if (n := x.buffer.name) in copies})
+        axes = (*(a for a in r.axes if a is not product.axis), product.axis)
+        total: Expr = Reduce(CHAINS, axes, rewrite(r.body, short))
+        return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))
+
+    def _round_weights(self, step: Step) -> None:
+        """Round the weights of products that sum in any order, so that they can lie in memory as bf16."""
+        for d in (d for w in step.works for d in members(w)):
+            r = d.reduction
+            factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
+            for w in factors or ():
+                one = self.steps.values.get(w.buffer.name)
+                if one is None or w.buffer.name not in self.constants or not self._is_plain(w.buffer):
+                    continue
+                if one.data is not None and one.data.size >= MIN_ELEMENTS and w.buffer.name not in self.weights:
+                    self._round(one)
+
+    def _round(self, value: Value) -> None:
+        assert value.data is not None
+        short = np.asarray(value.data, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
+        self.steps.values[value.name] = replace(value, data=short)
+
+
+def _is_worth_it(value: Value) -> bool:
+    b = value.buffer
+    if value.region is not Region.ARENA or b.dtype is not DType.F32 or value.half is not None or value.holds_bytes:
+        return False
+    return not all(isinstance(n, int) for n in b.shape) or prod(map(known, b.shape)) >= MIN_ELEMENTS
+
+
+def _without_product(d: Definition) -> Expr:
+    """Return the value computed from a product's sum, whose factors are rounded anyway; of other definitions, all."""
+    r = d.reduction
+    return d.value if r is None or chain_factors(r) is None else rewrite(d.value, {r: Const(0.0, r.dtype)})
+
+
+def _needs_digits(e: Prim) -> bool:
+    leaves = e.fn == "cast" and not e.dtype.is_float and e.args[0].dtype.is_float
+    return leaves or (e.fn in EXACTING and any(a.dtype.is_float for a in e.args))
+
+
+def _counts(e: Prim) -> bool:
+    """True for a float made of a wide integer: a place, a size, a time."""
+    inner = e.args[0].dtype if e.fn == "cast" else DType.F32
+    return not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
+
+
+def _is_statistic(d: Definition) -> bool:
+    """True for a long sum that is no product: a mean, a variance."""
+    r = d.reduction
+    if r is None or r.fn not in ("add", "mul"):
+        return False
+    factors = chain_factors(r)
+    if factors is not None and factors[0].buffer != factors[1].buffer:
+        return False
+    return prod(known(a.extent or 1) for a in r.axes) > MAX_WINDOW

@@ -1,0 +1,51 @@
+"""Types in which layers compute, as `--precision` says them: `bf16`, or by name patterns `bf16,stem=f32,head.*=f32`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from runtime.errors import UsageError
+
+F32, BF16 = "f32", "bf16"
+TYPES = (F32, BF16)
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """`default`, and the type of the layers whose name matches a pattern; the last pattern that matches decides."""
+
+    default: str = F32
+    layers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all layers compute in f32."""
+        return all(t == F32 for t in (self.default, *(t for _, t in self.layers)))
+
+    def of(self, names: Iterable[str]) -> str:
+        """Return the type of a step made of the layers `names`: patterns before the default, f32 before bf16."""
+        found = {next((t for p, t in reversed(self.layers) if fnmatchcase(n, p)), "") for n in names} - {""}
+        return F32 if F32 in found else BF16 if found else self.default
+
+    def unused(self, names: Iterable[str]) -> list[str]:
+        """Return the patterns that no layer matches."""
+        known = list(names)
+        return [p for p, _ in self.layers if not any(fnmatchcase(n, p) for n in known)]
+
+
+def precision_of(text: str) -> Precision:
+    """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are those of shells. UsageError for other texts."""
+    default, *rest = (part.strip() for part in text.split(","))
+    if "=" in default:
+        default, rest = F32, [default, *rest]
+    layers: list[tuple[str, str]] = []
+    for part in rest:
+        pattern, _, kind = part.rpartition("=")
+        if not pattern or kind not in TYPES:
+            raise UsageError(f"precision: a layer's is PATTERN={'|'.join(TYPES)}, got {part!r}")
+        layers.append((pattern, kind))
+    if default not in TYPES:
+        raise UsageError(f"precision: one of {', '.join(TYPES)}, then PATTERN=TYPE for layers, got {text!r}")
+    return Precision(default, tuple(layers))

@@ -1,0 +1,62 @@
+"""Products of bf16 numbers in the order in which tile registers sum them, so that all processors give the same bits.
+
+    chains[k](x[i, k] * w[k, j])     for each block of terms of the last axis:
+                                       even = odd = 0
+                                       even = fma(x[i, k], w[k, j], even)               for k = 0, 2, 4, .. of the block
+                                       odd = fma(x[i, k + 1], w[k + 1, j], odd)
+                                       sum += even + odd
+
+Sums run over the other axes from the outside in. Denormal numbers count as zero, in operands and in results. That is
+what Intel's TDPBF16PS computes; its VDPBF16PS rounds in another order.
+"""
+
+from __future__ import annotations
+
+from codegen.ir.access import coefficient, offset
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import CHAINS, Const, Expr, Load, Prim, Reduce, Var
+
+LONGEST = 32  # terms of a block at most: those of one instruction
+SHORTEST = 16  # with fewer, half of a tile register would be empty
+
+
+def block_terms(n: int) -> int:
+    """Return the terms of a block of a sum of `n`: the greatest even divisor up to `LONGEST`; 0 if it is too short."""
+    best = next((t for t in range(LONGEST, SHORTEST - 1, -2) if n % t == 0), 0)
+    return best if n > 0 else 0
+
+
+def is_chains(r: Reduce | None) -> bool:
+    """True for a sum in the order of this module."""
+    return r is not None and r.fn == CHAINS
+
+
+def chain_axis(r: Reduce) -> Var:
+    """Return the axis whose terms form blocks."""
+    return r.axes[-1]
+
+
+def chain_factors(r: Reduce) -> tuple[Load, Load] | None:
+    """Return the loads of the two factors, without the guards of padding; None for other bodies."""
+    body = _inside(r.body)
+    if not isinstance(body, Prim) or body.fn != "mul":
+        return None
+    first, second = map(_inside, body.args)
+    return (first, second) if isinstance(first, Load) and isinstance(second, Load) else None
+
+
+def _inside(e: Expr) -> Expr:
+    while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or e.args[3] == Const(0.0, e.dtype)):
+        e = e.args[2]
+    return e
+
+
+def is_contiguous(x: Load, axis: Var, terms: int) -> bool:
+    """True if aligned runs of `terms` elements along `axis` lie side by side in memory."""
+    step, extent = Var(f"{axis.name}.run"), axis.extent
+    part = Var(f"{axis.name}.part", terms)
+    if isinstance(extent, int):
+        step = Var(step.name, -(-extent // terms))
+    index = tuple(rewrite(i, {axis: step * terms + part}) for i in x.index)
+    moved = coefficient(offset(x.buffer, index), part)
+    return moved is not None and moved.is_const and moved.const == 1

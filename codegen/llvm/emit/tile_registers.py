@@ -1,0 +1,55 @@
+"""Statements on tile registers as Intel's AMX instructions, named by number: schedules know which tile holds what."""
+
+from __future__ import annotations
+
+from codegen.ir.loops import TileOp
+from codegen.llvm.emit.function_text import Value, integer
+from codegen.llvm.emit.values import Values
+from runtime.errors import InternalError
+
+DOTS = {"bf16": "tdpbf16ps", "u8i8": "tdpbusd"}  # by the types of the factors
+CONFIGURATION_BYTES = 64
+
+
+class TileRegisters:
+    """Emits statements on tile registers."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+
+    def emit(self, stmt: TileOp) -> None:
+        f, tiles = self.values.f, [integer(n, "i8") for n in stmt.tiles]
+        match stmt.op:
+            case "configure":
+                f.run("llvm.x86.ldtilecfg", Value("ptr", self._configuration(stmt.shape)))
+            case "release":
+                f.run("llvm.x86.tilerelease")
+            case "zero":
+                f.run("llvm.x86.tilezero", *tiles)
+            case "dot":
+                f.run(f"llvm.x86.{DOTS[stmt.kind]}", *tiles)
+            case _:
+                self._moved(stmt, tiles)
+
+    def _moved(self, stmt: TileOp, tiles: list[Value]) -> None:
+        """Move a tile from or to memory."""
+        at, buffer = self.values.at, stmt.buffer
+        if buffer is None or stmt.op not in ("load", "store"):
+            raise InternalError(f"tiles: no statement {stmt.op!r}")
+        pointer = at.pointer(at.access(buffer, stmt.index))
+        step = self.values.f.binary("mul", at.size(stmt.stride), integer(buffer.dtype.stored_bytes))
+        if isinstance(stmt.stride, int):
+            step = integer(stmt.stride * buffer.dtype.stored_bytes)
+        name = "tileloadd64" if stmt.op == "load" else "tilestored64"
+        self.values.f.run(f"llvm.x86.{name}", *tiles, pointer, step)
+        if stmt.op == "store":
+            self.values.loaded.pop(buffer.name, None)
+
+    def _configuration(self, shape: tuple[tuple[int, int], ...]) -> str:
+        """Return the name of a constant with the palette, bytes of a row and rows of each tile."""
+        data = bytearray(CONFIGURATION_BYTES)
+        data[0] = 1
+        for n, (rows, size) in enumerate(shape):
+            data[16 + 2 * n : 18 + 2 * n] = size.to_bytes(2, "little")
+            data[48 + n] = rows
+        return self.values.constant_bytes(bytes(data))

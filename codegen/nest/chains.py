@@ -1,0 +1,62 @@
+"""Sums of bf16 products by chains, with multiply-adds: see `codegen.ir.chains`.
+
+even[tile] = odd[tile] = 0
+for k.c in 16:
+  even[tile] += x[i, 2 k.c] * w[2 k.c, j]          words of two elements are loaded at once where they lie together
+  odd[tile] += x[i, 2 k.c + 1] * w[2 k.c + 1, j]
+acc[tile] += even[tile] + odd[tile]
+"""
+
+from __future__ import annotations
+
+from codegen.ir.chains import chain_axis, is_contiguous
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite
+from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Store, Var
+from codegen.ir.schedule import ScheduleError
+from codegen.nest.points import Points, Span, Spans, Stmts
+from runtime.abi import DType
+
+
+def chained(
+    definition: Definition, reduction: Reduce, points: Points, acc: Buffer, cell: tuple[Expr, ...], inner: Spans
+) -> Stmts:
+    """Add a block of terms to the accumulators of a tile; `inner`: the block."""
+    axis = chain_axis(reduction)
+    start, extent = inner[axis].start, inner[axis].extent
+    if not isinstance(extent, int) or extent % 2:
+        raise ScheduleError(f"{definition.out.name}: blocks of chains have an even number of terms, got {extent}")
+    pair = Var(f"{axis.name}.c", extent // 2)
+    spans = {**inner, axis: Span(start + pair * 2, 1)}
+    buffers = tuple(points.accumulator(_fresh(name, definition), acc.dtype) for name in ("even", "odd"))
+    steps: Stmts = ()
+    for part, buffer in enumerate(buffers):
+        steps += points.each((Store(buffer, cell, _part(reduction, axis, part), "add"),), spans)
+    stmts: Stmts = (
+        *(s for b in buffers for s in points.each((Store(b, cell, Const(0.0, acc.dtype)),))),
+        For(pair, steps),
+        *points.each((Store(acc, cell, Load(buffers[0], cell) + Load(buffers[1], cell), "add"),)),
+    )
+    for b in buffers:
+        stmts = (Alloc(b, stmts),)
+    return stmts
+
+
+def _part(reduction: Reduce, axis: Var, part: int) -> Expr:
+    """Return the term of a word: 0 is the first, 1 the second one."""
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load):
+            return None
+        if e.buffer.dtype is DType.BF16 and is_contiguous(e, axis, 2):
+            return Prim("odd" if part else "even", (e,), DType.F32)
+        return Load(e.buffer, tuple(rewrite(i, {axis: axis + part}) for i in e.index)) if part else e
+
+    return rewrite(reduction.body, change)
+
+
+def _fresh(name: str, definition: Definition) -> str:
+    taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
+    while name in taken:
+        name += "."
+    return name

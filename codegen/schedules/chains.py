@@ -1,0 +1,67 @@
+"""Sums of bf16 products in the order of `codegen.ir.chains`, by multiply-adds.
+
+    y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words]
+
+Each output takes three accumulators, of which two are used in the inner loop: tiles are smaller than those of f32.
+Weights lie in words of two, in panels of 16 columns, for vectors of any length and for tile registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from codegen.ir.access import reads, varies
+from codegen.ir.chains import block_terms, chain_axis
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.schedules.pointwise import packs
+from codegen.schedules.product_form import MatmulShape, extent, loops_of, width_of
+from codegen.target import Target
+
+PANEL = 16  # columns of a panel of the weights: those of a tile register
+
+
+def chained(
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule:
+    """Return the schedule of a product whose sum has a fixed order."""
+    assert d.reduction is not None
+    axis, width = chain_axis(d.reduction), width_of(extent(form.lane), lanes)
+    assert isinstance(axis.extent, int)
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    loops = loops_of(d, form.outer, fuse)
+    row = form.rows[-1] if form.rows else None
+    down = [a.name for a in form.rows]
+    height, vectors = _tile(1 if row is None else extent(row), extent(form.lane), width, target)
+    tiles = [Tile(form.lane.name, width * vectors, Tail.CUT), Tile(axis.name, block_terms(axis.extent), Tail.CUT)]
+    if row is not None:
+        tiles.insert(0, Tile(row.name, height, Tail.CUT if varies((row,)) else Tail.BALANCE))
+    sums = [a.name for a in d.reduction.axes]
+    rows, panels = prod(map(extent, form.rows)), prod(map(extent, form.sums)) * extent(form.lane)
+    outside = panels > rows * extent(axis) and not varies(form.rows)
+    order = (*loops, *([form.lane.name, *down] if outside else [*down, form.lane.name]), *sums)
+    return Schedule(
+        fuse=tuple(fuse),
+        order=order,
+        tile=tuple(tiles),
+        lanes=(form.lane.name, width),
+        pack=word_panels(d, form, constants, d.reduction.axes),
+        parallel=None if shared else order[0],
+    )
+
+
+def word_panels(d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...]) -> tuple[Pack, ...]:
+    """Return the packing of constant weights in words, as far as the terms of these lie along the last of `sums`."""
+    accesses, axis = reads(d, body=True), sums[-1]
+    found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
+    indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
+    return tuple(replace(p, words=1) if indices[p.operand][p.order[-1]] == axis else p for p in found)
+
+
+def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
+    """Return rows and vectors of the register tile: two accumulators an output, two halves of words of the weights."""
+    free, widest = target.registers - 3, max(columns, width)
+    sizes = [(n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v <= free and v * width <= widest]
+    return max(sizes, key=lambda t: (min(t[0], rows) * t[1] / (min(t[0], rows) + 2 * t[1]), -t[0]))

@@ -1,0 +1,103 @@
+"""Products in tile registers: 32 rows and 32 columns at a time.
+
+y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+from codegen.costs import COSTS
+from codegen.ir.access import reads, runs_on, varies
+from codegen.ir.chains import is_chains, is_contiguous
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables, walk
+from codegen.ir.loops import Prim, Var
+from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.nest.padding_terms import padding_terms
+from codegen.schedules.chains import word_panels
+from codegen.schedules.pointwise import fresh
+from codegen.schedules.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.reasons import note
+from codegen.target import Target
+
+PANEL_BYTES = 24 << 10  # of columns that are arranged in words, on the stack
+
+
+def in_tiles(
+    d: Definition, form: MatmulShape, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule | None:
+    """Return the schedule of a product that the target's tile registers can sum; None for others."""
+    r = d.reduction
+    assert r is not None
+    chains = is_chains(r)
+    found = matrix_form(r, form.lane, form.sums[-1]) if target.has_tiles else None
+    axes = r.axes if chains else form.sums
+    plans = word_panels(d, form, constants, axes) if found is not None else ()
+    if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
+        return None
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    loops = loops_of(d, form.outer, fuse)
+    row, around = _rows(d, form, found, fuse)
+    skipped = _skipped(d, found, dict(fuse).get(row or "", (row,))) if row is not None else None
+    if row is None or skipped is None:
+        return None
+    sums = [a.name for a in axes]
+    panels = prod(map(extent, form.sums)) * extent(form.lane)
+    rows = prod(map(extent, form.rows)) * prod(map(extent, form.sums))
+    outside = not plans or (panels > rows and not around)
+    across, down = [form.lane.name], [*around, row]
+    order = (*loops, *(across + down if outside else down + across), *sums)
+    height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
+    tail = Tail.CUT if varies(form.rows) else Tail.BALANCE
+    columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
+    note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
+    return Schedule(
+        fuse=tuple(fuse),
+        order=order,
+        tile=(Tile(row, height, tail), columns, terms),
+        skip_padding=skipped,
+        matrix=row,
+        lanes=(form.lane.name, ROWS),
+        pack=plans,
+        parallel=None if shared else order[0],
+    )
+
+
+def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:
+    """Return the axes whose padding is passed over for a whole tile; None if other padding is asked for."""
+    r = d.reduction
+    assert r is not None
+    moving = {a for a in d.axes if a.name in parts}
+    terms = [b for b in padding_terms(d) if b.axis != found.axis and moving.isdisjoint(variables(b.index))]
+    passed = [b for b in terms if b.asks is not None or b.share >= COSTS.min_skipped_share]
+    asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
+    return tuple(b.axis.name for b in passed) if asked <= {b.asks for b in passed} else None
+
+
+def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
+    """True if blocks of the rows' operand lie side by side, and columns are packed or can be arranged in panels."""
+    if not is_contiguous(found.x, found.axis, found.terms):
+        return False
+    if plans:
+        return all(p.operand == found.w.buffer.name and p.words for p in plans)
+    assert d.reduction is not None
+    w = next(x for x in reads(d, body=True) if x.load == found.w)
+    panel = extent(found.axis) * 2 * ROWS * found.w.buffer.dtype.stored_bytes
+    alone = len(d.reduction.axes) == 1 and len(form.rows) == 1 and not varies((*form.rows, form.lane))
+    return alone and w.steps[form.lane] == 1 and panel <= PANEL_BYTES
+
+
+def _rows(
+    d: Definition, form: MatmulShape, found: MatrixForm, fuse: list[tuple[str, tuple[str, ...]]]
+) -> tuple[str | None, list[str]]:
+    """Return the axis of rows and the loops around it; rows that lie at equal distances are one axis."""
+    x = [a for a in reads(d, body=True) if a.load == found.x]
+    if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
+        fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
+        return fuse[-1][0], []
+    names = [a.name for a in form.rows]
+    even = all(isinstance(a.steps[form.rows[-1]], int) for a in x) if form.rows else False
+    return (names[-1] if even else None), names[:-1]

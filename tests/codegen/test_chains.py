@@ -1,0 +1,187 @@
+"""Products of bf16 numbers in one order on all targets, and in tile registers: the bits of a NumPy model of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from codegen.ir.chains import LONGEST, SHORTEST, block_terms, is_contiguous
+from codegen.ir.definition import Definition
+from codegen.ir.loops import CHAINS, Buffer, Expr, Reduce, Size, Var, dense, prim
+from codegen.ir.printer import kernel_text
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from codegen.nest.nest import apply
+from codegen.nest.pack import pack_array
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from runtime.abi import DType
+from runtime.machine import missing_features, refused_tiles
+from tests.codegen.running import Array, aligned, compiled
+
+BF16 = ml_dtypes.bfloat16
+W = frozenset({"w"})
+TILES = replace(Target.parse("x86-64-v4-amx"), same_sums=True)
+
+
+def runs(target: Target) -> bool:
+    missing = missing_features(target.isa_features)
+    return not missing and not (target.has_tiles and refused_tiles())
+
+
+TARGETS = [
+    pytest.param(t, marks=pytest.mark.skipif(not runs(t), reason="this machine lacks its instructions"), id=name)
+    for name in ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx", "aarch64")
+    for t in (replace(Target.parse(name), same_sums=True),)
+]
+on_targets = pytest.mark.parametrize("target", TARGETS)
+
+
+def fused(total: Array, product: Array) -> Array:
+    """A multiply-add of f32: the product of two bf16 numbers is exact in f64, and the sum rounds once."""
+    return (total.astype(np.longdouble) + product.astype(np.longdouble)).astype(np.float32)
+
+
+def chain_sum(x: Array, w: Array) -> Array:
+    """The sum of x[i, k] * w[k, j] over k in the order of chains, for numbers far from the denormal ones."""
+    terms = x.shape[1]
+    size = block_terms(terms)
+    total = np.zeros((len(x), w.shape[1]), np.float32)
+    wide, columns = x.astype(np.float64), w.astype(np.float64)
+    for block in range(0, terms, size):
+        parts = [np.zeros_like(total), np.zeros_like(total)]
+        for k in range(block, block + size):
+            parts[k % 2] = fused(parts[k % 2], wide[:, k, None] * columns[k])
+        total = total + (parts[0] + parts[1])
+    return total
+
+
+def numbers(*shape: int) -> Array:
+    r = np.random.default_rng(shape)
+    return (r.standard_normal(shape) * 10.0 ** r.integers(-3, 4, shape)).astype(BF16)
+
+
+def product(rows: Size, terms: int, columns: int, out: DType = DType.F32) -> tuple[Definition, tuple[Buffer, ...]]:
+    """y[i, j] = max(chains[k](x[i, k] * w[k, j]) + b[j], 0)."""
+    i, j, k = Var("i", rows), Var("j", columns), Var("k", terms)
+    x, w = dense("x", rows, terms, dtype=DType.BF16), dense("w", terms, columns, dtype=DType.BF16)
+    b, y = dense("b", columns), dense("y", rows, columns, dtype=out)
+    return Definition(y, (i, j), prim("max", Reduce(CHAINS, (k,), x[i, k] * w[k, j]) + b[j], 0.0)), (x, w, b, y)
+
+
+@pytest.mark.parametrize(
+    ("terms", "block"),
+    [(32, 32), (64, 32), (48, 24), (80, 20), (40, 20), (16, 16), (24, 24), (96, 32), (8, 0), (30, 30), (34, 0), (0, 0)],
+)
+def test_blocks_are_equal_and_even(terms: int, block: int) -> None:
+    assert block_terms(terms) == block
+    assert block == 0 or (SHORTEST <= block <= LONGEST and terms % block == 0 and block % 2 == 0)
+
+
+@on_targets
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns"), [(5, 32, 16), (33, 48, 40), (64, 64, 32), (16, 80, 17), (7, 16, 100), (50, 320, 48)]
+)
+@pytest.mark.parametrize("out", [DType.F32, DType.BF16])
+def test_all_targets_compute_the_same_bits(target: Target, rows: int, terms: int, columns: int, out: DType) -> None:
+    work, params = product(rows, terms, columns, out)
+    plan = choose(work, target, W)
+    assert (plan.matrix is not None) == target.has_tiles
+    kernel = apply("k", work, plan, params)
+    x, w, bias = numbers(rows, terms), numbers(terms, columns), np.arange(columns, dtype=np.float32)
+    y = aligned(np.zeros((rows, columns), BF16 if out is DType.BF16 else np.float32))
+    packed = pack_array(w.view(np.uint16), plan.pack[0])
+    compiled(kernel, target)(aligned(x), aligned(packed), aligned(bias), y)
+    expected = np.maximum(chain_sum(x, w) + bias, 0).astype(y.dtype)
+    np.testing.assert_array_equal(y.view(np.uint8), expected.view(np.uint8))
+
+
+@on_targets
+@pytest.mark.parametrize("rows", [1, 15, 32, 70])
+def test_dynamic_rows(target: Target, rows: int) -> None:
+    n = Var("n", 1 << 20)
+    work, params = product(n, 32, 24)
+    plan = choose(work, target, W)
+    x, w, bias = numbers(rows, 32), numbers(32, 24), np.zeros(24, np.float32)
+    y = aligned(np.full((rows, 24), -1, np.float32))
+    packed = pack_array(w.view(np.uint16), plan.pack[0])
+    compiled(apply("k", work, plan, params, (n,)), target)(aligned(x), aligned(packed), aligned(bias), y, rows)
+    np.testing.assert_array_equal(y, np.maximum(chain_sum(x, w), 0))
+
+
+@on_targets
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_pass_over_padding(target: Target, stride: int) -> None:
+    """A convolution of 3x3 whose rows above and below are asked for; a halo lies left and right."""
+    size, channels, columns = 9, 32, 16
+    place = (size - 1) // stride + 1
+    h, v, c = Var("h", place), Var("v", place), Var("c", columns)
+    kh, kw, ic = Var("kh", 3), Var("kw", 3), Var("ic", channels)
+    x = replace(dense("x", size, size + 2, channels, dtype=DType.BF16), halo=0.0)
+    w = dense("w", 3, 3, channels, columns, dtype=DType.BF16)
+    y = dense("y", place, place, columns)
+    row = h * stride + kh - 1
+    term: Expr = prim("within", row, size, x[row, v * stride + kw, ic] * w[kh, kw, ic, c])
+    work = Definition(y, (h, v, c), Reduce(CHAINS, (kh, kw, ic), term))
+    plan = choose(work, target, W)
+    assert (plan.matrix is not None) == target.has_tiles
+    picture, filters = numbers(size, size + 2, channels), numbers(3, 3, channels, columns)
+    out = aligned(np.zeros((place, place, columns), np.float32))
+    packed = pack_array(filters.view(np.uint16), plan.pack[0])
+    compiled(apply("k", work, plan, (x, w, y)), target)(aligned(picture), aligned(packed), out)
+    expected = np.zeros_like(out)
+    wide = np.pad(picture, ((1, 1), (0, 0), (0, 0)))
+    for a in range(3):
+        for b in range(3):
+            last = stride * (place - 1) + 1
+            part = wide[a : a + last : stride, b : b + last : stride].reshape(-1, channels)
+            expected += chain_sum(part, filters[a, b]).reshape(expected.shape)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_heads_are_read_in_aligned_runs() -> None:
+    k = Var("k", 64)
+    x = dense("x", 4, 5, 16, dtype=DType.BF16)
+    assert is_contiguous(x[k // 16, 2, k % 16], k, 16)
+    assert not is_contiguous(x[k // 16, 2, k % 16], k, 32)
+
+
+def test_the_nest_of_tile_registers() -> None:
+    work, params = product(64, 64, 32)
+    text = kernel_text(apply("k", work, choose(work, TILES, W), params))
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[1] == "tiles 16x64 16x64 16x64 16x64 16x64 16x64 16x64 16x64"
+    assert [line for line in lines if line.startswith("tile 4")] == ["tile 4 = x[i.o * 32, k.o * 32] by 64"]
+    assert "tile 3 += tile 5 * tile 7 of bf16" in lines
+    assert lines[-1] == "tiles released"
+
+
+def test_tiles_of_two_heights_are_configured_once_each() -> None:
+    work, params = product(49, 32, 64)
+    text = kernel_text(apply("k", work, choose(work, TILES, W), params))
+    configured = [line.strip() for line in text.splitlines() if line.strip().startswith("tiles ")]
+    assert [line.split(" ")[1] for line in configured] == ["13x64", "12x64", "released"]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"tile": (Tile("k", 16, Tail.CUT),)}, "have blocks of 32"),
+        ({"tile": (Tile("k", 32),)}, "have blocks of 32"),
+        ({"tile": (Tile("k", 32, Tail.CUT),), "lanes": ("k", 8)}, "neither cut, fused, spread"),
+        ({"tile": (Tile("k", 32, Tail.CUT),), "order": ("i", "j", "k"), "matrix": "i"}, "rows and columns"),
+        ({"tile": (Tile("k", 32, Tail.CUT), Tile("i", 64)), "lanes": ("j", 16), "matrix": "i"}, "at most 32 rows"),
+    ],
+)
+def test_schedules_that_would_change_the_order_are_refused(change: dict[str, object], rule: str) -> None:
+    work, params = product(64, 64, 32)
+    with pytest.raises(ScheduleError, match=rule):
+        apply("k", work, Schedule(**change), params)  # type: ignore[arg-type]
+
+
+def test_words_are_halves_of_one_load() -> None:
+    work, params = product(4, 32, 16)
+    text = kernel_text(apply("k", work, choose(work, replace(Target.parse("x86-64-v4"), same_sums=True), W), params))
+    assert "even[i.t, j.t] += even(x[i, k]) * even(w[j // 16, k // 2, j % 16, k % 2])" in text

@@ -1,0 +1,178 @@
+"""`--precision`: what lies in memory as bf16, what stays f32, how near results are, and that all targets agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runtime
+from aot.compilation.driver import Compilation, in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.interpret import interpret
+from aot.options import CompileOptions
+from aot.precision import Precision, precision_of
+from codegen.ir.chains import is_chains
+from codegen.ir.traverse import members
+from codegen.llvm.host import parse_target
+from runtime.errors import UsageError
+from runtime.machine import missing_features, refused_tiles
+from tests.lowering.check import conv, ints, weights
+from tests.passes.check import Make, Size, graph_of, values
+
+NAMES = ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx")
+ERROR = 0.03  # of the largest result: bf16 has eight bits, and these networks are a few layers deep
+
+
+def run_here() -> list[str]:
+    found = [name for name in NAMES if not missing_features(parse_target(name).isa_features)]
+    return [name for name in found if name != NAMES[-1] or not refused_tiles()]
+
+
+def picture(b: Builder, x: OutPort) -> OutPort:
+    """Padding, strides, a depthwise window, a residual, a pool and a product of few rows."""
+    y = b.Relu(conv(b, x, 32, 3, stride=2))
+    z = b.Relu(conv(b, y, 48, 3))
+    w = weights(b, 48, 1, 1, 3, 3)
+    z = b.GroupConvolution(z, w, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
+    y = b.Add(b.Sigmoid(conv(b, z, 32, 1, begin=(0, 0))), y)
+    y = b.ReduceMean(conv(b, y, 40, 3), ints(b, 2, 3), keep_dims=False)
+    return b.MatMul(y, weights(b, 40, 64))
+
+
+def attention(b: Builder, x: OutPort) -> OutPort:
+    """Projections, two products of data, a softmax and a norm."""
+    q, k, v = (b.MatMul(x, weights(b, 64, 64, seed=n)) for n in range(3))
+    p = b.Softmax(b.Multiply(b.MatMul(q, k, transpose_b=True), 0.125), axis=-1)
+    y = b.Add(b.MatMul(b.MatMul(p, v), weights(b, 64, 64, seed=4)), x)
+    return b.Gelu(b.MatMul(b.MVN(y, ints(b, 2), eps=1e-5), weights(b, 64, 96, seed=5)))
+
+
+def tiny(b: Builder, x: OutPort) -> OutPort:
+    """Products and sums below and around the least normal number."""
+    y = b.MatMul(b.Multiply(x, 1e-20), b.Multiply(weights(b, 64, 64), 3e-20))
+    return b.Multiply(b.MatMul(y, weights(b, 64, 32, seed=1)), 1e30)
+
+
+CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
+    "picture": (picture, (1, 32, 17, 19)),
+    "attention": (attention, (2, 48, 64)),
+    "tiny": (tiny, (20, 64)),
+    "dynamic": (attention, (1, "n=37", 64)),
+}
+
+
+def short(make: Make, *shapes: tuple[Size, ...], precision: str = "bf16", target: str = "x86-64-v3") -> Compilation:
+    return stages(graph_of(make, *shapes), CompileOptions(level=None, target=target, precision=precision, verify=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_targets_and_threads_compute_the_same_bits(name: str) -> None:
+    make, shape = CASES[name]
+    inputs = values(shape)
+    found: dict[tuple[str, int], bytes] = {}
+    for target in run_here():
+        built = short(make, shape, target=target).built
+        for threads in (1, 2):
+            found[target, threads] = np.asarray(in_memory(built, threads=threads)(*inputs)[0]).tobytes()
+    assert len(set(found.values())) == 1, {key: hash(value) for key, value in found.items()}
+
+
+@pytest.mark.parametrize("name", ["picture", "attention"])
+def test_results_are_near_those_of_f32(name: str) -> None:
+    make, shape = CASES[name]
+    inputs = values(shape)
+    expected = interpret(graph_of(make, shape), inputs)[0]
+    found = np.asarray(in_memory(short(make, shape, target=run_here()[-1]).built, threads=1)(*inputs)[0])
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert 1e-6 < error < ERROR
+
+
+def types(made: Compilation) -> dict[str, int]:
+    """Values of the arena by type, and sums by chains."""
+    found = {"chains": 0}
+    for step in made.steps.steps:
+        found["chains"] += sum(is_chains(d.reduction) for w in step.works for d in members(w))
+        for b in step.writes():
+            found[b.dtype.value] = found.get(b.dtype.value, 0) + 1
+    return found
+
+
+def linear(b: Builder, x: OutPort) -> OutPort:
+    y = b.Relu(b.MatMul(x, weights(b, 64, 64), name="first"))
+    return b.MatMul(y, weights(b, 64, 64, seed=1), name="second")
+
+
+def test_layers_are_chosen_by_patterns() -> None:
+    def found(precision: str) -> dict[str, int]:
+        return types(short(linear, (32, 64), precision=precision))
+
+    assert found("f32") == {"chains": 0, "f32": 2}
+    assert found("bf16") == {"chains": 2, "bf16": 2, "f32": 1}  # a copy of the input, what lies between, the output
+    assert found("bf16,sec*=f32") == {"chains": 1, "bf16": 1, "f32": 2}
+    assert found("second=bf16") == {"chains": 1, "bf16": 1, "f32": 2}
+
+
+def statistics(b: Builder, x: OutPort) -> OutPort:
+    mean = b.ReduceMean(x, ints(b, 0), keep_dims=True)
+    return b.Add(b.MatMul(x, weights(b, 1024, 1024)), b.Multiply(mean, mean))
+
+
+def digits(b: Builder, x: OutPort) -> OutPort:
+    y = b.Add(b.MatMul(x, weights(b, 64, 64)), 0.5)
+    return b.Concat(
+        b.Sin(b.MatMul(y, weights(b, 64, 64, seed=1))), b.Floor(b.MatMul(y, weights(b, 64, 64, seed=2))), axis=1
+    )
+
+
+def leap(b: Builder, x: OutPort) -> OutPort:
+    y = b.Add(b.MatMul(x, weights(b, 64, 64)), 0.5)
+    return b.Add(b.Sin(y), b.Multiply(b.Floor(y), b.ReduceMax(y, ints(b, 1), keep_dims=True)))
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "short_ones"), [(statistics, (128, 1024), 1), (digits, (32, 64), 4), (leap, (32, 64), 1)]
+)
+def test_means_and_operands_whose_digits_matter_stay_f32(make: Make, shape: tuple[int, ...], short_ones: int) -> None:
+    """A sum over 128 rows and operands of Sin and Floor keep f32; products get short copies; Concat has two parts."""
+    assert types(short(make, shape))["bf16"] == short_ones
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("bf17", "one of f32, bf16"),
+        ("bf16,stem=f64", "PATTERN=f32|bf16"),
+        ("bf16,stem", "PATTERN=f32|bf16"),
+        ("", "one of f32, bf16"),
+    ],
+)
+def test_other_precisions_are_refused(text: str, rule: str) -> None:
+    with pytest.raises(UsageError, match=f"precision: .*{rule.replace('|', '.')}.* got"):
+        CompileOptions(precision=text)
+
+
+def test_a_pattern_matches_a_layer() -> None:
+    with pytest.raises(UsageError, match="a pattern matches a layer's name, got 'stem'"):
+        _ = short(linear, (32, 64), precision="bf16,stem=f32").steps
+
+
+def test_precision_reads_patterns_in_order() -> None:
+    found = precision_of("bf16,head.*=f32,head.last=bf16")
+    assert found == Precision("bf16", (("head.*", "f32"), ("head.last", "bf16")))
+    assert [found.of([n]) for n in ("stem", "head.a", "head.last")] == ["bf16", "f32", "bf16"]
+    assert found.of(["stem", "head.a"]) == "f32"
+    assert precision_of("f32").is_plain and not found.is_plain
+
+
+def test_a_library_says_its_precision(tmp_path: Path) -> None:
+    short(linear, (32, 64)).built.write_shared(tmp_path / "m.so")
+    model = runtime.load(tmp_path / "m.so")
+    options: Any = model.get_property("COMPILE_OPTIONS")
+    assert (model.get_property("INFERENCE_PRECISION_HINT"), options["precision"]) == ("bf16", "bf16")
+    short(linear, (32, 64), precision="f32").built.write_shared(tmp_path / "n.so")
+    plain: Any = runtime.load(tmp_path / "n.so").get_property("COMPILE_OPTIONS")
+    assert "precision" not in plain
