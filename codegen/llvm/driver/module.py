@@ -269,8 +269,10 @@ def _drivers(program: Program, tag: str) -> str:
             error_unknown=abi.ERROR_UNKNOWN,
             error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
         )
-        + _template("query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll").substitute(
-            abi_version=abi.ABI_VERSION, query=abi.QUERY_PREFIX + tag
+        + template_text(
+            "query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll",
+            abi_version=abi.ABI_VERSION,
+            query=abi.QUERY_PREFIX + tag,
         )
     )
 
