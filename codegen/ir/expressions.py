@@ -23,32 +23,18 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
-    """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts."""
-    if not callable(change):
-        return _replaced(node, change)
-    memo: dict[int, Expr] = {}  # by identity: the nodes live as long as `node`
+    """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts.
+
+    Equal parts become one object: `walk` counts them once.
+    """
+    look = change if callable(change) else change.get
+    memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
-        made = memo.get(id(e))
+        made = memo.get(e)
         if made is None:
-            found = change(e)
-            made = memo[id(e)] = found if found is not None else _with_children(e, go)
-        return made
-
-    return go(node)
-
-
-def _replaced(node: Expr, change: Mapping[Expr, Expr]) -> Expr:
-    """Replace the keys of `change`; parts that read none of the variables are left out, where only these change."""
-    axes = frozenset(k for k in change if isinstance(k, Var))
-    plain = len(axes) == len(change)
-    memo: dict[int, Expr] = {}
-
-    def go(e: Expr) -> Expr:
-        made = memo.get(id(e))
-        if made is None:
-            found = e if plain and axes.isdisjoint(_variables(e)) else change.get(e)
-            made = memo[id(e)] = found if found is not None else _with_children(e, go)
+            found = look(e)
+            made = memo[e] = found if found is not None else _with_children(e, go)
         return made
 
     return go(node)

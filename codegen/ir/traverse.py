@@ -213,7 +213,7 @@ def move_loads(names: dict[str, Buffer]) -> Change:
         if isinstance(e, Load) and e.buffer.name in names and e.buffer.space is not Space.TABLE:
             index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
             return Load(names[e.buffer.name], index)
-        return None if loads(e) else e
+        return None
 
     return change
 

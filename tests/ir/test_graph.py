@@ -48,6 +48,17 @@ def test_types_follow_changes() -> None:
         node(graph, "r").out_port(0).type  # noqa: B018
 
 
+def test_the_order_follows_changes() -> None:
+    graph = parse_graph(TEXT)
+    assert [n.name for n in graph.order()] == ["x", "y", "c", "a", "b", "r", "s"]
+    node(graph, "s").in_port(0).connect(node(graph, "c").out_port(0))
+    added = graph.add(REGISTRY["Abs"](), node(graph, "y").out_port(0), name="n")
+    node(graph, "a").in_port(1).connect(added.out_port(0))
+    assert [n.name for n in graph.order()] == ["x", "y", "c", "n", "a", "b", "r", "s"]
+    graph.remove(node(graph, "s"))
+    assert "s" not in [n.name for n in graph.order()]
+
+
 def test_errors_of_inference_name_layer_and_inputs() -> None:
     graph = parse_graph(TEXT.replace("f32[3,4]", "f32[7,4]"))
     with pytest.raises(ModelError) as caught:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from aot.compilation.driver import stages
 from aot.ir.graph import Graph
+from aot.lowering.fusion import fuse_steps
 from aot.lowering.program.arena import Life, place
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.binary import Add
 from aot.opset.image.grid import GridSample, Outside
+from aot.opset.elementwise.unary import Tanh
 from aot.opset.movement.movement import Concat
 from aot.opset.products.matmul import MatMul
 from aot.opset.reduction.softmax import Softmax
 from aot.options import CompileOptions
+from codegen.ir.definition import Definition
 from codegen.ir.loops import Var
 from runtime.abi import DType
 
@@ -85,6 +89,25 @@ def test_twice_the_layers_take_at_most_twice_the_calls(network: Callable[[int], 
     for made in (few, many):
         _ = made.optimized
     assert calls_of(lambda: many.program) <= 2.2 * calls_of(lambda: few.program)
+
+
+def test_refused_producers_of_a_long_chain_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, tried = 250, 0  # the merged expression is at its limit twice
+    original = fuse_steps.rewrite_definition
+
+    def counted(*args: Any) -> Definition:
+        nonlocal tried
+        tried += 1
+        return original(*args)
+
+    graph = Graph("chain")
+    y = graph.add(Parameter(element_type=DType.F32, shape=(8,)), name="x").out_port(0)
+    for _ in range(count):
+        y = graph.add(Tanh(), y).out_port(0)
+    graph.add(Result(), y)
+    monkeypatch.setattr(fuse_steps, "rewrite_definition", counted)
+    _ = stages(graph, CompileOptions(target="x86-64-v3")).steps
+    assert tried <= 1.1 * count
 
 
 def test_equal_layers_of_varying_sizes_share_kernels() -> None:

@@ -286,7 +286,7 @@ def _substitution(made: Definition) -> Change:
 
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load) or e.buffer.name != made.out.name:
-            return None if loads(e) else e
+            return None
         index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
         axes: dict[Expr, Expr] = {
             a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
@@ -303,8 +303,9 @@ def simplified(e: Expr) -> Expr:
         if hasattr(x, "has_plain_indices"):
             return x
         if isinstance(x, Load):
-            return Load(x.buffer, tuple(normal(rewrite(i, change), {}).expr() for i in x.index))
-        return None if loads(x) else x
+            inner = (rewrite(i, change) if loads(i) else i for i in x.index)
+            return Load(x.buffer, tuple(normal(i, {}).expr() for i in inner))
+        return None
 
     found = rewrite(e, change)
     object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
