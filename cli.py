@@ -386,6 +386,38 @@ def dump(
 
 
 @command
+def rewrite(
+    model: Model,
+    explain: Annotated[str, typer.Option("--explain", metavar="RULE", help="A rule, a set of rules, or a class")],
+    shape: Shapes = None,
+    dim: Dims = None,
+    value: Values = None,
+    cut: CutAt = None,
+    extensions: Extensions = None,
+    transformations_config: Config = None,
+    seed: Seed = None,
+    limit: Annotated[int, typer.Option(min=1, help="Print at most so many attempts")] = 20,
+    debug: Debug = False,
+) -> None:
+    """Say where a rule rewrites a model, and where it does not: how far it fits, and what stops it."""
+    from aot.why_not import attempts
+
+    options = CompileOptions(
+        shapes=shapes_of(shape),
+        dims=dims_of(dim),
+        values=values_of(value),
+        cut=cut_of(cut),
+        extensions=extensions,
+        transformations_config=tuple(map(Path, names_of(transformations_config))),
+        seed=seed,
+    )
+    found = attempts(model, explain, options)
+    typer.echo("\n".join(map(str, found[:limit])) or f"{explain}: no operation that it is for")
+    if len(found) > limit:
+        typer.echo(f"and {len(found) - limit} more (--limit)")
+
+
+@command
 def convert(
     model: Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,

@@ -61,6 +61,15 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
     run_passes(graph, passes, extra, until=FRONT_FINISH)
 
 
+def all_passes(
+    options: CompileOptions, extensions: Extensions | None
+) -> tuple[tuple[Pass | str, ...], tuple[object, ...]]:
+    """Return the passes of a compilation with its anchors, and those of the user's; UsageError if there is no order."""
+    passes, extra = _passes(options), extensions.passes if extensions is not None else ()
+    _ = _names(passes, extra)
+    return passes, extra
+
+
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """All passes and anchors without the user's."""
     given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))

@@ -64,7 +64,7 @@ class Made:
 
 
 class Maker:
-    """What a pattern is made with: `p.Relu(x)`, `p.constant(x)`."""
+    """The maker of patterns: `p.Relu(x)`, `p.constant(x)`."""
 
     def constant(self, tensor: Tensor) -> Tensor:
         """Return a parameter as one that must be a constant."""
@@ -98,9 +98,15 @@ def classes_of(type: str) -> tuple[type[Op], ...]:
     return found
 
 
+def layer_of(node: Node) -> str:
+    """Return the name of the layer that a node comes from; its own name where it comes from none, or from several."""
+    layers = node.origin.layers
+    return layers[0] if len(layers) == 1 else node.name
+
+
 @dataclass(slots=True)
 class Stop:
-    """Where a match ended: after how many operations of the pattern, and what did not fit."""
+    """End of an attempt: after how many operations of the pattern, and what did not fit."""
 
     matched: int
     reason: str
@@ -108,7 +114,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a pattern stands for so far: tensors by parameter, nodes by operation."""
+    """A match, whole or in part: tensors by parameter, nodes by operation."""
 
     tensors: Mapping[str, OutPort] = field(default_factory=dict[str, OutPort])
     nodes: Mapping[int, Node] = field(default_factory=dict[int, Node])
@@ -128,7 +134,7 @@ class Search:
             yield from self._tensor(pattern, port, found, where)
         elif isinstance(pattern, Made):
             if port.idx != pattern.output:
-                self._stop(found, f"{where} is output {port.idx} of {port.node.name!r}, not {pattern.output}")
+                self._stop(found, f"{where} is output {port.idx} of {layer_of(port.node)!r}, not {pattern.output}")
                 return
             yield from self.node(pattern, port.node, found, where)
         elif not close(uniform(port), pattern) and uniform(port) != pattern:
@@ -139,9 +145,9 @@ class Search:
     def _tensor(self, pattern: Tensor, port: OutPort, found: Found, where: str) -> Iterator[Found]:
         before = found.tensors.get(pattern.name)
         if pattern.known and constant(port) is None:
-            self._stop(found, f"{where} is no constant: it is made by {port.node.type} {port.node.name!r}")
+            self._stop(found, f"{where} is no constant: it is made by {port.node.type} {layer_of(port.node)!r}")
         elif before is not None and before is not port and not _equal(before, port):
-            names = f"{before.node.name!r} and {port.node.name!r}"
+            names = f"{layer_of(before.node)!r} and {layer_of(port.node)!r}"
             self._stop(found, f"{where} is another tensor than {pattern.name} elsewhere: {names}")
         else:
             yield Found({**found.tensors, pattern.name: port}, found.nodes)
@@ -154,7 +160,7 @@ class Search:
             if before is node:
                 yield found
             else:
-                self._stop(found, f"{where} is made by {node.name!r}, and by {before.name!r} elsewhere")
+                self._stop(found, f"{where} is made by {layer_of(node)!r}, and by {layer_of(before)!r} elsewhere")
             return
         reason = _unlike(pattern, node)
         if reason:
@@ -170,7 +176,7 @@ class Search:
         if begin == len(pattern.inputs):
             yield found
             return
-        where = f"input {begin} of {node.type} {node.name!r}"
+        where = f"input {begin} of {node.type} {layer_of(node)!r}"
         for step in self.port(pattern.inputs[begin], sources[begin], found, where):
             yield from self._inputs(pattern, sources, step, node, begin + 1)
 
@@ -182,14 +188,14 @@ class Search:
 def _unlike(pattern: Made, node: Node) -> str:
     """Return what tells a node from an operation of the pattern, without its inputs; empty if nothing does."""
     if not isinstance(node.op, classes_of(pattern.type)):
-        return f"is made by {node.type} {node.name!r}, not by {pattern.type}"
+        return f"is made by {node.type} {layer_of(node)!r}, not by {pattern.type}"
     if len(node.sources()) != len(pattern.inputs):
-        return f"is {node.type} {node.name!r} with {len(node.sources())} inputs, not {len(pattern.inputs)}"
+        return f"is {node.type} {layer_of(node)!r} with {len(node.sources())} inputs, not {len(pattern.inputs)}"
     for name, wanted in pattern.attrs.items():
         value = _plain(getattr(node.op, name, None))
         if not (wanted(value) if callable(wanted) else value == _plain(wanted)):
             shown = "what the pattern asks for" if callable(wanted) else repr(wanted)
-            return f"is {node.type} {node.name!r} whose {name} is {value!r}, not {shown}"
+            return f"is {node.type} {layer_of(node)!r} whose {name} is {value!r}, not {shown}"
     return ""
 
 
@@ -213,7 +219,7 @@ def _equal(a: OutPort, b: OutPort) -> bool:
 def _value(port: OutPort) -> str:
     value = constant(port)
     if value is None:
-        return f"it is made by {port.node.type} {port.node.name!r}"
+        return f"it is made by {port.node.type} {layer_of(port.node)!r}"
     return f"it is {value.reshape(-1)[0]}" if value.size == 1 else f"it is a constant of shape {list(value.shape)}"
 
 

@@ -443,3 +443,31 @@ def test_internal_operations_have_the_meaning_of_model_optimizer(
     imported(made, graph)
     found = np.asarray(compile_model(graph, FAST, threads=1)(X)[0])
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+IN_PLACE = """
+from openvino.tools.mo.{phase}.replacement import {base}
+class Scale({base}):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        for node in graph.get_op_nodes(type="Const"):
+            {change}
+"""
+
+
+@pytest.mark.parametrize("change", ["node.value *= 2", "node.out_port(0).data.get_value()[...] *= 2"])
+@pytest.mark.parametrize("phase", ["middle", "back"])
+def test_constants_may_be_changed_in_place_and_the_model_keeps_its_own(phase: str, change: str, tmp_path: Path) -> None:
+    base = f"{phase.capitalize()}ReplacementPattern"
+    (tmp_path / "e" / phase).mkdir(parents=True)
+    (tmp_path / "e" / phase / "scale.py").write_text(IN_PLACE.format(phase=phase, base=base, change=change))
+    weights = np.arange(1, 5, dtype=np.float32).reshape(2, 2)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in "xy"]
+    held = helper.make_tensor("w", TensorProto.FLOAT, [2, 2], weights.tobytes(), raw=True)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "m", ends[:1], ends[1:], [held])
+    path = tmp_path / "m.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    changed = compile_model(path, extensions=tmp_path / "e")
+    x = np.ones((1, 2), np.float32)
+    assert changed(x)[0].tolist() == [[8, 12]]
+    assert compile_model(path)(x)[0].tolist() == [[4, 6]]

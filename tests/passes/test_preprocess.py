@@ -146,6 +146,13 @@ def test_wrong_options_are_refused(given: Any) -> None:
         CompileOptions(mean=given)
 
 
+def test_shifts_of_computed_tensors_stay() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return convolved("Convolution", 0)(b, b.Add(b.Relu(x), b.const(weights(1, 3, 1, 1), DType.F32)))
+
+    assert after(RULES, make, IMAGE, tolerance=LOOSE) == ["Relu", "Add", "Convolution"]
+
+
 def test_orders_of_channels_that_are_no_permutation_stay() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         moved = b.Gather(x, b.const(np.array([0, 0, 1]), DType.I64), b.const(np.array(1), DType.I64))

@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 from aot.compilation.driver import compile_model
 from aot.convert import convert_model
 from aot.frontends import read_model
+from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
@@ -275,6 +276,16 @@ def test_what_ir_has_no_form_for_is_refused(
     assert part in str(caught.value)
     assert "compile the model's own file" in caught.value.advice
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_axes_that_a_broadcast_does_not_read_are_left_out(tmp_path: Path) -> None:
+    graph = Graph("m")
+    x = graph.add(Parameter(DType.F32, (2,)), name="x").out_port(0)
+    build = Builder(graph)
+    build(Result(), build.Broadcast(x, build.const([3, 2], DType.I64), build.const(0, DType.U8)), name="y")
+    convert_model(graph, tmp_path / "m.xml")
+    made = next(n for n in read_model(tmp_path / "m.xml").nodes.values() if n.type == "Broadcast")
+    assert len(made.sources()) == 2
 
 
 def test_inputs_that_are_absent_before_others_are_refused(tmp_path: Path) -> None:

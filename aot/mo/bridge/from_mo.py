@@ -302,7 +302,7 @@ def _origin(sources: list[OutPort | None], node: Node, graph: IrGraph) -> Origin
 
 
 def _constant(node: Node) -> tuple[Constant, Any]:
-    value = np.asarray(node.value)
+    value = np.asarray(node.soft_get("value", None))
     if node.has_valid("force_type"):
         wanted = data_type_str_to_np(node.force_type)
         if wanted is not None:

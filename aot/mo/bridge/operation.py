@@ -56,7 +56,7 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
         shape = dims_of(node.soft_get("shape", None), name, op.shape) if "shape" in changed else op.shape
         return Parameter(dtype, shape)
     if isinstance(op, Constant):
-        return op if "value" not in changed else Constant(dtype_from(node.value.dtype))
+        return op if "value" not in changed else Constant(dtype_from(node.soft_get("value").dtype))
     return with_attributes(op, changed, name) if changed else op
 
 
@@ -64,7 +64,7 @@ def _built(node: Any, type_: str | None = None, version: str | None = None) -> D
     type_, version = type_ or node.soft_get("type", None), version or node.soft_get("version", None)
     name = node.soft_get("name", node.id)
     if type_ in ("Const", "Constant"):
-        return Constant(dtype_from(node.value.dtype))
+        return Constant(dtype_from(node.soft_get("value").dtype))
     if type_ == "Parameter":
         return Parameter(dtype_from(node.soft_get("data_type", None)), dims_of(node.soft_get("shape", None), name))
     if type_ == "Result" or node.soft_get("op") == "Result":

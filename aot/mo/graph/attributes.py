@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
+import numpy as np
+
+from aot.mo.utils.arrays import is_a
 from aot.mo.utils.error import AbsentError
 
 UNKNOWN = "<UNKNOWN>"
@@ -54,9 +57,23 @@ class Attributes:
 
     def __getitem__(self, k: str) -> Any:
         try:
-            return self.attrs()[k]
+            found = self.attrs()[k]
         except KeyError:
             raise AbsentError(k) from None
+        is_shared = k == "value" and is_a(found, np.ndarray) and not found.flags.writeable
+        return self._own(found) if is_shared else found
+
+    def _own(self, shared: Any) -> Any:
+        """Return a copy of a constant of the model, which may be changed in place; it takes the constant's place.
+
+        A Const and its data node have one array.
+        """
+        own = shared.copy()
+        for id in (self.id, *self.graph.predecessors(self.id), *self.graph.successors(self.id)):
+            attrs = self.graph.nodes[id]
+            if attrs.get("value") is shared:
+                attrs["value"] = own
+        return own
 
     def __setattr__(self, k: str, v: Any) -> None:
         """Change an attribute; AttributeError for one that is not there."""

@@ -85,7 +85,9 @@ class Data:
         data["shape"] = new
 
     def get_value(self) -> Any:
-        return self.get_attr("value")
+        """Return the value, an array that may be changed in place; None if it is not known, or in the front phase."""
+        found = None if self._in_front else data_node(self._port)
+        return found["value"] if found is not None and found.has_valid("value") else None
 
     def set_value(self, value: Array) -> None:
         """Set value and shape of the data node, and of the Const that makes it."""

@@ -184,7 +184,7 @@ class Port(TensorNames):
         types[self.idx] = data_type
 
     def _get_data_type(self) -> Any:
-        value = self.data.get_value()
+        value = self.data.get_attr("value")
         own = getattr(value, "dtype", None) if not is_a(value, (list, tuple, int, float)) else np.asarray(value).dtype
         if self.type == "out":
             types: dict[Any, Any] = self.node.soft_get("_out_port_data_type", {})

@@ -14,6 +14,7 @@ import numpy as np
 from networkx.algorithms.isomorphism import MultiDiGraphMatcher
 
 from aot.mo.graph.graph import Graph, Node, dict_includes
+from aot.mo.middle.partial_match import WATCH
 from aot.mo.utils.error import Error
 
 _LOG = logging.getLogger(__name__)
@@ -109,7 +110,11 @@ def apply_pattern(
     if not all_edges_in_nodes([node[0] for node in nodes], edges):
         names = sorted({end for edge in edges for end in edge[:2]} - {node[0] for node in nodes})
         raise Error("pattern: edges join nodes of the pattern, got edges of {}", ", ".join(names))
-    for match in list(find_pattern_matches(graph, nodes, edges, node_attrs, edge_attrs)):
+    found = list(find_pattern_matches(graph, nodes, edges, node_attrs, edge_attrs))
+    watch = WATCH.get()
+    if watch is not None:
+        watch(action, graph, nodes, edges, len(found))
+    for match in found:
         if all(graph.has_node(id) for id in match):
             action(graph, {name: Node(graph, id) for id, name in match.items()})
         else:

@@ -48,12 +48,13 @@ class Const(Op):
     @staticmethod
     def infer(node: Node) -> None:
         """Set the value; a plain number fills the shape."""
-        whole = is_a(node.value, np.ndarray) or len(node.shape) == 0
-        node.out_port(0).data.set_value(node.value if whole else np.full(node.shape, node.value))
+        value = node.soft_get("value", None)
+        whole = is_a(value, np.ndarray) or len(node.shape) == 0
+        node.out_port(0).data.set_value(value if whole else np.full(node.shape, value))
 
     @staticmethod
     def type_infer(node: Node) -> None:
-        node.out_port(0).set_data_type(node.value.dtype, override=True)
+        node.out_port(0).set_data_type(node.soft_get("value").dtype, override=True)
         if node.has_valid("force_type"):
             node.out_port(0).set_data_type(node.data_type, override=True)
 
@@ -65,4 +66,4 @@ def _shape(node: Node) -> str:
 def _element_type(node: Node) -> str:
     if node.has_valid("force_type"):
         return precision_to_destination_type(node.force_type)
-    return np_data_type_to_destination_type(node.value.dtype)
+    return np_data_type_to_destination_type(node.soft_get("value").dtype)

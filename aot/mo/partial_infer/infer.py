@@ -59,7 +59,7 @@ def _is_constant(node: Node) -> bool:
         return False
     if node.soft_get("op") == "ShapeOf":
         return node.in_port(0).data.get_shape() is not None
-    return all(port.data.get_value() is not None for port in node.in_ports().values())
+    return all(port.data.get_attr("value") is not None for port in node.in_ports().values())
 
 
 def _infer(node: Node, name: str, whole: bool) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, cast, get_type_hints
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -50,8 +50,7 @@ class ComposedOp(DecomposedOp):
         build = Builder(graph)
         ports = [None if one is None else _input(build, one, self.type) for one in operands]
         found = self.decompose(build, *ports)
-        results: tuple[Any, ...] = found if isinstance(found, tuple) else (found,)
-        for port in results:
+        for port in cast("tuple[object, ...]", found) if isinstance(found, tuple) else (found,):
             if not isinstance(port, OutPort):
                 raise UsageError(f"{self.type}: the function returns tensors, got {port!r}")
             build(Result(), port)

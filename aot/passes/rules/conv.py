@@ -13,8 +13,10 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Array, Shape
+from aot.opset.control.infrastructure import Parameter
 from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
 from aot.opset.movement.gather import Gather
+from aot.opset.movement.movement import Transpose
 from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.products.convolution import Convolution, GroupConvolution, Windowed
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
@@ -243,11 +245,21 @@ def _with_more(padding: Shape, added: Array | None) -> tuple[int, ...] | None:
 
 @rule(Convolution, GroupConvolution)
 def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort | None:
-    """f(x + c, w) -> f(x, w) + b for a number for each channel of the input, where no padding is read: it has no c"""
+    """f(x + c, w) -> f(x, w) + b for an input x of the network, where no padding is read: it has no c
+
+    Elsewhere lowering fuses the shift with what gives x.
+    """
     shifted, weights = source(node.source(0), Add), constant(node.source(1))
     found = with_constant(shifted) if shifted is not None else None
     x = node.source(0)
-    if found is None or weights is None or _is_padded(op) or not only_reader(x) or x.type.dtype not in EXACT_ENOUGH:
+    if (
+        found is None
+        or weights is None
+        or _is_padded(op)
+        or not _is_input(found[0])
+        or not only_reader(x)
+        or x.type.dtype not in EXACT_ENOUGH
+    ):
         return None
     shift = constant(found[1])
     assert shift is not None
@@ -260,6 +272,14 @@ def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort 
     if not np.isfinite(bias).all():
         return None
     return build.Add(build(op, found[0], *node.sources()[1:]), build.const(bias.astype(weights.dtype), x.type.dtype))
+
+
+def _is_input(port: OutPort) -> bool:
+    """True for an input of the network, also in another order of dimensions or channels."""
+    node = port.node
+    while isinstance(node.op, Transpose | Gather):
+        node = node.source(0).node
+    return isinstance(node.op, Parameter)
 
 
 def _is_padded(op: Windowed) -> bool:

@@ -9,6 +9,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, definition_of
 from aot.opset.control.demands import Within
+from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.conversion import Rounded
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
@@ -48,7 +49,15 @@ def drop_rounding(node: Node, op: Rounded, build: Builder) -> Replacement:
     return node.source(0)
 
 
-give_forms = RuleSet("give_forms", (give_form, drop_check, drop_rounding), phase="front", required=True)
+@rule(Broadcast)
+def drop_mapping(node: Node, op: Broadcast, build: Builder) -> Replacement:
+    """Broadcast(x, shape, axes) -> Broadcast(x, shape), but in mode explicit: later definitions have no axes there"""
+    mapped = len(node.sources()) > 2 and node.source(2) is not None
+    return build(op, *node.sources()[:2]) if mapped and op.mode is not BroadcastMode.EXPLICIT else None
+
+
+RULES = (give_form, drop_check, drop_rounding, drop_mapping)
+give_forms = RuleSet("give_forms", RULES, phase="front", required=True)
 
 
 def formless(graph: Graph) -> Iterator[Problem]:

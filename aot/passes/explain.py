@@ -1,0 +1,232 @@
+"""Why a rule did not fire: how far it came at each node, and what stopped it.
+
+A rule with a pattern says it itself. The body of another rule is followed line by line: the condition under which it
+returned None is taken from its source, and the part of it that was true is told with the values in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from aot.ir.build import Builder
+from aot.ir.graph import Node, OutPort
+from aot.passes.pattern import PatternRule, layer_of
+from aot.passes.rewrite import Replacement, Rule, RuleSet
+from runtime.errors import AotError
+
+LONGEST = 60  # characters of a value in a report
+CHAIN = 4  # names whose values are told
+ARGUMENTS = ("node", "op", "build")  # of every rule
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One node at which a rule was tried, and `reached` of `size` operations or, of rules without pattern, lines."""
+
+    rule: str
+    layer: str
+    fired: bool
+    reached: int
+    size: int
+    reason: str
+    unit: str = "operations"
+
+    def __str__(self) -> str:
+        if self.fired:
+            return f"{self.layer}: {self.rule} fired"
+        if self.unit == "lines":
+            return f"{self.layer}: {self.rule} ended in line {self.reached} of {self.size}: {self.reason}"
+        return f"{self.layer}: {self.rule}, {self.reached} of {self.size} {self.unit} fit: {self.reason}"
+
+
+Record = Callable[[Attempt], None]
+
+
+def rule_names(passes: tuple[object, ...]) -> list[str]:
+    """Return the names of all rules and sets of rules among passes."""
+    sets = [one for one in passes if isinstance(one, RuleSet)]
+    return sorted({one.name for one in sets} | {rule.name for one in sets for rule in one.rules})
+
+
+def watched(passes: tuple[Any, ...], name: str, record: Record) -> tuple[Any, ...]:
+    """Return passes whose rules of that name, or in a set of that name, tell of their attempts."""
+    return tuple(_watched(one, name, record) if isinstance(one, RuleSet) else one for one in passes)
+
+
+def _watched(rules: RuleSet, name: str, record: Record) -> RuleSet:
+    chosen = [name in (rule.name, rules.name) for rule in rules.rules]
+    if not any(chosen):
+        return rules
+    pairs = zip(rules.rules, chosen, strict=True)
+    return replace(rules, rules=tuple(_watch(rule, record) if picked else rule for rule, picked in pairs))
+
+
+def _watch(rule: Rule, record: Record) -> Rule:
+    def body(node: Node, op: Any, build: Builder) -> Replacement:
+        found, attempt = explain(rule, node, build)
+        record(attempt)
+        return found
+
+    return Rule(rule.name, rule.anchors, body, rule.equation)
+
+
+def explain(rule: Rule, node: Node, build: Builder) -> tuple[Replacement, Attempt]:
+    """Apply a rule at a node; return what it returns, and the attempt."""
+    if isinstance(rule, PatternRule):
+        match, stop = rule.attempt(node)
+        found = rule(node, build)
+        reason = stop.reason if match is None else "the function returned None"
+        reached = stop.matched if match is None else rule.size
+        return found, Attempt(rule.name, layer_of(node), found is not None, reached, rule.size, reason)
+    found, line, reason = _followed(rule, node, build)
+    lines = _length(rule.body)
+    return found, Attempt(rule.name, layer_of(node), found is not None, min(line + 1, lines), lines, reason, "lines")
+
+
+def _length(body: Callable[..., Any]) -> int:
+    return len(inspect.getsourcelines(body)[0])
+
+
+def _followed(rule: Rule, node: Node, build: Builder) -> tuple[Replacement, int, str]:
+    """Call the body of a rule; return its result, the line of it that returned, and why it returned None."""
+    code = getattr(inspect.unwrap(rule.body), "__code__", None)
+    last: list[tuple[int, str]] = []
+
+    def inside(frame: FrameType, event: str, value: Any) -> Any:
+        if event == "return" and value is None:
+            last.append((frame.f_lineno - frame.f_code.co_firstlineno, _reason(frame)))
+        return inside
+
+    def enter(frame: FrameType, event: str, _: Any) -> Any:
+        return inside if frame.f_code is code else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        found = rule(node, build)
+    finally:
+        sys.settrace(before)
+    line, reason = last[-1] if last else (0, "")
+    return found, line, reason
+
+
+def _reason(frame: FrameType) -> str:
+    """Return the condition under which a function returns None at its present line, with the values in it."""
+    test = _condition(frame.f_code, frame.f_lineno)
+    if test is None:
+        return f"none of its cases (line {frame.f_lineno} of {Path(frame.f_code.co_filename).name})"
+    wanted, node = test
+    for part in _parts(node, wanted):
+        if bool(_evaluated(part, frame)) == wanted:
+            return f"{ast.unparse(part)}{' is false' if not wanted else ''}{_values(part, frame)}"
+    return ast.unparse(node)
+
+
+def _parts(test: ast.expr, wanted: bool) -> list[ast.expr]:
+    """Return the parts of a condition of which one decides: of `or` for a true one, of `and` for a false one."""
+    joint = ast.Or if wanted else ast.And
+    return list(test.values) if isinstance(test, ast.BoolOp) and isinstance(test.op, joint) else [test]
+
+
+def _values(part: ast.expr, frame: FrameType) -> str:
+    """Return the values of the names in a condition; of one that is None, how it came about."""
+    tree, before = _tree(frame.f_code)
+    told: list[str] = []
+    names = _names(part, frame)
+    while names and len(told) < CHAIN:
+        name = names.pop(0)
+        value = frame.f_locals[name]
+        made = _assigned(tree, name, frame.f_lineno - before) if value is None else None
+        if made is None:
+            told.append(f"{name} = {_shown(value)}")
+            continue
+        told.append(f"{name} = {ast.unparse(made)}")
+        names = [n for n in _names(made, frame) if f"{n} =" not in " ".join(told)] + names
+        told += _ports(made, frame)
+    return f": {'; '.join(dict.fromkeys(told))}" if told else ""
+
+
+def _names(part: ast.expr, frame: FrameType) -> list[str]:
+    found = dict.fromkeys(n.id for n in ast.walk(part) if isinstance(n, ast.Name) and n.id in frame.f_locals)
+    return [name for name in found if name not in ARGUMENTS]
+
+
+def _ports(part: ast.expr, frame: FrameType) -> list[str]:
+    """Return what the tensors are that calls in an expression give: `node.source(0) is output 0 of Relu 'r'`."""
+    calls = [n for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    found: list[str] = []
+    for call in calls:
+        value = _evaluated(call, frame)
+        if isinstance(value, OutPort | Node):
+            found.append(f"{ast.unparse(call)} is {_shown(value)}")
+    return found
+
+
+def _evaluated(part: ast.expr, frame: FrameType) -> Any:
+    """Return the value of an expression; None if it has none, because it stands behind a condition."""
+    try:
+        return eval(compile(ast.Expression(part), "<condition>", "eval"), frame.f_globals, dict(frame.f_locals))
+    except (AttributeError, TypeError, ValueError, LookupError, NameError, AssertionError, AotError):
+        return None
+
+
+def _assigned(tree: ast.AST | None, name: str, line: int) -> ast.expr | None:
+    """Return what a name was set to last before a line, by an assignment of its own or one of several names."""
+    found: ast.expr | None = None
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Assign) or node.lineno > line:
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name) and target.id == name:
+                found = node.value
+            elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = zip(target.elts, node.value.elts, strict=False)
+                found = next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), found)
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, OutPort):
+        return f"output {value.idx} of {value.node.type} {layer_of(value.node)!r}"
+    if isinstance(value, Node):
+        return f"{value.type} {layer_of(value)!r}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 2] + ".."
+
+
+@cache
+def _tree(code: CodeType) -> tuple[ast.AST | None, int]:
+    """Return the syntax of a function and how far its lines are from those of the file."""
+    try:
+        lines, first = inspect.getsourcelines(code)
+        return ast.parse(textwrap.dedent("".join(lines))), first - 1
+    except (OSError, TypeError, SyntaxError):
+        return None, 0
+
+
+def _condition(code: CodeType, line: int) -> tuple[bool, ast.expr] | None:
+    """Return the condition that leads to a `return` in a line, and whether it was true; None without one."""
+    tree, before = _tree(code)
+    found: tuple[bool, ast.expr] | None = None
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.If) and any(_covers(one, line - before) for one in node.body):
+            found = True, node.test
+        elif isinstance(node, ast.If) and any(_covers(one, line - before) for one in node.orelse):
+            found = False, node.test
+        elif isinstance(node, ast.Return) and isinstance(node.value, ast.IfExp) and _covers(node, line - before):
+            empty = isinstance(node.value.body, ast.Constant) and node.value.body.value is None
+            return empty, node.value.test
+    return found
+
+
+def _covers(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
