@@ -10,6 +10,7 @@ from typing import Any
 
 from aot.frontends.calls import Conversion
 from aot.frontends.conversion import Dialect, Facts, convert, foreign
+from aot.frontends.tf.math.complex_numbers import refuse_complex
 from aot.frontends.tf.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem
 from aot.ir.graph import Graph
@@ -29,7 +30,9 @@ def _conversion(kind: str, attrs: Facts) -> Conversion | None:
 
 def _call(attrs: Facts, *parts: Any) -> Call:
     del attrs
-    return Call(*parts)
+    call = Call(*parts)
+    refuse_complex(call, conversion_of(call.kind))
+    return call
 
 
 def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:

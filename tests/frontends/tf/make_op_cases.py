@@ -3,8 +3,8 @@
     python tests/frontends/tf/make_op_cases.py [FAMILY ..]      needs tensorflow-cpu 2.21; not run by the tests
 
 A family is one zip: `graph.pb`, a GraphDef with all cases side by side; `graph_dynamic.pb`, those cases whose sizes are
-left open; `cases.json`, names and places of inputs and outputs; `data.bin`, their elements. The tables of cases are the
-Python files in `op_cases`, beside the zips that they become.
+left open, without attributes that have their default; `cases.json`, names and places of inputs and outputs;
+`data.bin`, their elements. The tables of cases are the Python files in `op_cases`, beside the zips that they become.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 import tensorflow as tf
-from tensorflow.python.framework import op_def_library
+from tensorflow.python.framework import meta_graph, op_def_library
 
 HERE = Path(__file__).parent
 FAMILIES = (
@@ -211,7 +211,10 @@ def write(family: str) -> None:
         made, values = build(cases, dynamic)
         if not made.cases:
             continue
-        graphs[name + ".pb"] = made.graph.as_graph_def().SerializeToString(deterministic=True)
+        meta = tf.compat.v1.MetaGraphDef(graph_def=made.graph.as_graph_def())
+        if dynamic:  # files may leave attributes out that have their default
+            meta_graph.strip_graph_default_valued_attrs(meta)
+        graphs[name + ".pb"] = meta.graph_def.SerializeToString(deterministic=True)
         results = iter(values)
         index[name] = [
             {

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from aot.frontends.tf.registry import Call, tf
+from aot.frontends.tf.registry import Call, Conversion, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from runtime.abi import DType
@@ -50,6 +50,15 @@ def by_parts(function: C) -> C:
         return tuple(a if a is None else Complex(a, b) for a, b in zip(real, imag, strict=True))
 
     return cast(C, lifted)
+
+
+def refuse_complex(node: Call, function: Conversion | None) -> None:
+    """UnsupportedError where an input is complex and the conversion is one of real numbers."""
+    if function is None or not any(isinstance(x, Complex) for x in node.inputs):
+        return
+    written = function.__annotations__.values()
+    able = hasattr(function, "__wrapped__") or any(t in str(a) for a in written for t in ("Number", "Complex", "Value"))
+    node.refuse(not able, "complex numbers are not supported")
 
 
 def _part(x: Any, name: str) -> Any:
@@ -101,8 +110,8 @@ def conjugate_transpose(node: Call, x: Number, order: OutPort) -> Number:
 
 
 @tf("ComplexAbs")
-def complex_abs(node: Call, x: Complex) -> OutPort:
-    build = node.build
+def complex_abs(node: Call, number: Number) -> OutPort:
+    build, x = node.build, parts_of(node, number)
     return build.Sqrt(build.Add(build.Multiply(x.real, x.real), build.Multiply(x.imag, x.imag)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.tf.math.complex_numbers import Complex
+from aot.frontends.tf.math.complex_numbers import Complex, Number, parts_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 
@@ -13,8 +13,13 @@ def _last(count: int, rank: int) -> list[int]:
     return list(range(rank - count, rank))
 
 
-def _paired(node: Call, x: Complex) -> OutPort:
+def _rank(x: Number) -> int:
+    return x.real.type.rank if isinstance(x, Complex) else x.type.rank
+
+
+def _paired(node: Call, number: Number) -> OutPort:
     """[.., 2]"""
+    x = parts_of(node, number)
     along = node.list([x.real.type.rank])
     parts = [node.build.Unsqueeze(p, along) for p in (x.real, x.imag)]
     return node.build.Concat(*parts, axis=x.real.type.rank)
@@ -26,10 +31,10 @@ def _apart(node: Call, x: OutPort) -> Complex:
 
 
 @tf(*COUNT, *("I" + k for k in COUNT), *("Batch" + k for k in COUNT), *("BatchI" + k for k in COUNT))
-def fft(node: Call, x: Complex) -> Complex:
+def fft(node: Call, x: Number) -> Complex:
     name = node.kind.removeprefix("Batch")
     run = node.build.IDFT if name.startswith("I") else node.build.DFT
-    axes = _last(COUNT[name.removeprefix("I")], x.real.type.rank)
+    axes = _last(COUNT[name.removeprefix("I")], _rank(x))
     return _apart(node, run(_paired(node, x), node.list(axes)))
 
 
@@ -42,7 +47,7 @@ def rfft(node: Call, x: OutPort, length: OutPort) -> Complex:
 
 
 @tf(*("IR" + k for k in COUNT))
-def irfft(node: Call, x: Complex, length: OutPort) -> OutPort:
-    axes = _last(COUNT[node.kind[2:]], x.real.type.rank)
+def irfft(node: Call, x: Number, length: OutPort) -> OutPort:
+    axes = _last(COUNT[node.kind[2:]], _rank(x))
     sizes = node.ints(length, "fft_length")
     return node.build.IRDFT(_paired(node, x), node.list(axes), node.list(sizes))

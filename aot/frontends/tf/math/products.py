@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.tf.math.complex_numbers import Complex, Number
+from aot.frontends.tf.math.complex_numbers import Complex, Number, parts_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 
@@ -29,7 +29,7 @@ def multiplied(node: Call, a: Number, b: Number, turn_a: bool, turn_b: bool, con
 
     if isinstance(a, OutPort) and isinstance(b, OutPort):
         return times(a, b)
-    assert isinstance(a, Complex) and isinstance(b, Complex)
+    a, b = parts_of(node, a), parts_of(node, b)
     a = Complex(a.real, build.Negative(a.imag)) if turn_a and conjugate else a
     b = Complex(b.real, build.Negative(b.imag)) if turn_b and conjugate else b
     real = build.Subtract(times(a.real, b.real), times(a.imag, b.imag))

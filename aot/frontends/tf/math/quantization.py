@@ -124,7 +124,7 @@ def quantize_and_dequantize(
     count = node.integer("num_bits", 8) if bits is None else node.ints(bits, "num_bits")[0]
     signed = node.flag("signed_input", True)
     node.refuse(not 2 <= count <= 24, f"num_bits must be 2 to 24, got {count}")
-    if not node.flag("range_given"):
+    if not node.flag("range_given", node.kind.endswith(("V3", "V4"))):
         over = node.list([a for a in range(x.type.rank) if a != axis])
         low, high = build.ReduceMin(x, over), build.ReduceMax(x, over)
     if low is None or high is None:
