@@ -201,8 +201,8 @@ def write(family: str) -> None:
 
     def kept(value: np.ndarray) -> list[Any]:
         value = np.asarray(value, order="C")
-        if value.dtype == object:  # strings
-            return ["string", list(value.shape), [v.decode() for v in value.reshape(-1)]]
+        if value.dtype.kind in "OS":  # strings
+            return ["string", list(value.shape), [v.decode() for v in value.astype(object).reshape(-1)]]
         place = len(data)
         data.extend(value.tobytes())
         return [str(value.dtype), list(value.shape), place]

@@ -36,7 +36,9 @@ def contents(path: Path) -> tuple[dict[str, bytes], dict[str, list[dict[str, Any
 
 
 def array(entry: Entry, data: bytes) -> np.ndarray[Any, Any]:
-    _, dtype, shape, place = entry
+    _, dtype, shape, place = entry  # of strings: the strings themselves
+    if dtype == "string":
+        return np.array(place, object).reshape(shape)
     return np.frombuffer(data, np.dtype(dtype), int(np.prod(shape)), place).reshape(shape)
 
 
@@ -49,6 +51,8 @@ def differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], own: floa
     """What differs; empty if nothing does."""
     if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
         return f"{found.dtype}{found.shape} instead of {wanted.dtype}{wanted.shape}"
+    if wanted.dtype == object:
+        return "" if found.tolist() == wanted.tolist() else f"{found.tolist()} instead of {wanted.tolist()}"
     bound = own or BOUNDS.get(wanted.dtype, 0.0)
     if np.allclose(found, wanted, rtol=bound, atol=bound / 10, equal_nan=True):
         return ""

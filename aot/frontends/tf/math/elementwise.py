@@ -77,6 +77,16 @@ def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
     return getattr(node.build, SAME_TWO[node.kind])(a, b)
 
 
+@tf("ToBool")
+def to_bool(node: Call, x: OutPort) -> OutPort:
+    """True for a number that is not 0, and for a tensor that has elements."""
+    build = node.build
+    if not x.type.rank:
+        return build.NotEqual(x, node.like(0, x))
+    count = build.ReduceProd(node.dims(x, range(x.type.rank)), node.list([0]))
+    return build.NotEqual(count, node.scalar(0))
+
+
 @tf("AddN", "AccumulateNV2")
 @by_parts
 def add_all(node: Call, *xs: OutPort) -> OutPort:

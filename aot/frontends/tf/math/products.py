@@ -5,6 +5,7 @@ from __future__ import annotations
 from aot.frontends.tf.math.complex_numbers import Complex, Number, parts_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
+from runtime.abi import DType
 
 
 @tf("MatMul", "SparseMatMul")
@@ -54,6 +55,20 @@ def determinant(node: Call, x: OutPort) -> OutPort:
 @tf("MatrixSolve", "BatchMatrixSolve")
 def solve(node: Call, a: OutPort, b: OutPort) -> OutPort:
     return node.build.MatMul(node.build.Inverse(a, adjoint=node.flag("adjoint")), b)
+
+
+@tf("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
+def triangular_solve(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """By the inverse of the lower or of the upper triangle."""
+    build, zero = node.build, node.scalar(0)
+    rows, columns = (
+        build.Range(zero, node.size(a, k), node.scalar(1), output_type=DType.I64)
+        for k in (a.type.rank - 2, a.type.rank - 1)
+    )
+    gap = build.Subtract(build.Unsqueeze(rows, node.list([1])), columns)
+    inside = build.GreaterEqual(gap, zero) if node.flag("lower", True) else build.LessEqual(gap, zero)
+    triangle = build.Select(inside, a, node.like(0, a))
+    return build.MatMul(build.Inverse(triangle, adjoint=node.flag("adjoint")), b)
 
 
 @tf("Cross")

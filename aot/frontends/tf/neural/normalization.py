@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aot.frontends.tf.neural.layout import first_channels, has_last_channels, last_channels
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
@@ -17,9 +19,13 @@ def batch_norm(
     epsilon, training = node.number("epsilon", 1e-4), node.flag("is_training", True)
     if training:
         return _by_batch(node, x, wide, (scale, offset, mean, variance), epsilon)
-    plain = first_channels(node, wide)
-    y = node.build.BatchNormInference(plain, scale, offset, mean, variance, epsilon=epsilon)
-    return node.cast(last_channels(node, y), x.type.dtype), mean, variance, mean, variance
+    y = normalised(node, wide, (scale, offset, mean, variance), epsilon)
+    return node.cast(y, x.type.dtype), mean, variance, mean, variance
+
+
+def normalised(node: Call, x: OutPort, given: Sequence[OutPort], epsilon: float) -> OutPort:
+    """By scale, offset, mean and variance."""
+    return last_channels(node, node.build.BatchNormInference(first_channels(node, x), *given, epsilon=epsilon))
 
 
 def _by_batch(

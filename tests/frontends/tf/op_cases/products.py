@@ -56,4 +56,10 @@ CASES = [
     case("IRFFT3D", Z, Known([2, 3, 6], np.int32), dynamic=False),
     case("RFFT", R, Known([8], np.int32)),
     case("IRFFT", Z, Known([6], np.int32)),
+    *(
+        case("MatrixTriangularSolve", Q, N.f32(2, 3, 2), lower=low, adjoint=turn, tolerance=1e-4)
+        for low in (True, False)
+        for turn in (True, False)
+    ),
+    case("_FusedMatMul", A, Known(B), [Known(N.f32(5))], fused_ops=["BiasAdd", "Relu"], dynamic=False),
 ]
