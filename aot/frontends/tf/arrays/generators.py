@@ -32,11 +32,8 @@ def lin_space(node: Call, start: OutPort, stop: OutPort, count: OutPort) -> OutP
     return build.Select(ends, stop, found)
 
 
-def _seeds(node: Call, seed: OutPort | None = None) -> tuple[int, int]:
+def _seeds(node: Call) -> tuple[int, int]:
     """TensorFlow's two seeds of an operation; those of the user where the file has none."""
-    if seed is not None:
-        first, second = node.ints(seed, "seed")
-        return first & MASK, second & MASK
     own = node.integer("seed", 0) & MASK, node.integer("seed2", 0) & MASK
     if any(own):
         return own
@@ -48,10 +45,9 @@ def _seeds(node: Call, seed: OutPort | None = None) -> tuple[int, int]:
     return (node.seed << 32 | name) & MASK, 1
 
 
-def _uniform(node: Call, shape: OutPort, dtype: DType, low: float, high: float, stream: int = 0) -> OutPort:
+def _uniform(node: Call, shape: OutPort, dtype: DType, low: float, high: float) -> OutPort:
     ends = (node.build.const(v, dtype) for v in (low, high))
     first, second = _seeds(node)
-    second = (second + stream) & MASK
     return node.build.RandomUniform(shape, *ends, output_type=dtype, global_seed=first, op_seed=second)
 
 
@@ -69,12 +65,22 @@ def random_uniform_int(node: Call, shape: OutPort, low: OutPort, high: OutPort) 
     return node.build.RandomUniform(shape, low, high, output_type=dtype, global_seed=first, op_seed=second)
 
 
+LEAST = 1e-7  # uniform numbers below count as this before a logarithm, as in TensorFlow
+
+
 def _normal(node: Call, shape: OutPort) -> OutPort:
-    """sqrt(-2 log(1 - u)) cos(2 pi v); Box and Muller 1958."""
-    build = node.build
-    u, v = (_uniform(node, shape, DType.F32, 0.0, 1.0, stream) for stream in range(2))
-    size = build.Sqrt(build.Multiply(build.Log(build.Add(build.Negative(u), 1.0)), -2.0))
-    return build.Multiply(size, build.Cos(build.Multiply(v, 2 * math.pi)))
+    """Pairs of uniform numbers (u, v) become sqrt(-2 log u) (sin 2 pi v, cos 2 pi v); Box and Muller 1958."""
+    build, one = node.build, node.list([1])
+    wanted = node.cast(shape, DType.I64)
+    count = build.ReduceProd(wanted, node.list([0]), keep_dims=True)
+    pairs = build.Divide(build.Add(count, 1), 2)
+    drawn = _uniform(node, build.Concat(pairs, node.list([2]), axis=0), DType.F32, 0.0, 1.0)
+    u, v = build.Split(drawn, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values()
+    size = build.Sqrt(build.Multiply(build.Log(build.Maximum(u, LEAST)), -2.0))
+    angle = build.Multiply(v, 2 * math.pi)
+    both = build.Concat(build.Multiply(size, build.Sin(angle)), build.Multiply(size, build.Cos(angle)), axis=1)
+    flat = build.Slice(build.Reshape(both, node.list([-1])), node.list([0]), count, one, node.list([0]))
+    return build.Reshape(flat, wanted)
 
 
 @tf("RandomStandardNormal")

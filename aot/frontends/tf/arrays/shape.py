@@ -17,11 +17,7 @@ PASSING = (
     "Snapshot",
     "CheckNumerics",
     "CheckNumericsV2",
-    "DebugIdentity",
-    "DebugIdentityV2",
-    "DebugIdentityV3",
     "DeepCopy",
-    "DebugGradientIdentity",
     "PlaceholderWithDefault",
 )
 

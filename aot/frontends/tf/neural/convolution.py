@@ -95,7 +95,7 @@ def _grouped(node: Call, w: OutPort) -> OutPort:
     return node.build.Unsqueeze(_turned(node, w, (2, 1)), node.list([2]))
 
 
-@tf("Conv2DBackpropInput", "Conv3DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
+@tf("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
 def transposed(node: Call, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     """The gradient of a convolution by its input, of the given sizes; also called a transposed convolution."""
     rank = 5 if node.kind.startswith("Conv3D") else 4
