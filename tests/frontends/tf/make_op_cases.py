@@ -42,6 +42,7 @@ FAMILIES = (
     "recurrent",
     "resize",
     "boxes",
+    "random",
 )
 PLAIN = {tf.quint8: tf.uint8, tf.qint8: tf.int8, tf.qint32: tf.int32}
 TYPES = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}

@@ -124,4 +124,6 @@ CASES = [
     case("StringToNumber", Known(np.array(["15", "-2"], object)), out_type=np.int64),
     case("StringSplitV2", Known(np.array(["a b  c", "", "d"], object)), Known(np.array("", object))),
     case("StringSplitV2", Known(np.array(["a,b,,c", "d"], object)), Known(np.array(",", object)), maxsplit=2),
+    case("DeepCopy", A),
+    case("Print", A, [INTS], message="Print: "),
 ]
