@@ -247,7 +247,7 @@ def _conjunction(port: OutPort) -> list[OutPort]:
 
 
 def _compared(port: OutPort) -> tuple[OutPort, OutPort] | None:
-    """What must be less, and than what."""
+    """The lesser and the greater side of a comparison of two numbers; None for anything else."""
     if port.type.rank or not isinstance(port.node.op, Less | Greater):
         return None
     a, b = port.node.source(0), port.node.source(1)
