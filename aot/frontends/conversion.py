@@ -130,6 +130,8 @@ class _Work:
             return
         if foreign(node, self.dialect) is not None:
             self._convert(node, env)
+        elif any(s is not None and env[s] is FAILED for s in node.sources()):
+            env |= dict.fromkeys(node.out_ports().values(), FAILED)
         elif source is self.graph:
             self._keep(node, env)
         elif node.type != "Parameter":  # `env` has those of regions

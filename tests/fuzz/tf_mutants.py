@@ -25,7 +25,8 @@ RANGES = {
 }  # fmt: skip
 KINDS = (
     "If While Case PartitionedCall Switch Merge Enter Exit NextIteration LoopCond Identity Add ReadVariableOp "
-    "VarHandleOp AssignVariableOp TensorListReserve TensorListSetItem TensorListStack TensorArrayV3 Reshape ConcatV2 StridedSlice"
+    "VarHandleOp AssignVariableOp TensorListReserve TensorListSetItem TensorListStack TensorArrayV3 Reshape ConcatV2 "
+    "StridedSlice"
 ).split()
 Values = list[Any]
 
@@ -241,8 +242,8 @@ class TfMutants:
         def without(left: Sequence[tuple[int, bytes]]) -> Case:
             for g, graph in enumerate(graphs):
                 del graph.node[:]
-                for number, data in left:
-                    if number == g:
+                for place, data in left:
+                    if place == g:
                         graph.node.add().ParseFromString(data)
             return Case({**case.files, main_file(case): root.SerializeToString()}, case.facts)
 

@@ -114,6 +114,8 @@ def _loop(frame: Frame, members: Sequence[Item], file: str) -> tuple[Item, dict[
         "body": Net(f"{name}/body", {}, arguments, results, []),
     }
     entered = [*starts, *constants]
+    if not all(i.inputs for i in entered):
+        raise CorruptError(f"{what}: Enter has an input, got none")
     controls = list(dict.fromkeys(c for i in entered for c in i.controls))
     return Item(name, "While", inputs=[i.inputs[0] for i in entered], controls=controls, nets=nets), exits
 

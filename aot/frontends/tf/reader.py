@@ -16,6 +16,7 @@ from typing import Any
 
 from aot.frontends.tf import regions, tables, variables
 from aot.frontends.tf.element_types import element_type
+from aot.frontends.tf.functions import check_inlined
 from aot.frontends.tf.handles import Scope, Value
 from aot.frontends.tf.importer import Importer
 from aot.frontends.tf.messages import GraphDef, MetaGraphDef, parsed, parsed_text
@@ -134,6 +135,7 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
     graph = Graph(name=Path(file).stem, file=file)
     scope = Scope(graph)
     functions = {f.signature.name: f for f in definition.library.function}
+    check_inlined(definition.node, functions, file)
     importer = Importer(file, functions, values.value_of, tables=values.tables(net, functions))
     env: dict[Output, Value] = {}
     shapes = _Shapes(file)
@@ -150,8 +152,8 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
 
 
 def _keep_variables(importer: Importer, scope: Scope) -> None:
-    """Let variables that the inference sets keep their values between inferences."""
-    for name in scope.written:
+    """Let variables that the inference sets keep their values, unless it sets them always before it reads them."""
+    for name in (n for n in scope.written if n in scope.firsts):
         origin, first, last = Origin((name,), importer.file), importer.first(name, scope), scope.values[name]
         readers = first.get_destinations()
         held = scope.graph.add(ReadValue_3(variable_id=name), first, origin=origin).out_port(0)

@@ -49,9 +49,8 @@ def saved(folder, module, function, *calls, **more):
 
 def answers(folder, *calls):
     run = tf.saved_model.load(str(folder)).signatures["serving_default"]
-    return [
-        (call, {k: v.numpy() for k, v in run(**{k: tf.constant(v) for k, v in call.items()}).items()}) for call in calls
-    ]
+    found = [run(**{k: tf.constant(v) for k, v in call.items()}) for call in calls]
+    return [(call, {k: v.numpy() for k, v in out.items()}) for call, out in zip(calls, found, strict=True)]
 
 
 def spec(dtype, *shape, name):
@@ -265,9 +264,8 @@ def frozen(s, folder, inputs, outputs):
 
 def written(s, folder, inputs, outputs):
     folder.mkdir()
-    v1.train.write_graph(
-        v1.graph_util.extract_sub_graph(s.graph.as_graph_def(), list(outputs)), str(folder), "graph.pbtxt"
-    )
+    graph = v1.graph_util.extract_sub_graph(s.graph.as_graph_def(), list(outputs))
+    v1.train.write_graph(graph, str(folder), "graph.pbtxt")
 
 
 def checkpointed(s, folder, inputs, outputs):
@@ -280,9 +278,8 @@ def served(s, folder, inputs, outputs):
 
 
 def conditions():
-    x, p, q = (
-        v1.placeholder(t, n, name=k) for t, n, k in ((tf.float32, (3,), "x"), (tf.bool, (), "p"), (tf.bool, (), "q"))
-    )
+    x = v1.placeholder(tf.float32, (3,), name="x")
+    p, q = (v1.placeholder(tf.bool, (), name=name) for name in "pq")
     inner = lambda: v1.cond(q, lambda: x + 1.0, lambda: x - 1.0)  # noqa: E731
     a, b = v1.cond(p, lambda: (x * 2.0, inner()), lambda: (x + 5.0, tf.exp(x)))
     c = v1.cond(p, lambda: a * b, lambda: a - b)
