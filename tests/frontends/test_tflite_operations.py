@@ -38,23 +38,24 @@ def saved(case: dict[str, Any], folder: Path) -> Path:
     return path
 
 
-def assert_close(found: Any, wanted: Any) -> None:
+def assert_close(found: Any, wanted: Any, levels: int = 0) -> None:
     assert found.dtype == wanted.dtype
     assert found.shape == wanted.shape
     if found.dtype.kind == "f":
         assert np.abs(found - wanted).max(initial=0) <= CLOSE * max(np.abs(wanted).max(initial=0), 1e-3)
     else:
-        np.testing.assert_array_equal(found, wanted)
+        assert np.abs(found.astype(np.int64) - wanted.astype(np.int64)).max(initial=0) <= levels
 
 
 @pytest.mark.parametrize("name", [n for n in cases() if not n.startswith("variable")])
 def test_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
+    """Bit for bit for integers, but for `q_near`: LiteRT approximates those, and one level may differ."""
     case = cases()[name]
     for found, wanted in zip(run(saved(case, tmp_path), *arrays(case, "x")), arrays(case, "y"), strict=True):
-        assert_close(np.asarray(found), wanted)
+        assert_close(np.asarray(found), wanted, int(name.startswith("q_near")))
 
 
-@pytest.mark.parametrize("name", ["conv_021", "depthwise_012", "fully_connected", "while", "strided_slice_new"])
+@pytest.mark.parametrize("name", ["conv_021", "fully_connected", "while", "q_conv_i8_03", "q_depthwise_u8", "q_conv_i16_11", "q_add_i8_3"])
 def test_compiled_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
     case = cases()[name]
     model = aot.compile_model(saved(case, tmp_path))

@@ -68,6 +68,12 @@ CARRIED: dict[str, tuple[list[str], Between]] = {
     "slice of the first": (["Slice"], lambda b, x: b.Slice(x, ints(b, 0, 1), ints(b, 2, 4), ints(b, 1, 1))),
     "strided slice": (["StridedSlice"], strided),
     "split": (["Split", "Relu", "Concat"], split),
+    "tile": (["Tile"], lambda b, x: b.Tile(x, ints(b, 1, 2, 1, 3))),
+    "reverse": (["Reverse"], lambda b, x: b.Reverse(x, ints(b, 1, 3))),
+    "cumulative sum": (["CumSum"], lambda b, x: b.CumSum(x, b.const(2, DType.I64))),
+    "gather": (["Gather"], lambda b, x: b.Gather(x, ints(b, 3, 0, 1), b.const(-1, DType.I64))),
+    "largest": (["TopK"], lambda b, x: b.TopK(x, b.const(2, DType.I64), axis=3, outputs=2)),
+    "blocks": (["SpaceToBatch"], lambda b, x: b.SpaceToBatch(x, ints(b, 1, 1, 3, 1), *[ints(b, 0, 0, 0, 0)] * 2)),
     "quantize": (["FakeQuantize"], lambda b, x: b.FakeQuantize(x, f32(b, 4), 3.0, -1.0, f32(b, 4), levels=16)),
 }
 
@@ -76,6 +82,41 @@ CARRIED: dict[str, tuple[list[str], Between]] = {
 def test_between_convolutions(name: str) -> None:
     expected, between = CARRIED[name]
     assert after(PASSES, nhwc(between), (2, 4, 5, 6), tolerance=LOOSE) == expected
+
+
+def gate(b: Builder, x: OutPort) -> OutPort:
+    """Channels scaled by their mean, whose reduction drops axes."""
+    mean = b.Sigmoid(b.ReduceMean(x, ints(b, 1, 2)))
+    return b.Multiply(x, b.Reshape(mean, ints(b, 2, 1, 1, 4)))
+
+
+def of_shape(b: Builder, x: OutPort) -> OutPort:
+    height = b.Convert(b.Gather(b.ShapeOf(x), ints(b, 1), b.const(0, DType.I64)), destination_type=DType.F32)
+    return b.Multiply(b.Relu(x), height)
+
+
+def one_row(b: Builder, x: OutPort) -> OutPort:
+    """A row of all images, taken out by one index, beside all of them."""
+    row = b.Gather(x, b.const(1, DType.I64), b.const(1, DType.I64))
+    return b.Add(b.Relu(x), b.ReduceMax(row, ints(b, 0, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("between", "sizes"),
+    [(gate, (2, 4, 5, 6)), (of_shape, (2, 4, "h=5", 6)), (one_row, (2, 4, 5, 6))],
+    ids=["gate", "shape", "row"],
+)
+def test_readers_take_any_order(between: Between, sizes: tuple[int | str, ...]) -> None:
+    """No Transpose is left that moves the whole tensor: reductions, shapes and single slices read the new order."""
+    left = after(PASSES, nhwc(between), sizes, tolerance=LOOSE)
+    assert left.count("Transpose") == (1 if between is one_row else 0)  # a row [batch, width, channels] is turned
+
+
+def test_vector_along_channels_is_carried() -> None:
+    def make(b: Builder, x: OutPort, bias: OutPort) -> OutPort:
+        return nhwc(lambda b, y: b.Relu(b.Add(y, bias)))(b, x)
+
+    assert after(PASSES, make, (1, 4, 5, 6), (4,)) == ["Unsqueeze", "Add", "Relu"]
 
 
 def test_run_time_sizes() -> None:

@@ -25,8 +25,8 @@ def load_conversions() -> None:
 
 
 def _conversion(kind: str, attrs: Facts) -> Conversion | None:
-    sides = (attrs.get("taken", ()), attrs.get("given", ()))
-    return conversion_of(kind, all(side and side[0] is not None and side[0].quantization is not None for side in sides))
+    sides = (attrs.get("taken", ()), attrs.get("given", ())[:1])
+    return conversion_of(kind, all(any(t is not None and t.quantization is not None for t in side) for side in sides))
 
 
 def _call(attrs: Facts, *parts: Any) -> Call:

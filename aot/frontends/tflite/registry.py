@@ -12,7 +12,7 @@ Tensors may be quantised. A conversion says how it treats them:
     numbers (default)    it gets and gives real numbers: inputs are dequantised, outputs quantised around it
     stored               it moves elements: it gets and gives them as they are stored
     exact                it gets elements as they are stored, and computes what LiteRT's integer kernels do;
-                         it is tried first where input 0 and output 0 are quantised
+                         it is tried first where an input and output 0 are quantised
 
 Fused activations are applied to what a conversion of numbers gives.
 """
@@ -157,6 +157,13 @@ class Call(AnyCall):
             return self.build.Clamp(x, min=low, max=high)
         found = self.build.Maximum(x, self.like(low, x))
         return found if high is None else self.build.Minimum(found, self.like(high, x))
+
+    def as_numbers(self, *inputs: OutPort | None) -> OutPort:
+        """What the conversion of real numbers gives, for what LiteRT has no integer kernel."""
+        function = conversion_of(self.kind, False)
+        assert function is not None
+        found: Any = function(self, *inputs)
+        return found if isinstance(found, OutPort) else found[0]
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """What the conversion of TensorFlow's operation gives, for attributes by TensorFlow's names."""

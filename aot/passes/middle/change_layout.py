@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, OutPort
-from aot.passes.middle.layout_agnostic import Carrier, carrier, reduces_any_order
-from aot.passes.permutation import Order, compose, inverse, is_identity, only_moves_ones, order_of, transposed
+from aot.ir.types import Shape
+from aot.passes.middle.layout_agnostic import Carrier, carrier
+from aot.passes.middle.order_readers import read_in_order, reads_any_order
+from aot.passes.permutation import Order, compose, inverse, only_moves_ones, order_of, transposed
 
 ROUNDS = 8  # parts influence their neighbours; two rounds suffice usually
 
@@ -61,7 +63,8 @@ class Part:
             if order := order_of(port.node):
                 candidates[inverse(order)] = None
         for _, outside in self.exits():
-            candidates.update((order, None) for d in outside if (order := order_of(d.node)))
+            live = (d.node for d in outside if _is_read(d.node))
+            candidates.update((order, None) for node in live if (order := order_of(node)))
         costs = [(self.cost(q), i, q) for i, q in enumerate(candidates)]
         if not costs:
             return None
@@ -74,12 +77,14 @@ class Part:
 
     def _entry_cost(self, port: OutPort, q: Order | None) -> int:
         order = order_of(port.node)
+        if order is None:
+            return int(q is not None and not only_moves_ones(q, port.shape))
+        shape = port.node.source(0).shape
         stays = any(not self._carries(d) for d in port.destinations)
         if q is None:
-            return int(order is not None)
-        if order is not None:
-            return int(stays) + int(not is_identity(compose(order, q)))
-        return int(not only_moves_ones(q, port.shape))
+            return int(not only_moves_ones(order, shape))
+        kept = int(stays and not only_moves_ones(order, shape))
+        return kept + int(not only_moves_ones(compose(order, q), shape))
 
     def turn(self, q: Order) -> None:
         """Rewrite the part for order `q`."""
@@ -97,16 +102,24 @@ class Part:
             turned[node.out_port(0)].node.name = name
 
 
+def _is_read(node: Node) -> bool:
+    return any(port.destinations for port in node.out_ports().values())
+
+
 def _exit_cost(port: OutPort, outside: Iterable[InPort], q: Order | None) -> int:
-    back = inverse(q) if q is not None else None
     cost, plain = 0, False
     for reader in outside:
         order = order_of(reader.node)
-        if order is not None:
-            cost += int(back is None or not is_identity(compose(back, order)))
-        elif q is not None and not reduces_any_order(reader.node, q):
-            plain = True
+        if order is None:
+            plain = plain or (q is not None and not reads_any_order(reader, q))
+        elif _is_read(reader.node):  # the others only hold names
+            cost += int(not only_moves_ones(order, port.shape) if q is None else not _undoes(order, q, port.shape))
     return cost + int(plain and q is not None and not only_moves_ones(q, port.shape))
+
+
+def _undoes(order: Order, q: Order, shape: Shape) -> bool:
+    """True if a Transpose by `order` moves no data once its input, of `shape` now, is in order `q`."""
+    return only_moves_ones(compose(inverse(q), order), tuple(shape[d] for d in q))
 
 
 def _enter(port: OutPort, q: Order, graph: Graph) -> OutPort:
@@ -120,7 +133,10 @@ def _leave(port: OutPort, new: OutPort, q: Order, outside: list[InPort]) -> None
     """Connect consumers outside to the tensor in its old order."""
     node, back = port.node, inverse(q)
     build = Builder(node.graph, node.origin)
-    plain = [d for d in outside if order_of(d.node) is None]
+    for reader in outside:
+        if order_of(reader.node) is None and reads_any_order(reader, q):
+            read_in_order(reader, new, q)
+    plain = [d for d in outside if d.source is port and order_of(d.node) is None]
     for reader in outside:
         order = order_of(reader.node)
         if order is not None:

@@ -13,18 +13,23 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import Op, axis_of
+from aot.ir.op import Op
 from aot.ir.types import Array
 from aot.opset.base.families import Elementwise, Reduction
 from aot.opset.elementwise.activation import Identity, PRelu
 from aot.opset.elementwise.binary import AutoBroadcast
+from aot.opset.elementwise.broadcasting import Tile
 from aot.opset.elementwise.conversion import ConvertLike
 from aot.opset.elementwise.quantization import FakeQuantize
-from aot.opset.movement.movement import Concat, Split, VariadicSplit
+from aot.opset.movement.blocks import BatchToSpace, SpaceToBatch
+from aot.opset.movement.gather import Gather
+from aot.opset.movement.movement import Concat, Reverse, ReverseMode, Split, VariadicSplit
 from aot.opset.movement.padding import Pad
 from aot.opset.movement.slicing import Slice, StridedSlice
 from aot.opset.reduction.normalization import MVN, NormalizeL2
+from aot.opset.reduction.scan import CumProd, CumSum
 from aot.opset.reduction.softmax import LogSoftmax, Softmax
+from aot.opset.reduction.sorting import TopK
 from aot.passes.match import constant
 from aot.passes.permutation import Order, axis_after
 from runtime.abi import DType
@@ -59,6 +64,8 @@ def _elementwise(node: Node) -> Carrier | None:
     for i, source in enumerate(node.sources()):
         if source is None or source.type.rank == 0 or constant(source) is not None:
             continue
+        if source.type.rank == 1 and rank > 1 and not isinstance(node.op, FakeQuantize):
+            continue  # a vector along the last dimension
         if source.type.rank != rank:
             return None
         inputs.append(i)
@@ -66,7 +73,7 @@ def _elementwise(node: Node) -> Carrier | None:
 
 
 def _rebuild_elementwise(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
-    return build.node(node.op, *(_constant_in_order(p, q, build) for p in inputs))
+    return build.node(node.op, *(_operand_in_order(p, q, build) for p in inputs))
 
 
 def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
@@ -76,6 +83,14 @@ def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node
     if slope.ndim == 1 and len(data) > 1 and slope.shape[0] == data[1]:
         slope = slope.reshape(-1, *[1] * (len(data) - 2))
     return build.node(node.op, inputs[0], _constant_in_order(build.const(slope, node.source(1).type.dtype), q, build))
+
+
+def _operand_in_order(port: OutPort | None, q: Order, build: Builder) -> OutPort | None:
+    """Return an operand in the new order: a constant, or a vector along what was the last dimension."""
+    if port is None or port.type.rank != 1 or len(q) == 1 or constant(port) is not None:
+        return _constant_in_order(port, q, build)
+    behind = len(q) - 1 - q.index(len(q) - 1)
+    return build.Unsqueeze(port, build.const(range(1, behind + 1), DType.I64)) if behind else port
 
 
 def _constant_in_order(port: OutPort | None, q: Order, build: Builder) -> OutPort | None:
@@ -170,16 +185,39 @@ def _rebuild_strided(node: Node, q: Order, inputs: Inputs, build: Builder) -> No
     return build.node(made, inputs[0], *(build.const(v, DType.I64) for v in vectors))
 
 
-def reduces_any_order(node: Node, q: Order) -> bool:
-    """True if a reduction that drops its axes commutes with order `q`: the remaining dimensions stay in sequence."""
-    op = node.op
-    if not isinstance(op, Reduction) or op.keep_dims or node.constant(1) is None:
-        return False
-    axes = node.constant(1)
-    assert axes is not None
-    dropped = {axis_of(int(a), len(q), op.type) for a in axes.reshape(-1)}
-    kept = [d for d in q if d not in dropped]
-    return kept == sorted(kept)
+def _rebuild_vectors(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    """Rebuild an operation whose further inputs have a number for each dimension."""
+    x, *vectors = inputs
+    taken = [build.const(_taken(node.constant(i), q), DType.I64) for i in range(1, len(vectors) + 1)]
+    return build.node(node.op, x, *taken)
+
+
+def _by_dimension(node: Node) -> Carrier | None:
+    """Match operations whose further inputs are constants with a number for each dimension."""
+    rank = node.out_port(0).type.rank
+    vectors = [node.constant(i) for i in range(1, len(node.in_ports()))]
+    return Carrier((0,), _rebuild_vectors) if all(v is not None and v.size == rank for v in vectors) else None
+
+
+def _reverse(node: Node) -> Carrier | None:
+    op: Any = node.op
+    return _data(_rebuild_axes, 1)(node) if op.mode is ReverseMode.INDEX else None
+
+
+def _gather(node: Node) -> Carrier | None:
+    """Match gathers that keep the rank: by a vector, along an axis that is known."""
+    op: Any = node.op
+    vector = node.source(1).type.rank == 1
+    return Carrier((0,), _rebuild_gather) if vector and not op.batch_dims and node.constant(2) is not None else None
+
+
+def _rebuild_gather(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    return build.node(node.op, *inputs[:2], build.const(_axes_after(node.constant(2), q), DType.I64))
+
+
+def _rebuild_selection(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node:
+    op: Any = node.op
+    return build.node(replace(op, axis=axis_after(op.axis, q)), *inputs, outputs=len(node.out_ports()))
 
 
 _FINDERS: tuple[tuple[tuple[type[Op], ...], Callable[[Node], Carrier | None]], ...] = (
@@ -192,4 +230,9 @@ _FINDERS: tuple[tuple[tuple[type[Op], ...], Callable[[Node], Carrier | None]], .
     ((Pad,), _data(_rebuild_pad, 1, 2)),
     ((Slice,), _slice),
     ((StridedSlice,), _strided),
+    ((Tile, SpaceToBatch, BatchToSpace), _by_dimension),
+    ((Reverse,), _reverse),
+    ((CumSum, CumProd), _data(_rebuild_axes, 1)),
+    ((Gather,), _gather),
+    ((TopK,), _data(_rebuild_selection)),
 )

@@ -22,7 +22,7 @@ from aot.opset.elementwise.binary import Binary
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
 from aot.opset.movement.movement import Concat, Split, Transpose
 from aot.opset.movement.padding import Pad
-from aot.opset.movement.shape import Reshape, Squeeze, Unsqueeze
+from aot.opset.movement.shape import Reshape, ShapeOf, Squeeze, Unsqueeze
 from aot.opset.movement.slicing import Slice, StridedSlice
 from aot.opset.products.matmul import MatMul
 from aot.passes.match import broadcasts, constant, decided, same_dims, source
@@ -130,6 +130,16 @@ def reduce_before_transpose(node: Node, op: Reduction, build: Builder) -> OutPor
     return build(op, inner.source(0), build.const(np.array(sorted(dropped), np.int64), DType.I64))
 
 
+@rule(ShapeOf)
+def sizes_before_transpose(node: Node, op: ShapeOf, build: Builder) -> OutPort | None:
+    """ShapeOf(Transpose(x, p)) -> Gather(ShapeOf(x), p)"""
+    inner = source(node.source(0), Transpose)
+    order = order_of(inner) if inner is not None else None
+    if inner is None or order is None:
+        return None
+    return build.Gather(build(op, inner.source(0)), build.const(order, DType.I64), build.const(0, DType.I64))
+
+
 @rule(Slice, StridedSlice, Tile, Broadcast)
 def drop_whole_copy(node: Node, op: ViewOp, build: Builder) -> OutPort | None:
     """x[:], Tile(x, 1, 1, ...), Broadcast(x) to its own shape -> x"""
@@ -213,6 +223,7 @@ RULES = (
     write_target_out,
     transpose_into_product,
     reduce_before_transpose,
+    sizes_before_transpose,
     drop_whole_copy,
     drop_empty_pad,
     drop_single_concat,

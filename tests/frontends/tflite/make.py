@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from tests.frontends.tflite import array_cases, control_cases, element_cases, layer_cases
+from tests.frontends.tflite import array_cases, control_cases, element_cases, layer_cases, quantised_cases
 from tests.frontends.tflite.case import CASES, Case
 from tests.frontends.tflite_models import Net, Op, Tensor, constant, model
 
-FAMILIES = (array_cases, control_cases, element_cases, layer_cases)  # their import fills the list
+FAMILIES = (array_cases, control_cases, element_cases, layer_cases, quantised_cases)  # their import fills the list
 OUT = Path(__file__).with_name("cases.npz")
 
 

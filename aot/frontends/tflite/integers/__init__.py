@@ -1,0 +1,1 @@
+"""Operations on quantised tensors as LiteRT's integer kernels compute them."""

@@ -1,0 +1,121 @@
+"""LiteRT's requantisation: a 32-bit product with a factor in 0.5..1, then a shift, both rounded.
+
+    factor = m 2^(shift - 31)    y = round_half_away(floor((x 2^left m + 2^30) / 2^31) / 2^right)
+
+From tensorflow/lite/kernels: QuantizeMultiplier, MultiplyByQuantizedMultiplier (with two roundings, as it is built),
+CalculateActivationRangeQuantized.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from aot.frontends.tflite.registry import RANGES, Call
+from aot.frontends.tflite.tensors import Quantization
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from runtime.abi import DType
+
+BITS = 31
+
+
+def multiplier(factor: float) -> tuple[int, int]:
+    """A factor as m 2^(shift - 31): m, shift. One that is too small is 0."""
+    if not factor:
+        return 0, 0
+    mantissa, shift = math.frexp(factor)
+    m = math.floor(mantissa * (1 << BITS) + 0.5)
+    if m == 1 << BITS:
+        m, shift = m // 2, shift + 1
+    return (0, 0) if shift < -BITS else (m, shift)
+
+
+def _divided(m: int, shift: int, count: int) -> tuple[int, int]:
+    """A factor divided by a count, as MEAN does it: with as many bits as the count has."""
+    if count == 1:
+        return m, shift
+    bits = min(count.bit_length() - 1, 32, BITS + shift)
+    return (m << bits) // count, shift - bits
+
+
+def single(x: float) -> float:
+    """`x`, rounded to f32."""
+    return float(np.float32(x))
+
+
+def scaled(node: Call, x: OutPort, factors: Sequence[float], shape: Sequence[int] = (), count: int = 1) -> OutPort:
+    """`x` in i32 times a factor, or factors whose array has `shape`, as LiteRT rounds it; divided by `count`."""
+    pairs = [_divided(*multiplier(f), count) for f in factors]
+    m = np.array([p[0] for p in pairs], np.int64)
+    left = np.array([max(p[1], 0) for p in pairs], np.int64)
+    right = np.array([max(-p[1], 0) for p in pairs], np.int64)
+    build = node.build
+
+    def spread(values: Array, dtype: DType) -> OutPort:
+        same = values if (values != values[0]).any() else values[:1]
+        return build.const(same.reshape(shape if same.size > 1 else ()), dtype)
+
+    wide = build.Multiply(node.cast(x, DType.I64), spread(m << left, DType.I64))
+    wide = build.BitwiseRightShift(
+        build.Add(wide, build.const(1 << (BITS - 1), DType.I64)), build.const(BITS, DType.I64)
+    )
+    high = node.cast(wide, DType.I32)
+    if not right.any():
+        return high
+    below = build.BitwiseRightShift(high, build.const(BITS, DType.I32))  # -1 for a negative number
+    if not right.all():
+        below = build.Multiply(below, spread(np.minimum(right, 1), DType.I32))
+    half = build.Add(build.Add(high, below), spread((1 << right) >> 1, DType.I32))
+    return build.BitwiseRightShift(half, spread(right, DType.I32))
+
+
+def limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest number of a type."""
+    return (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if dtype.is_signed else (0, (1 << dtype.bits) - 1)
+
+
+def saturated(node: Call, x: OutPort, q: Quantization) -> OutPort:
+    """`x` in i32 plus the zero point, within the fused activation's range, in the output's type."""
+    build, dtype = node.build, node.output_type()
+    low, high = limits(dtype)
+    kind = node.integer("fused_activation_function", 0)
+    node.refuse(kind != 0 and kind not in RANGES, f"fused activation {kind} of quantised tensors is not supported")
+    if kind:
+        least, most = RANGES[kind]
+        low = max(low, _stored(least, q))
+        high = high if most is None else min(high, _stored(most, q))
+    moved = build.Add(x, build.const(q.zeros[0], DType.I32)) if q.zeros[0] else x
+    held = build.Minimum(build.Maximum(moved, build.const(low, DType.I32)), build.const(high, DType.I32))
+    return node.cast(held, dtype)
+
+
+def _stored(x: float, q: Quantization) -> int:
+    ratio = single(single(x) / q.scales[0])
+    return q.zeros[0] + int(math.copysign(math.floor(abs(ratio) + 0.5), ratio))
+
+
+def shifted(node: Call, x: OutPort, q: Quantization) -> OutPort:
+    """x - zero in i32"""
+    wide = node.cast(x, DType.I32)
+    if not any(q.zeros):
+        return wide
+    return node.build.Subtract(wide, node.along(q.zeros, q, x.type.rank, DType.I32))
+
+
+def whole(node: Call) -> Quantization:
+    """The output's scale and zero point, which must be those of the whole tensor."""
+    q = node.output_quantization()
+    node.refuse(q is None or q.is_by_axis or not q.scales[0], "outputs have one scale above 0")
+    assert q is not None
+    return q
+
+
+def of_input(node: Call, i: int) -> Quantization:
+    """Scale and zero point of input i."""
+    q = node.quantization(i)
+    node.refuse(q is None, f"input {i} is quantised, as input 0 is")
+    assert q is not None
+    return q

@@ -1,0 +1,132 @@
+"""Convolutions and products: sums in i32 (i64 for data of 16 bits), requantised by a factor of each output channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from aot.frontends.tflite.integers.fixed_point import (
+    multiplier,
+    of_input,
+    saturated,
+    scaled,
+    shifted,
+    single,
+    whole,
+)
+from aot.frontends.tflite.math.products import rows, with_axes
+from aot.frontends.tflite.neural.convolution import (
+    convolved,
+    convolved_by_channel,
+    last_channels,
+    transposed,
+    with_bias,
+)
+from aot.frontends.tflite.registry import Call, exact
+from aot.ir.graph import OutPort
+from aot.ir.types import Dim
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+MOST_TAPS = 1 << 8  # products of 16 and 8 bits whose sum, with a bias, fits 32 bits for certain
+REDUCED = 15  # bits of the factor for data of 16 bits
+
+
+def factors(node: Call, x: int, w: int) -> list[float]:
+    """scale of the data * scale of the weights / scale of the output, for each channel."""
+    data, weights, out = of_input(node, x), of_input(node, w), whole(node)
+    if len(weights.scales) == 1 and node.kind == "FULLY_CONNECTED":
+        return [single(data.scales[0] * weights.scales[0]) / out.scales[0]]
+    return [data.scales[0] * s / out.scales[0] for s in weights.scales]
+
+
+def requantised(node: Call, total: OutPort, found: list[float], shape: list[int], narrow: bool) -> OutPort:
+    """Sums, times factors, in the output's type. `narrow`: factors have all of their bits."""
+    if narrow:
+        return saturated(node, scaled(node, total, found, shape), whole(node))
+    build = node.build
+    pairs = [multiplier(f) for f in found]
+    reduced = [min((m + (1 << 15)) >> 16, 0x7FFF) for m, _ in pairs]
+    shifts = [REDUCED - s for _, s in pairs]
+    spread = [] if len(pairs) == 1 else shape
+
+    def constant(values: list[int]) -> OutPort:
+        first = build.const(values if spread else values[0], DType.I64)
+        return build.Reshape(first, node.list(spread)) if spread else first
+
+    wide = build.Multiply(node.cast(total, DType.I64), constant(reduced))
+    wide = build.Add(wide, constant([1 << (s - 1) for s in shifts]))
+    return saturated(node, node.cast(build.BitwiseRightShift(wide, constant(shifts)), DType.I32), whole(node))
+
+
+def _is_plain(node: Call, x: OutPort, w: OutPort, i: int = 0) -> bool:
+    """True if data and weights are stored as integers that LiteRT's kernels for integers take."""
+    types = (DType.I8, DType.U8, DType.I16)
+    return x.type.dtype in types and w.type.dtype in (DType.I8, DType.U8) and node.quantization(i) is not None
+
+
+def _operands(node: Call, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
+    """Data and weights without their zero points; in i64 if sums of so many products of 16 and 8 bits may need it."""
+    plain, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
+    count = prod(n for n in taps if isinstance(n, int))
+    if x.type.dtype is DType.I16 and count >= MOST_TAPS:
+        plain, weights = node.cast(plain, DType.I64), node.cast(weights, DType.I64)
+    return plain, weights
+
+
+def _summed(node: Call, x: OutPort, w: OutPort, bias: OutPort | None, run: Callable[..., OutPort]) -> OutPort:
+    narrow = x.type.dtype is not DType.I16
+    taps = w.shape[1:-1] if node.kind == "DEPTHWISE_CONV_2D" else w.shape[1:]
+    total = run(node, *_operands(node, x, w, taps))
+    total = total if narrow else node.cast(total, DType.I64)
+    found = factors(node, 0, 1)
+    channels = [len(found), *[1] * (total.type.rank - 2)]
+    return last_channels(node, requantised(node, with_bias(node, total, bias), found, channels, narrow))
+
+
+@exact("CONV_2D")
+def conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+    return _summed(node, x, w, bias, convolved) if _is_plain(node, x, w) else node.as_numbers(x, w, bias)
+
+
+@exact("DEPTHWISE_CONV_2D")
+def depthwise_conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+    return _summed(node, x, w, bias, convolved_by_channel) if _is_plain(node, x, w) else node.as_numbers(x, w, bias)
+
+
+@exact("FULLY_CONNECTED")
+def fully_connected(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
+    if not _is_plain(node, x, w):
+        return node.as_numbers(x, w, bias)
+    build = node.build
+    node.refuse(node.integer("weights_format", 0) != 0, "shuffled weights are not supported")
+    if w.type.rank != 2:
+        raise ModelError(f"{node.kind}: weights are [outputs, inputs], got {w.type}")
+    narrow = x.type.dtype is not DType.I16
+    plain, weights = _operands(node, x, w, w.shape[1:])
+    total = build.MatMul(rows(node, plain, w), weights, transpose_b=True)
+    total = total if narrow else node.cast(total, DType.I64)
+    if bias is not None:
+        total = build.Add(total, node.cast(bias, total.type.dtype))
+    found = factors(node, 0, 1)
+    return with_axes(node, requantised(node, total, found, [len(found)], True), x)
+
+
+@exact("TRANSPOSE_CONV")
+def transpose_conv(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: OutPort | None = None) -> OutPort:
+    if not _is_plain(node, x, w, 2) or x.type.dtype is DType.I16:
+        return node.as_numbers(sizes, w, x, bias)
+    total = transposed(node, sizes, shifted(node, w, of_input(node, 1)), shifted(node, x, of_input(node, 2)))
+    total = total if bias is None else node.build.Add(total, node.cast(bias, DType.I32))
+    found = factors(node, 2, 1)
+    return requantised(node, total, found, [len(found)], True)
+
+
+@exact("BATCH_MATMUL")
+def batch_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    if a.type.dtype is not DType.I8 or b.type.dtype is not DType.I8:
+        return node.as_numbers(a, b)
+    plain = [shifted(node, p, of_input(node, i)) for i, p in enumerate((a, b))]
+    total = node.build.MatMul(*plain, transpose_a=node.flag("adj_x"), transpose_b=node.flag("adj_y"))
+    found = [single(of_input(node, 0).scales[0] * of_input(node, 1).scales[0]) / whole(node).scales[0]]
+    return saturated(node, scaled(node, total, found), whole(node))

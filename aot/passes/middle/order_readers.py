@@ -1,0 +1,63 @@
+"""Readers of a tensor that take it in another order of dimensions as well, without a Transpose.
+
+ReduceMean(x, axes), axes dropped       ->    ReduceMean(x', axes of x')
+ShapeOf(x)                              ->    Gather(ShapeOf(x'), dimensions of x)
+Gather(x, one index, axis)              ->    Gather(x', one index, axis of x')
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aot.ir.build import Builder
+from aot.ir.graph import InPort, Node, OutPort
+from aot.ir.op import axis_of
+from aot.opset.base.families import Reduction
+from aot.opset.movement.gather import Gather
+from aot.opset.movement.shape import ShapeOf
+from aot.passes.permutation import Order, axis_after, inverse
+from runtime.abi import DType
+
+
+def reads_any_order(port: InPort, q: Order) -> bool:
+    """True if the operation can read its input in order `q` instead, at no cost."""
+    node = port.node
+    if port.idx:
+        return False
+    if isinstance(node.op, ShapeOf):
+        return True
+    dropped = _dropped(node, len(q))
+    if dropped is None:
+        return False
+    kept = [d for d in q if d not in dropped]
+    return kept == sorted(kept)
+
+
+def _dropped(node: Node, rank: int) -> set[int] | None:
+    """Return the dimensions that the output of `node` no longer has; None if they are not known or if it keeps them."""
+    op: Any = node.op
+    place = 1 if isinstance(op, Reduction) and not op.keep_dims else 2
+    if place == 2 and not (isinstance(op, Gather) and not op.batch_dims and node.source(1).type.rank == 0):
+        return None
+    axes = node.constant(place)
+    return None if axes is None else {axis_of(int(a), rank, op.type) for a in axes.reshape(-1)}
+
+
+def read_in_order(port: InPort, x: OutPort, q: Order) -> None:
+    """Connect a reader for which `reads_any_order` to `x`, the tensor in order `q`."""
+    node = port.node
+    build = Builder(node.graph, node.origin)
+    if isinstance(node.op, ShapeOf):
+        sizes = build(node.op, x)
+        axis = build.const(0, DType.I64)
+        node.out_port(0).replace_by(build.Gather(sizes, build.const(inverse(q), DType.I64), axis))
+        node.graph.remove(node)
+        return
+    place = 1 if isinstance(node.op, Reduction) else 2
+    axes = node.constant(place)
+    assert axes is not None
+    turned = np.array([axis_after(int(a), q) for a in axes.reshape(-1)], np.int64).reshape(axes.shape)
+    port.connect(x)
+    node.in_port(place).connect(build.const(turned, DType.I64))
