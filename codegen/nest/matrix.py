@@ -42,7 +42,7 @@ from codegen.ir.loops import (
     prim,
 )
 from codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm, matrix_form
-from codegen.ir.schedule import Schedule, ScheduleError, Tile, segments
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.nest.reduction import fresh, guarded
@@ -82,9 +82,10 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     panel = _panel(d, form, points)
     words = replace(form, w=Load(panel, _place(form, points.spans[points.vector].start, points.vector)))
     span, stmts = points.spans[row], _arranged(form, panel, points)
-    for segment in segments(span.extent, Tile(row.name, 2 * ROWS)):
+    for segment in segments(span.extent, Tile(row.name, 2 * ROWS, Tail.LAP)):
         loop = Var(f"{row.name}.n", segment.count)
-        here = Span(span.start + loop * segment.size + segment.start, segment.size)
+        at = loop * segment.size if segment.latest is None else prim("min", loop * segment.size, segment.latest)
+        here = Span(span.start + at, segment.size)
         inner = Points(tuple(points.spans), points.spans | {row: here}, points.lets, schedule)
         stmts += (For(loop, _tile(d, reduction, schedule, inner, part, words)),)
     return (Alloc(panel, stmts),)

@@ -51,7 +51,7 @@ def in_tiles(
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tail = Tail.CUT if varies(form.rows) else Tail.BALANCE
+    tail = Tail.CUT if varies(form.rows) else Tail.LAP  # one configuration: another one takes as long as some tiles
     columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
