@@ -42,6 +42,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"extensions": Path("mine"), "seed": 3}, {"extensions": Path("mine"), "seed": 3}),
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
+    ({"precision": "bf16,head.*=f32"}, {"precision": "bf16,head.*=f32"}),
 ]
 
 WRONG: list[tuple[dict[str, Any], str]] = [
