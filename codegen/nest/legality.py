@@ -140,7 +140,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
 def _tails(name: str, s: Schedule) -> None:
     if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
         raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
-    if (lap := next((t for t in s.tile if t.tail is Tail.LAP and t.axis != s.matrix), None)) is not None:
+    if (lap := next((t for t in s.tile if t.tail is Tail.LAP and s.matrix is None), None)) is not None:
         raise ScheduleError(f"{name}: tiles that overlap are those of tile registers, got {lap.axis!r}")
 
 
