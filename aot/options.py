@@ -30,7 +30,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """`target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
+    """`target`: `native`, `x86-64-v2`, `-v3`, `-v4`, `-v4-amx` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
@@ -47,8 +47,7 @@ class CompileOptions:
     or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `precision`: the
     type in which layers compute, `f32` or `bf16`, or by patterns of their names, `bf16,stem=f32,head.*=f32`; `tune`:
-    seconds to
-    measure schedules for on this machine;
+    seconds to measure schedules for on this machine;
     `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;

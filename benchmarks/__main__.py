@@ -27,6 +27,8 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, help="draw the ratios there (.svg or .png)")
     parser.add_argument("--libraries", type=Path, help="keep the compiled models there; those found there are used")
     parser.add_argument("--target", default="native", help="what ours is compiled for; peers take what there is")
+    parser.add_argument("--precision", default="f32", help="what ours computes in; peers are told to use f32")
+    parser.add_argument("--as-installed", action="store_true", help="peers keep their defaults; errors are reported")
     return parser.parse_args(given)
 
 
@@ -48,8 +50,8 @@ def run(given: list[str] | None = None) -> int:
         for folder in folders:
             folder.check()  # all of them, before anything is measured
         for folder in folders:
-            rows += rows_of(folder, libraries, threads, cores, args.rounds, scratch, args.target)
-    text = markdown(rows)
+            rows += rows_of(folder, libraries, threads, cores, scratch, args)
+    text = markdown(rows, args.as_installed)
     print(text)
     if args.table:
         args.table.write_text(text)
@@ -65,7 +67,7 @@ def run(given: list[str] | None = None) -> int:
 
 
 def rows_of(
-    folder: Folder, libraries: Path, threads: list[int], cores: list[int], rounds: int, scratch: Path, target: str
+    folder: Folder, libraries: Path, threads: list[int], cores: list[int], scratch: Path, args: argparse.Namespace
 ) -> list[Row]:
     """Compile once, then measure at each number of threads."""
     library: Path | None = libraries / f"{folder.name}.so"
@@ -75,7 +77,7 @@ def rows_of(
         if library.exists():
             compiled |= {"so_mb": library.stat().st_size / 1e6}
         else:
-            made = compile_apart(folder.xml, library, target)
+            made = compile_apart(folder.xml, library, args.target, args.precision)
             compiled |= {
                 "compile_s": made["compile_s"],
                 "compile_rss_mb": number(made, "compile_rss") / 1e6,
@@ -87,7 +89,7 @@ def rows_of(
     work = gflop(folder.xml, {name: array.shape for name, array in folder.inputs().items()})
     rows: list[Row] = []
     for count in threads:
-        row = measure(folder, library, count, cores, rounds, scratch) | {"gflop": work}
+        row = measure(folder, library, count, cores, args.rounds, scratch, args.as_installed) | {"gflop": work}
         if "ours_min_ms" in row:
             row["gflops"] = work / number(row, "ours_min_ms") * 1e3
             row["percent_of_peak"] = 100 * number(row, "gflops") / number(row, "peak_gflops")

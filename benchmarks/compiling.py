@@ -1,4 +1,7 @@
-"""Compiles a model in a process of its own and says what that took: `python -m benchmarks.compiling XML SO TARGET`."""
+"""Compiles a model in a process of its own and says what that took.
+
+    python -m benchmarks.compiling XML SO TARGET PRECISION
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from pathlib import Path
 import benchmarks
 
 
-def compile_apart(xml: Path, out: Path, target: str = "native") -> dict[str, object]:
+def compile_apart(xml: Path, out: Path, target: str = "native", precision: str = "f32") -> dict[str, object]:
     """{"compile_s", "compile_rss", "so_bytes"}; the memory is that of all its processes together, at its highest.
 
     RuntimeError with the last lines of what it printed, if it fails.
     """
     root = Path(benchmarks.__file__).parent.parent
-    command = [sys.executable, "-m", "benchmarks.compiling", str(xml.resolve()), str(out.resolve()), target]
+    command = [sys.executable, "-m", "benchmarks.compiling", str(xml.resolve()), str(out.resolve()), target, precision]
     child = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     most = [0]
 
@@ -64,8 +67,8 @@ def main() -> None:
     from aot.options import CompileOptions  # noqa: PLC0415  (so does its)
     from benchmarks.worker import peak_rss  # noqa: PLC0415
 
-    xml, out, target = sys.argv[1:]
-    stages(xml, CompileOptions(target=target)).built.write_shared(Path(out))
+    xml, out, target, precision = sys.argv[1:]
+    stages(xml, CompileOptions(target=target, precision=precision)).built.write_shared(Path(out))
     print(json.dumps({"seconds": time.perf_counter() - begin, "rss": peak_rss()}))
 
 

@@ -66,9 +66,13 @@ def geometric_mean(rows: list[Row], threads: int) -> float:
     return math.exp(sum(map(math.log, found)) / len(found)) if found else math.nan
 
 
-def markdown(rows: list[Row]) -> str:
+def markdown(rows: list[Row], as_installed: bool = False) -> str:
     """Three tables: times and ratios, starting, compiling."""
-    parts = [_table(SPEED, rows), _table(STARTING, rows), _table(COMPILING, [r for r in rows if "compile_s" in r])]
+    parts = [
+        _table(INSTALLED if as_installed else SPEED, rows),
+        _table(STARTING, rows),
+        _table(COMPILING, [r for r in rows if "compile_s" in r]),
+    ]
     for threads in sorted({int(number(r, "threads")) for r in rows}):
         mean = geometric_mean(rows, threads)
         worst = [r for r in rows if r["threads"] == threads and number(r, "ratio") < 1]
@@ -113,6 +117,19 @@ SPEED = (
     ("GFLOP/s", "gflops", "{:.1f}"),
     ("% of peak", "percent_of_peak", "{:.0f}"),
     ("error", "ours_error", "{:.1e}"),
+)
+INSTALLED = (
+    ("model", "model", "{}"),
+    ("T", "threads", "{}"),
+    ("ours, CPU ms", "ours_cpu_ms", "{:.3g}"),
+    ("OpenVINO", "openvino_cpu_ms", "{:.3g}"),
+    ("ONNX Runtime", "onnxruntime_cpu_ms", "{:.3g}"),
+    ("best peer / ours", "ratio", "**{:.2f}**"),
+    ("10–90 %", "ratio_p10 ratio_p90", "{:.2f}–{:.2f}"),
+    ("by CPU time", "cpu_ratio", "**{:.2f}**"),
+    ("error of ours", "ours_error", "{:.1e}"),
+    ("of OpenVINO", "openvino_error", "{:.1e}"),
+    ("of ONNX Runtime", "onnxruntime_error", "{:.1e}"),
 )
 STARTING = (
     ("model", "model", "{}"),

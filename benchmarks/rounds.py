@@ -83,8 +83,19 @@ class Worker:
             self.process.stdout.close()
 
 
-def start(engine: str, path: Path, folder: Folder, threads: int, cores: list[int], scratch: Path) -> Worker:
-    """A worker after its first inference; WorkerError if it got not that far. Its files are in memory before."""
+def start(
+    engine: str,
+    path: Path,
+    folder: Folder,
+    threads: int,
+    cores: list[int],
+    scratch: Path,
+    as_installed: bool = False,
+) -> Worker:
+    """A worker after its first inference; WorkerError if it got not that far. Its files are in memory before.
+
+    `as_installed`: the runtime keeps its defaults, whatever precision they mean.
+    """
     for file in (path, path.with_suffix(".bin")):
         with suppress(FileNotFoundError):
             file.read_bytes()
@@ -105,6 +116,7 @@ def start(engine: str, path: Path, folder: Folder, threads: int, cores: list[int
         "threads": threads,
         "cores": cores[:threads],
         "spawned": spawned,
+        "as_installed": as_installed,
         "outputs": str(results.resolve()),
         "inputs": {name: str(path.resolve()) for name, path in folder.files.items()},
     }

@@ -43,6 +43,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"signature": "serving"}, {"signature": "serving"}),
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
+    ({"precision": "bf16,head.*=f32"}, {"precision": "bf16,head.*=f32"}),
 ]
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -18,6 +18,7 @@ class Tail(StrEnum):
     BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
     CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1
     PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
+    LAP = "lap"  # 49 by 32 -> 2 of 25, the last of which computes a row again: all tiles are equal
     SHORT = "short"  # as cut; but a dynamic extent is one loop, whose last tile is as long as the rest
 
 
@@ -90,6 +91,7 @@ class Segment:
     size: int
     count: Size
     last: Size | None = None  # end of the axis if the last tile may be shorter
+    latest: int | None = None  # start of the last tile if it overlaps the one before
 
 
 def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
@@ -108,6 +110,8 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
     match tile.tail:
         case Tail.BALANCE:
             runs = [(0, low + 1, more), (more * (low + 1), low, count - more)]
+        case Tail.LAP:
+            return (Segment(0, low + (more > 0), count, latest=extent - low - 1 if more else None),)
         case Tail.CUT | Tail.SHORT:
             runs = [(0, size, extent // size), (extent // size * size, extent % size, 1)]
         case Tail.PEEL:

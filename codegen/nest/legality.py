@@ -112,8 +112,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.members or s.pitch:
         field = "members" if s.members else "pitch"
         raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
-    if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
-        raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
+    _tails(name, s)
     operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
     for p in s.pack:
         _pack(name, p, operands)
@@ -136,6 +135,13 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     for n in s.unroll:
         if not isinstance(extents.get(n, 0), int) and s.size(n).size == 1:
             raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")
+
+
+def _tails(name: str, s: Schedule) -> None:
+    if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
+        raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
+    if (lap := next((t for t in s.tile if t.tail is Tail.LAP and s.matrix is None), None)) is not None:
+        raise ScheduleError(f"{name}: tiles that overlap are those of tile registers, got {lap.axis!r}")
 
 
 def _dots(d: Definition, s: Schedule) -> bool:

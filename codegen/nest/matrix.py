@@ -42,7 +42,7 @@ from codegen.ir.loops import (
     prim,
 )
 from codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm, matrix_form
-from codegen.ir.schedule import Schedule, ScheduleError, Tile, segments
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from codegen.nest.reduction import fresh, guarded
@@ -55,12 +55,16 @@ NESTED = (For, While, Let, Alloc)
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
-    """Rows of each tile of the output, tiles side by side, and the axes of rows and columns."""
+    """Rows of each tile of the output, tiles side by side, and the axes of rows and columns.
+
+    `line`: the axis along which the second tile follows the first, where rows are too few to fill both.
+    """
 
     heights: tuple[int, ...]
     columns: int
     row: Var
     lane: Var
+    line: Var | None
 
     @property
     def cells(self) -> list[tuple[int, int]]:
@@ -82,9 +86,10 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     panel = _panel(d, form, points)
     words = replace(form, w=Load(panel, _place(form, points.spans[points.vector].start, points.vector)))
     span, stmts = points.spans[row], _arranged(form, panel, points)
-    for segment in segments(span.extent, Tile(row.name, 2 * ROWS)):
+    for segment in segments(span.extent, Tile(row.name, 2 * ROWS, Tail.LAP)):
         loop = Var(f"{row.name}.n", segment.count)
-        here = Span(span.start + loop * segment.size + segment.start, segment.size)
+        at = loop * segment.size if segment.latest is None else prim("min", loop * segment.size, segment.latest)
+        here = Span(span.start + at, segment.size)
         inner = Points(tuple(points.spans), points.spans | {row: here}, points.lets, schedule)
         stmts += (For(loop, _tile(d, reduction, schedule, inner, part, words)),)
     return (Alloc(panel, stmts),)
@@ -158,13 +163,18 @@ def _arranged(form: MatrixForm, panel: Buffer, points: Points) -> Stmts:
 def _tiles_of(d: Definition, schedule: Schedule, points: Points) -> _Tiles:
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
     lane = points.vector
-    if row is None or lane is None or not set(points.axes) <= {row, lane}:
+    line = next((a for a in points.axes if a not in (row, lane)), None)
+    if row is None or lane is None or not set(points.axes) <= {row, lane, line} or _are_many(points, row, line):
         raise ScheduleError(f"{d.out.name}: tile registers hold points of two axes, got {points.shape}")
     rows, columns = points.extent(row), points.extent(lane)
     if rows > 2 * ROWS or columns > 2 * ROWS:
         raise ScheduleError(f"{d.out.name}: tiles have at most {2 * ROWS} rows and columns, got {rows} and {columns}")
     heights = (rows,) if rows <= ROWS else ((rows + 1) // 2, rows // 2)
-    return _Tiles(heights, -(-columns // ROWS), row, lane)
+    return _Tiles(heights if line is None else (rows, rows), -(-columns // ROWS), row, lane, line)
+
+
+def _are_many(points: Points, row: Var, line: Var | None) -> bool:
+    return line is not None and (points.extent(line) != 2 or points.extent(row) > ROWS)
 
 
 def _shape(form: MatrixForm, tiles: _Tiles) -> tuple[tuple[int, int], ...]:
@@ -179,8 +189,9 @@ def _loads(form: MatrixForm, tiles: _Tiles, points: Points, inner: Spans) -> Stm
     row, lane = tiles.row, tiles.lane
     stmts: Stmts = ()
     for n in range(len(tiles.heights)):
-        first = points.spans[row].start + n * tiles.heights[0]
-        stmts += (_load(ROWS_AT + n, form.x, points, {**inner, row: Span(first, 1)}, row, 1),)
+        axis, step = (row, n * tiles.heights[0]) if tiles.line is None else (tiles.line, n)
+        here = {**inner, row: points.spans[row], axis: Span(points.spans[axis].start + step, 1)}
+        stmts += (_load(ROWS_AT + n, form.x, points, here, row, 1),)
     for m in range(tiles.columns):
         first = points.spans[lane].start + m * ROWS
         stmts += (_load(COLUMNS_AT + m, form.w, points, {**inner, lane: Span(first, 1)}, form.axis, form.word),)
@@ -216,16 +227,21 @@ def _stored(n: int, m: int, tiles: _Tiles, result: Buffer) -> TileOp:
 def _epilogue(d: Definition, reduction: Reduce, points: Points, tiles: _Tiles, result: Buffer) -> Stmts:
     """Compute the value of each point from its sum, a row at a time."""
     row, lane = tiles.row, tiles.lane
-    line = Var(f"{row.name}.r", sum(tiles.heights))
+    line = Var(f"{row.name}.r", points.extent(row))
     column = Var(f"{lane.name}.t", points.extent(lane))
     inside = {row: line, lane: column}
+    place: Expr = line
+    if tiles.line is not None:
+        inside[tiles.line] = Var(f"{tiles.line.name}.r", 2)
+        place = inside[tiles.line] * tiles.heights[0] + line
     lets = [*points.lets, *((a, s.start + inside[a] if a in inside else s.start) for a, s in points.spans.items())]
     lets = [(a, value) for a, value in lets if value != a]
-    stmts: Stmts = (guarded(d, rewrite(d.value, {reduction: Load(result, (line, column))})),)
+    stmts: Stmts = (guarded(d, rewrite(d.value, {reduction: Load(result, (place, column))})),)
     over = coefficient(offset(d.out, tuple(rewrite(i, {**dict(lets)}) for i in d.target)), line)
     across = over is not None and over.is_const and over.const == 1
     down = LoopKind.UNROLLED if across else LoopKind.SERIAL  # columns of a tile are transposed in registers
-    for loop, kind, lanes in ((column, LoopKind.VECTOR, points.lanes), (line, down, 1)):
+    outside = [(inside[tiles.line], LoopKind.SERIAL, 1)] if tiles.line is not None else []
+    for loop, kind, lanes in ((column, LoopKind.VECTOR, points.lanes), (line, down, 1), *outside):
         ready = depending(lets, loop)
         stmts = (For(loop, bound(stmts, ready), kind, lanes),)
         lets = [x for x in lets if x not in ready]

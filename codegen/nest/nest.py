@@ -369,6 +369,7 @@ def _nested(axes: tuple[Var, ...], schedule: Schedule, spans: Spans, body: Calla
         looped = segment.count != 1 or kind is LoopKind.PARALLEL
         step = loop if looped else Const(0)
         at = as_expr(segment.start, DType.I64) + step * segment.size
+        at = at if segment.latest is None else prim("min", at, segment.latest)
         size = segment.size if segment.last is None else prim("min", segment.last - at, segment.size)
         span = Span(whole.start + at, size)
         inner = _nested(rest, schedule, spans, lambda s, span=span: body({axis: span, **s}))

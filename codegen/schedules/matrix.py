@@ -41,29 +41,40 @@ def in_tiles(
     fuse: list[tuple[str, tuple[str, ...]]] = []
     loops = loops_of(d, form.outer, fuse)
     row, around = _rows(d, form, found, fuse)
-    skipped = _skipped(d, found, dict(fuse).get(row or "", (row,))) if row is not None else None
-    if row is None or skipped is None:
+    if row is None:
+        return None
+    line = _line(form, around)
+    skipped = _skipped(d, found, (*dict(fuse).get(row, (row,)), line))
+    if skipped is None and line is not None:
+        line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
+    if skipped is None:
         return None
     sums = [a.name for a in axes]
     panels = prod(map(extent, form.sums)) * extent(form.lane)
-    rows = prod(map(extent, form.rows)) * prod(map(extent, form.sums))
-    outside = not plans or (panels > rows and not around)
+    outside = not plans or panels > prod(map(extent, form.rows)) * extent(found.axis)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tail = Tail.CUT if varies(form.rows) else Tail.BALANCE
+    tail = Tail.CUT if varies(form.rows) else Tail.LAP  # one configuration: another one takes as long as some tiles
     columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
         order=order,
-        tile=(Tile(row, height, tail), columns, terms),
+        tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), Tile(row, height, tail), columns, terms),
         skip_padding=skipped,
         matrix=row,
         lanes=(form.lane.name, ROWS),
         pack=plans,
         parallel=None if shared else order[0],
     )
+
+
+def _line(form: MatmulShape, around: list[str]) -> str | None:
+    """Return the axis of picture lines, two of which fill both tiles where one line fills half of them; else None."""
+    if not around or varies(form.rows) or extent(form.rows[-1]) > ROWS or extent(form.rows[-2]) < 2:
+        return None
+    return around[-1]
 
 
 def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) -> tuple[str, ...] | None:

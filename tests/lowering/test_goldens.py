@@ -44,6 +44,7 @@ class Case:
     features: tuple[str, ...] = ()  # besides those of x86-64-v3
     cpu: str = "x86-64"
     dtype: DType = DType.F32
+    precision: str = "f32"
 
 
 def linear(b: Builder, x: OutPort) -> OutPort:
@@ -113,6 +114,7 @@ CASES = {
     "split_quotient_axes": Case(grouped, ((1, 32, 6, 5),)),
     "hoist_invariants": Case(lambda b, x, grid: b.GridSample(x, grid), ((1, 5, 6, 7), (1, 3, 11, 2))),
     "use_integer_dots_again": Case(quantised_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
+    "shorten_floats": Case(linear, ((4, 32),), precision="bf16"),
     "fuse_attention": Case(attention, ((4, 200, 16),) * 3),
     "use_winograd": Case(lambda b, x: conv(b, x, 64), ((1, 64, 28, 28),)),
     "assign_layouts": Case(lambda b, x: conv(b, b.Relu(x), 24), ((1, 8, 6, 5),)),
@@ -132,7 +134,7 @@ CASES = {
 
 def around(name: str, case: Case) -> tuple[str, str]:
     """The steps before and after the pass."""
-    options = CompileOptions(target="x86-64-v3")
+    options = CompileOptions(target="x86-64-v3", precision=case.precision)
     parsed = parse_target(options.target)
     target = replace(parsed, features=(*parsed.features, *case.features), cpu=case.cpu, cores=1)
     steps = define(stages(graph_of(case.make, *case.shapes, dtype=case.dtype), options).optimized, lower_region)
@@ -145,9 +147,12 @@ def around(name: str, case: Case) -> tuple[str, str]:
 
 
 def test_every_pass_has_a_golden() -> None:
-    names = [p.name for p in pipeline(CompileOptions(), Target.parse("x86-64-v3"))]
-    assert list(CASES) == names
-    assert {path.stem for path in GOLDENS.glob("*.txt")} == {*names}
+    found: set[str] = set()
+    for precision in ("f32", "bf16"):
+        names = [p.name for p in pipeline(CompileOptions(precision=precision), Target.parse("x86-64-v3"))]
+        assert [name for name in CASES if name in names] == names
+        found |= {*names}
+    assert {path.stem for path in GOLDENS.glob("*.txt")} == {*CASES} == found
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -51,6 +51,15 @@ def attention(b: Builder, x: OutPort) -> OutPort:
     return b.Gelu(b.MatMul(b.MVN(y, ints(b, 2), eps=1e-5), weights(b, 64, 96, seed=5)))
 
 
+def stem(b: Builder, x: OutPort) -> OutPort:
+    """Convolutions of three channels: windows of 7 and 3 columns, and patches of 4."""
+    y = conv(b, x, 32, 7, stride=2, begin=(3, 3), end=(2, 2))
+    z = conv(b, x, 32, 3, stride=2, begin=(0, 0), end=(1, 1))
+    p = b.Reshape(conv(b, x, 32, 4, stride=4, begin=(0, 0)), ints(b, 1, 32, -1))
+    y = b.Reshape(b.Add(b.Relu(y), z), ints(b, 1, 32, -1))
+    return b.MatMul(b.Transpose(y, ints(b, 0, 2, 1)), b.Sigmoid(p))
+
+
 def tiny(b: Builder, x: OutPort) -> OutPort:
     """Products and sums below and around the least normal number."""
     y = b.MatMul(b.Multiply(x, 1e-20), b.Multiply(weights(b, 64, 64), 3e-20))
@@ -60,6 +69,7 @@ def tiny(b: Builder, x: OutPort) -> OutPort:
 CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "picture": (picture, (1, 32, 17, 19)),
     "attention": (attention, (2, 48, 64)),
+    "stem": (stem, (1, 3, 20, 24)),
     "tiny": (tiny, (20, 64)),
     "dynamic": (attention, (1, "n=37", 64)),
 }
@@ -81,7 +91,7 @@ def test_all_targets_and_threads_compute_the_same_bits(name: str) -> None:
     assert len(set(found.values())) == 1, {key: hash(value) for key, value in found.items()}
 
 
-@pytest.mark.parametrize("name", ["picture", "attention"])
+@pytest.mark.parametrize("name", ["picture", "attention", "stem"])
 def test_results_are_near_those_of_f32(name: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)
@@ -139,6 +149,13 @@ def leap(b: Builder, x: OutPort) -> OutPort:
 def test_means_and_operands_whose_digits_matter_stay_f32(make: Make, shape: tuple[int, ...], short_ones: int) -> None:
     """A sum over 128 rows and operands of Sin and Floor keep f32; products get short copies; Concat has two parts."""
     assert types(short(make, shape))["bf16"] == short_ones
+
+
+def test_pictures_of_three_channels_become_pixels_of_four_or_six() -> None:
+    made = short(stem, (1, 3, 20, 24))
+    shapes = {b.name: b.shape for s in made.steps.steps for b in s.writes() if "pixels" in b.name}
+    assert shapes == {"x0.pixels4": (1, 20, 24, 4), "x0.pixels6": (1, 20, 24, 6)}
+    assert types(made)["chains"] >= 3
 
 
 @pytest.mark.parametrize(

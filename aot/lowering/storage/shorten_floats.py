@@ -19,6 +19,7 @@ import numpy as np
 
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Cycle, Step, Steps, Value
+from aot.lowering.storage.few_channels import few_channels
 from aot.precision import BF16, Precision
 from codegen.ir.access import known
 from codegen.ir.chains import block_terms, chain_factors
@@ -115,11 +116,13 @@ class _Shortened:
                     found += self._copy(x.buffer, step, copies)
                 step.works = (self._summed(d, product, copies),)
             elif self.is_short(step):
+                found += self._pixels(step, copies)
                 self._round_weights(step)
             found.append(step)
         block.steps = found
 
-    def _product(self, d: Definition) -> _Product | None:
+    def _factors(self, d: Definition) -> tuple[Load, Load] | None:
+        """Return the operands of the rows and of the columns of a product of enough of both."""
         r = d.reduction
         if r is None or r.fn != "add" or r.dtype is not DType.F32 or any(isinstance(e, Reduce) for e in walk(r.body)):
             return None
@@ -133,10 +136,36 @@ class _Shortened:
         if not all(f.buffer.space is Space.ARG and self._is_plain(f.buffer) for f in factors):
             return None
         rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
+        return (x, w) if rows >= MIN_ROWS else None
+
+    def _pixels(self, step: Step, copies: dict[str, Buffer]) -> list[Step]:
+        """Rewrite a convolution of few channels, and return the step that writes the pixels that it reads."""
+        d = step.definition
+        factors = self._factors(d) if d is not None else None
+        found = few_channels(d, *factors) if d is not None and factors is not None else None
+        if found is None or found.w.buffer.name not in self.constants:
+            return []
+        data = self.steps.values[found.w.buffer.name].data
+        assert data is not None
+        filters = self.steps.constant(f"{found.w.buffer.name}.pixels", found.filters(data))
+        name = f"{found.x.buffer.name}.pixels{found.width}"
+        made: list[Step] = []
+        if name not in copies:
+            copies[name] = found.pixels(self.steps.unused(name))
+            self.steps.values[copies[name].name] = Value(copies[name], Region.ARENA)
+            made.append(Step(found.copies(copies[name]), step.layers, "Convert"))
+        step.works = (found.product(copies[name], filters),)
+        return made
+
+    def _product(self, d: Definition) -> _Product | None:
+        r, factors = d.reduction, self._factors(d)
+        if r is None or factors is None:
+            return None
+        x, w = factors
         both = variables(*x.index) & variables(*w.index)
         axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and block_terms(a.extent)]
         axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
-        return _Product(x, w, axis) if axis is not None and rows >= MIN_ROWS else None
+        return _Product(x, w, axis) if axis is not None else None
 
     def _is_plain(self, b: Buffer) -> bool:
         value = self.steps.values.get(b.name)

@@ -1,0 +1,117 @@
+"""Convolutions of few channels as products whose terms run along pixels and channels together.
+
+    add[ic in 3, kh, kw in 7](x[ic, h + kh, w + kw] * f[c, ic, kh, kw])
+    chains[kh, t in 28](x.pixels[h + kh, w + t // 4, t % 4] * f.pixels[c, kh, t])          t = kw * 4 + ic
+
+Pictures of 3 channels have none to fill a block of terms; pixels of 4, the last of which is zero, lie side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import ml_dtypes
+import numpy as np
+
+from aot.ir.types import Array
+from codegen.ir.chains import block_terms
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.index import normal
+from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Reduce, Var, dense
+from runtime.abi import DType
+
+T = TypeVar("T")
+MAX_CHANNELS = 4  # with more, zeros would fill most of a block, or the channels fill one themselves
+
+
+@dataclass(frozen=True, slots=True)
+class FewChannels:
+    """A convolution `d` of the picture `x` by filters `w`: axes of channels and of columns of the window.
+
+    `width`: elements of a pixel, the last of which are zero.
+    """
+
+    d: Definition
+    x: Load
+    w: Load
+    channel: Var
+    column: Var
+    width: int
+
+    @property
+    def terms(self) -> Var:
+        """Axis of columns and channels together."""
+        assert isinstance(self.column.extent, int)
+        return Var(f"{self.column.name}.{self.channel.name}", self.column.extent * self.width)
+
+    def pixels(self, name: str) -> Buffer:
+        """Return the picture with its channels innermost."""
+        return dense(name, *self._moved(self.x.buffer.shape, self.width), dtype=DType.BF16)
+
+    def copies(self, made: Buffer) -> tuple[Definition, ...]:
+        """Return the definitions that write the pixels: their zeros, and their channels."""
+        axes = tuple(Var(f"d{k}", n) for k, n in enumerate(self.x.buffer.shape) if n != 1 or k == self._dim)
+        left = iter(axes)
+        shape = enumerate(self.x.buffer.shape)
+        index: tuple[Expr, ...] = tuple(Const(0) if n == 1 and k != self._dim else next(left) for k, n in shape)
+        at = index[self._dim]
+        assert isinstance(at, Var) and isinstance(self.channel.extent, int)
+        plain = Definition(made, axes, Load(self.x.buffer, index), self._moved(index, at))
+        if self.width == self.channel.extent:
+            return (plain,)
+        rest = Var(at.name, self.width - self.channel.extent)
+        others = tuple(rest if a is at else a for a in axes)
+        zero = Definition(made, others, Const(0.0, DType.F32), self._moved(index, rest + self.channel.extent))
+        return zero, plain
+
+    def filters(self, data: Array) -> Array:
+        """Return the weights by the same terms, zero where pixels are."""
+        dims = [self.w.index.index(a) for a in (self.column, self.channel)]
+        moved = np.moveaxis(np.asarray(data, np.float32), dims, (-2, -1))
+        padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, self.width - moved.shape[-1])])
+        return padded.reshape(*moved.shape[:-2], -1).astype(ml_dtypes.bfloat16)
+
+    def product(self, pixels: Buffer, filters: Buffer) -> Definition:
+        """Return the convolution as a product of both."""
+        r, t = self.d.reduction, self.terms
+        assert r is not None
+        columns: dict[Expr, Expr] = {self.column: t // self.width}
+        index = tuple(rewrite(i, columns) for i in self.x.index)
+        others = tuple(i for i in self.w.index if i not in (self.column, self.channel))
+        change: dict[Expr, Expr] = {
+            self.x: Load(pixels, self._moved(index, t % self.width)),
+            self.w: Load(filters, (*others, t)),
+        }
+        body = rewrite(rewrite(r.body, change), columns)
+        axes = (*(a for a in r.axes if a not in (self.column, self.channel)), t)
+        total: Expr = Reduce(CHAINS, axes, body)
+        return replace(self.d, value=rewrite(self.d.value, {r: total if r.init is None else total + r.init}))
+
+    @property
+    def _dim(self) -> int:
+        return self.x.index.index(self.channel)
+
+    def _moved(self, parts: tuple[T, ...], last: T) -> tuple[T, ...]:
+        """Return what belongs to dimensions of the picture with `last` for the channels, behind all others."""
+        return (*parts[: self._dim], *parts[self._dim + 1 :], last)
+
+
+def few_channels(d: Definition, x: Load, w: Load) -> FewChannels | None:
+    """Return the convolution that `d` is, if its channels are few; None for others."""
+    r = d.reduction
+    if r is None or not all(isinstance(i, Var) for i in w.index) or not x.index:
+        return None
+    taps = [a for a in r.axes if normal(x.index[-1], {}).terms.get(a) == 1]
+    channels = [a for a in r.axes if a in x.index and a in w.index and sum(a in variables(i) for i in x.index) == 1]
+    if len(channels) != 1 or len(taps) != 1 or taps == channels or taps[0] not in w.index:
+        return None
+    (channel,), (column,) = channels, taps
+    if not isinstance(channel.extent, int) or not isinstance(column.extent, int) or channel.extent > MAX_CHANNELS:
+        return None
+    if any(column in variables(i) for i in x.index[:-1]) or x.buffer.shape[x.index.index(channel)] != channel.extent:
+        return None
+    least = channel.extent + channel.extent % 2
+    width = next((n for n in (least, least + 2) if block_terms(column.extent * n)), 0)
+    return FewChannels(d, x, w, channel, column, width) if width else None
