@@ -6,7 +6,7 @@ from aot.ir.graph import Graph, Node, OutPort
 
 
 def copy_graph(graph: Graph) -> Graph:
-    """A graph of its own, bodies too; what is inferred is inferred anew."""
+    """Return a copy of a graph and of its bodies; types are inferred anew."""
     made = Graph(graph.name, graph.file, scope=graph.scope, rt_info=dict(graph.rt_info))
     ports: dict[OutPort, OutPort] = {}
     ends = {id(node) for node in (*graph.parameters, *graph.results)}
@@ -24,7 +24,7 @@ def copy_graph(graph: Graph) -> Graph:
 
 
 def copy_node(node: Node, graph: Graph, ports: dict[OutPort, OutPort]) -> Node:
-    """A copy of a node in `graph`; `ports` knows what its sources are there, and learns its outputs."""
+    """Return a copy of a node in `graph`. `ports` maps old output ports to new ones; the copy's outputs are added."""
     sources = [None if p is None else ports[p] for p in node.sources()]
     count = len(node.out_ports())
     made = graph.add(node.op, *sources, name=node.name, origin=node.origin, outputs=count, data=node.data)

@@ -1,9 +1,9 @@
-"""Graph, Node, Port, Connection: how networks are walked and changed.
+"""Graph, Node, Port, Connection: the classes to walk and to change networks by.
 
     node.in_port(0).get_source() -> out port        port.connect(other)        connection.insert_node(node)
     node.out_port(0).get_destinations() -> in ports port.disconnect()          port.data.get_shape(), get_value()
 
-Links live in the ports alone; types are inferred when they are asked for, and forgotten when something above changes.
+Links live in the ports alone; types are inferred on demand, and forgotten when a producer changes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class InPort:
         return Connection(self.source, [self])
 
     def connect(self, source: OutPort) -> None:
-        """Read from `source`, whatever was read before. UsageError if it is an input, too."""
+        """Replace the source by `source`. Raises UsageError if `source` is an input that has no source of its own."""
         other: object = source
         if isinstance(other, InPort):
             raise UsageError(f"connect: an input reads an output, got {other} for {self}")
@@ -70,7 +70,7 @@ class InPort:
 
 
 class OutPort:
-    """An output of a node: a tensor with a type, perhaps a known value, and the names users gave it."""
+    """An output of a node: a tensor with a type, a value if it is known at compile time, and the user's names."""
 
     __slots__ = ("destinations", "idx", "names", "node")
 
@@ -114,7 +114,7 @@ class OutPort:
         return self.node.operands()[self.idx].value
 
     def symbols(self) -> Array:
-        """The value, with symbols for integers that only run time knows; UnsupportedError if it is no few integers."""
+        """Return the value, with symbols for unknown integers; UnsupportedError unless it has a few integers."""
         found = self.node.symbols()[self.idx][0]
         if found is None:
             rule = "sizes are a few integers, and how many must be known"
@@ -128,12 +128,12 @@ class OutPort:
 
     @property
     def seen(self) -> Array | None:
-        """The value as inference has used it: with symbols, if an operation could not do without."""
+        """The value as inference has used it: with symbols, if an operation needed its elements."""
         return self.value if self.value is not None else self.node.asked(self.idx)[0]
 
     @property
     def own_symbols(self) -> Array | None:
-        """Symbols that are names of this output's elements, if an operation could not do without."""
+        """Symbols that stand for this output's elements, if an operation needed them."""
         found, own = self.node.asked(self.idx)
         return found if self.value is None and own else None
 
@@ -154,7 +154,7 @@ class OutPort:
         return self.names
 
     def replace_by(self, other: OutPort) -> None:
-        """All readers read `other` instead; names move along."""
+        """Let all consumers read `other` instead; names move along."""
         for port in self.get_destinations():
             port.connect(other)
         other.add_tensor_names(self.names)
@@ -190,7 +190,7 @@ class Node:
         self._operands: tuple[Operand, ...] | None = None
         self._symbols: tuple[Named, ...] | None = None
         self.data: Array | None = None  # of a Constant
-        self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
+        self.given: Operand | None = None  # of a body's Parameter: the operand that the node around the body passes in
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
 
@@ -229,13 +229,13 @@ class Node:
         return self._inputs[-1]
 
     def add_output_port(self) -> OutPort:
-        """One more output; the operation must be exchanged for one that gives it."""
+        """Add an output; the operation must be exchanged for one that has it."""
         self._outputs.append(OutPort(self, len(self._outputs)))
         self.forget_types()
         return self._outputs[-1]
 
     def delete_input_port(self, idx: int) -> None:
-        """Ports behind it move up."""
+        """Remove an input; the ports behind it move up."""
         self.in_port(idx).disconnect()
         del self._inputs[idx]
         for i, port in enumerate(self._inputs):
@@ -249,18 +249,18 @@ class Node:
         return self.in_port(idx).data
 
     def input(self, idx: int = 0) -> Operand:
-        """Operand of an input."""
+        """Return the operand of an input."""
         port = self.source(idx)
         return port.node.operands()[port.idx]
 
     def constant(self, idx: int) -> Array | None:
-        """Value of an input where it is connected and known."""
+        """Return the value of an input if it is connected and known, else None."""
         if idx >= len(self._inputs) or self._inputs[idx].source is None:
             return None
         return self.source(idx).value
 
     def forget_types(self) -> None:
-        """The types of this node's outputs, and of all below, are to be inferred anew."""
+        """Forget the inferred types of this node and of all nodes below it."""
         stack: list[Node] = [self]
         while stack:
             node = stack.pop()
@@ -274,7 +274,7 @@ class Node:
         return self._operands is not None
 
     def operands(self) -> tuple[Operand, ...]:
-        """Operands of the outputs; inferred if need be, producers first."""
+        """Return the operands of the outputs; they are inferred if necessary, producers first."""
         if self._operands is None:
             for node in self.graph.above(self):
                 if node._operands is None:
@@ -283,7 +283,7 @@ class Node:
         return self._operands
 
     def give(self, operand: Operand | None) -> None:
-        """Set `given`."""
+        """Set `given`, the operand that a body's Parameter gets."""
         if operand is None or self.given is None or not operand.same(self.given):
             self.given = operand
             self.forget_types()
@@ -303,7 +303,7 @@ class Node:
             raise
 
     def symbols(self) -> tuple[Named, ...]:
-        """The outputs' values as far as they are known, else symbols for their elements; None where they have none."""
+        """Return the outputs' values as far as they are known, else symbols for their elements, else None."""
         if self._symbols is None:
             for node in producers_first([self], Node._computed_from, lambda n: n.name):
                 node._named()
@@ -311,11 +311,11 @@ class Node:
         return self._symbols
 
     def asked(self, idx: int) -> Named:
-        """Symbols of an output that were asked for, and True if they are its own names."""
+        """Return the symbols of an output that were asked for, and True if they stand for its own elements."""
         return (None, False) if self._symbols is None else self._symbols[idx]
 
     def _computed_from(self) -> list[Node]:
-        """The nodes whose symbols say what this one's values are, if its operation can compute with symbols."""
+        """Return the producers whose symbols determine this node's values, if its operation computes with symbols."""
         ports = [p for p in self.sources() if p is not None and p.value is None]
         able = self._op.symbolic and self.given is None and all(few_integers(p.type) for p in ports)
         return [p.node for p in ports if p.node._symbols is None] if able else []
@@ -343,11 +343,11 @@ class Graph:
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
     parameters: list[Node] = field(default_factory=list[Node])
     results: list[Node] = field(default_factory=list[Node])
-    sinks: list[Node] = field(default_factory=list[Node])  # Assign: kept alive without a reader
-    scope: str = ""  # begins the names of symbols; each graph inside of a node has its own
+    sinks: list[Node] = field(default_factory=list[Node])  # Assign: live without consumers
+    scope: str = ""  # prefix of the names of symbols; each graph inside of a node has its own
     rt_info: dict[str, object] = field(default_factory=dict[str, object])
-    defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # values of parameters that may be left out
-    strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
+    defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # default values of optional parameters
+    strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the string tensor of a part
     _next: int = 0
     _taken: set[str] = field(default_factory=set[str])
 
@@ -360,7 +360,7 @@ class Graph:
         outputs: int = 1,
         data: Array | None = None,
     ) -> Node:
-        """A new node that reads `sources`; its name is made unique."""
+        """Add a node that reads `sources`; its name is made unique."""
         origin = origin if origin is not None else _origin_of(sources)
         label = name or f"{op.type or type(op).__name__}_{self._next}"
         unique = label if label not in self._taken else f"{label}.{self._next}"
@@ -381,7 +381,7 @@ class Graph:
         return node
 
     def remove(self, node: Node) -> None:
-        """Only a node that nobody reads."""
+        """Remove a node that has no consumers."""
         if any(p.destinations for p in node.out_ports().values()):
             raise InternalError(f"{node.name} is still read")
         for port in node.in_ports().values():
@@ -392,11 +392,11 @@ class Graph:
                 held.remove(node)
 
     def order(self) -> list[Node]:
-        """Producers before readers; as the nodes were added, where that is free. ModelError for a cycle."""
+        """Return the nodes, producers before consumers, else in the order of their addition. ModelError for a cycle."""
         return list(producers_first(self.nodes.values(), _producers, lambda n: n.name))
 
     def above(self, node: Node) -> Iterator[Node]:
-        """The nodes whose types `node` needs and that are not inferred, producers first, itself last."""
+        """Yield the nodes without inferred types that `node` needs, producers first, `node` last."""
         return producers_first([node], lambda n: (p for p in _producers(n) if not p.inferred), lambda n: n.name)
 
     def get_op_nodes(self, type: str | None = None) -> list[Node]:

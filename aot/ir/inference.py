@@ -20,17 +20,18 @@ from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
 
-Named = tuple[Array | None, bool]  # symbols for a value, and whether they are names of its own
+Named = tuple[Array | None, bool]  # symbols for a value; True if they stand for its own elements
 MAX_ELEMENTS = 1 << 48
-FOLD_LIMIT = 1 << 16  # elements of a value that inference computes on the way; larger ones are folded by the pass
-UNDEFINED = (ArithmeticError, LookupError, MemoryError, ValueError)  # of references: then compiled code has the meaning
-SYMBOLS_LIMIT = 64  # elements of a value that symbols stand for
+FOLD_LIMIT = 1 << 16  # elements of a value that inference computes; larger values are folded by the pass
+# Errors of references for inputs without a defined result, which are left to compiled code.
+UNDEFINED = (ArithmeticError, LookupError, MemoryError, ValueError)
+SYMBOLS_LIMIT = 64  # elements at most of a value that symbols stand for
 
 
 def infer_outputs(
     op: Op, inputs: Sequence[Operand | None], count: int, data: Array | None, regions: Mapping[str, object]
 ) -> tuple[Operand, ...]:
-    """The `count` outputs of an operation. AotError if the inputs do not fit it."""
+    """Return the `count` outputs of an operation. AotError if the inputs do not fit it."""
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
     name = op.kind if isinstance(op, Foreign) else op.user_type
@@ -56,7 +57,7 @@ def infer_outputs(
 
 
 def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) -> AotError:
-    """Error with an explanation, as far as the inputs give one."""
+    """Return the error with an explanation, as far as the inputs give one."""
     match error:
         case TypeError() if "argument" in str(error):
             return ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})")
@@ -64,7 +65,7 @@ def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) ->
             return BudgetError(f"{name}: sizes that only run time knows are combined too often")
         case MemoryError():
             return BudgetError(f"{name}: inference needs more memory than there is{': ' if str(error) else ''}{error}")
-        case ArithmeticError() | IndexError() | ValueError():  # a dimension that is not there, a size of 0
+        case ArithmeticError() | IndexError() | ValueError():  # a dimension that does not exist, a size of 0
             given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
             return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {given}")
         case _:
@@ -72,7 +73,7 @@ def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) ->
 
 
 def _check_size(name: str, type: TensorType) -> None:
-    """ShapeError for sizes below 0, BudgetError for a tensor that no memory holds."""
+    """Raise ShapeError for sizes below 0, BudgetError for a tensor that no memory holds."""
     if any(isinstance(n, int) and n < 0 for n in type.dims or ()):
         raise ShapeError(f"{name}: dimensions must not be negative, got {type}")
     if type.is_static and prod(n or 1 for n in type.static_shape) > MAX_ELEMENTS:
@@ -80,7 +81,7 @@ def _check_size(name: str, type: TensorType) -> None:
 
 
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
-    """ModelError if the data, the first input, has elements of a type that the operation does not have."""
+    """Raise ModelError if the data, the first input, has an element type that the operation does not accept."""
     data = inputs[0] if inputs else None
     if data is not None and not op.elements.hold(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
@@ -90,7 +91,7 @@ def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None
 
 
 def _check_count(cls: type[Op], count: int, name: str) -> None:
-    """ModelError for fewer or more inputs than the operation has."""
+    """Raise ModelError for fewer or more inputs than the operation has."""
     least, most = arity(cls)
     if count < least or (most is not None and count > most):
         several = f"{least} to {most}" if most is not None and most > least else f"{least} or more"
@@ -100,7 +101,7 @@ def _check_count(cls: type[Op], count: int, name: str) -> None:
 
 @lru_cache(maxsize=4096)
 def arity(cls: type[Op]) -> tuple[int, int | None]:
-    """The least and the most inputs (None: any number): as declared, or by the first method that lists them."""
+    """Return the least and the greatest number of inputs (None: unbounded), as declared or by the methods."""
     if cls.arity is not None:
         return cls.arity
     if issubclass(cls, RegionOp):
@@ -118,7 +119,7 @@ def arity(cls: type[Op]) -> tuple[int, int | None]:
 
 @lru_cache(maxsize=4096)
 def _required(cls: type[Op], count: int) -> frozenset[int]:
-    """Inputs that an operation cannot do without."""
+    """Return the indices of the inputs that an operation requires."""
     if issubclass(cls, RegionOp):
         return frozenset()
     found: set[int] = set()
@@ -164,7 +165,7 @@ def few_integers(type: TensorType) -> bool:
 
 
 def named(name: str, type: TensorType) -> Array:
-    """A symbol for each element of a tensor of integers."""
+    """Return a symbol for each element of a tensor of integers."""
     low, extent = _range(type.dtype)
     found = np.empty(type.static_shape, object)
     for at in range(found.size):
@@ -173,7 +174,7 @@ def named(name: str, type: TensorType) -> Array:
 
 
 def _range(dtype: DType) -> tuple[int, int | None]:
-    """Range of integers of a type; wide types have no end that says anything about a size."""
+    """Return the range of an integer type; None for the upper end of a wide type, which bounds no size."""
     if dtype is DType.BOOL:
         return 0, 2
     bits = dtype.bits - (1 if dtype.is_signed else 0)
@@ -181,7 +182,7 @@ def _range(dtype: DType) -> tuple[int, int | None]:
 
 
 def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Array | None] | None:
-    """The outputs' values from those of the inputs, which hold symbols; None if that cannot be computed."""
+    """Return the outputs' values, given inputs that hold symbols; None if they cannot be computed."""
     if not op.symbolic or any(o is not None and o.value is None for o in inputs):
         return None
     try:
@@ -195,9 +196,9 @@ def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Ope
 def name_outputs(
     op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand], labels: Sequence[str], mine: Sequence[bool]
 ) -> tuple[Named, ...]:
-    """The values of a node's outputs with symbols: known, computed from those of the inputs, or names of their own.
+    """Return the values of a node's outputs with symbols: known, computed from those of the inputs, or named here.
 
-    Not `mine` are operands that come from elsewhere: what is passed into a body.
+    Operands that are not `mine` come from elsewhere: they are passed into a body.
     """
     computed = with_symbols(op, inputs, outputs) or [None] * len(outputs)
     found: list[Named] = []

@@ -22,10 +22,10 @@ def interpret(
     state: dict[str, Array] | None = None,
     observe: Observer | None = None,
 ) -> list[Array]:
-    """The results' values, in their order, for one value of each parameter.
+    """Return the results' values, in order, for one value of each parameter.
 
-    `state` holds the variables of ReadValue and Assign between calls: what Assign sets is read from the next call on,
-    but in bodies from the next operation on. `observe` sees every value as it is made, also in bodies.
+    `state` holds the variables of ReadValue and Assign between calls: a variable that Assign sets is read from the next
+    call on, in bodies from the next operation on. `observe` gets each value as it is computed, also in bodies.
     """
     now, later = {} if state is None else state, dict[str, Array]()
     found = _run(graph, inputs, now, later, observe)
@@ -34,7 +34,7 @@ def interpret(
 
 
 def _run(graph: Graph, inputs: Sequence[Array], now: State, later: State, observe: Observer | None) -> list[Array]:
-    """Variables are read from `now` and set in `later`: one and the same inside of bodies."""
+    """Run a graph; variables are read from `now` and set in `later`, which are the same inside of bodies."""
     if len(inputs) != len(graph.parameters):
         raise UsageError(f"graph {graph.name}: {len(graph.parameters)} inputs are needed, got {len(inputs)}")
     given = {node.id: np.asarray(value) for node, value in zip(graph.parameters, inputs, strict=True)}

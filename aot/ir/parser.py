@@ -24,10 +24,10 @@ SPECIAL = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan
 
 
 def parse_graph(text: str, constants: Mapping[str, Array] | None = None) -> Graph:
-    """The graph that a text describes; `print_graph(parse_graph(text)) == text` for printed texts.
+    """Return the graph that a text describes; `print_graph(parse_graph(text)) == text` for printed texts.
 
-    `constants` holds arrays by hash (`constants_by_sha`). ModelError names the line that is wrong. Types that stand in
-    the text are read, but inference decides; those of foreign operations are believed.
+    `constants` holds arrays by hash (`constants_by_sha`). ModelError names the line that is wrong. Types are inferred;
+    types in the text are used for foreign operations only.
     """
     reader = _Parser(text, constants or {})
     if reader.scan.word() != "graph":
@@ -51,7 +51,7 @@ class _Parser:
         return self.name()
 
     def graph(self, name: str) -> Graph:
-        """From the parameters on."""
+        """Parse a graph from its parameters on."""
         graph, nodes = Graph(name=name), dict[str, Node]()
         self.scan.expect("(")
         parameters: list[tuple[str, TensorType]] = []
@@ -61,7 +61,7 @@ class _Parser:
         self.scan.expect("{")
         if self.scan.accept("symbols "):
             self.scan.symbol_list()
-            body, self.scan.at = self.scan.at, mark  # the parameters' shapes anew, with the ranges now known
+            body, self.scan.at = self.scan.at, mark  # parse the parameters' shapes again: symbols have ranges now
             parameters.clear()
             self.scan.several(")", lambda: parameters.append(self.parameter()))
             assert self.scan.at == end
@@ -107,7 +107,7 @@ class _Parser:
             nodes[label] = node
 
     def output_types(self, count: int) -> tuple[TensorType, ...] | None:
-        """None where one of them is `?`."""
+        """Parse the types of `count` outputs; None if one of them is `?`."""
         found: list[TensorType | None] = []
         for i in range(count):
             if i:
@@ -159,7 +159,7 @@ class _Parser:
         return cls(**self.arguments(cls, ">") if self.scan.accept("<") else {})
 
     def arguments(self, cls: type[Any], close: str) -> dict[str, Any]:
-        """`field=value, ... close`, by the types of the fields of a dataclass."""
+        """Parse `field=value, ... close`, by the types of the fields of a dataclass."""
         hints = get_type_hints(cls)
         found: dict[str, Any] = {}
 
@@ -174,7 +174,7 @@ class _Parser:
         return found
 
     def value(self, hint: Any) -> Any:
-        """A value for a field of type `hint`."""
+        """Parse a value for a field of type `hint`."""
         if get_origin(hint) in (Union, UnionType) and hint != Dim:
             if self.scan.accept("None"):
                 return None
@@ -203,7 +203,7 @@ class _Parser:
         return tuple(found)
 
     def literal(self) -> Any:
-        """A value whose form tells its type: number, string, word, tuple, element type, tensor type, constant."""
+        """Parse a value by its syntax: number, string, word, tuple, element type, tensor type, constant."""
         if self.scan.sees("("):
             return self.tuple_of(self.literal)
         if self.scan.accept("const<"):
@@ -223,7 +223,7 @@ class _Parser:
         return DType(word) if word in set(DType) else word
 
     def constant(self) -> tuple[DType, Array]:
-        """From behind `const<` on."""
+        """Parse a constant from behind `const<` on."""
         kind = self.scan.type()
         shape, dtype = kind.static_shape, numpy_dtype(kind.dtype)
         if self.scan.accept("sha="):

@@ -34,20 +34,20 @@ from codegen.ir.loops import Expr, Var
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
 
-INLINE = 16  # elements
+INLINE = 16  # elements of a constant at most that is written out
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./:-]*[A-Za-z0-9_/-])?")
 INDENT = "  "
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a graph and of its regions; ends with a line feed."""
+    """Return the text of a graph and of its regions; it ends with a line feed."""
     for node in graph.nodes.values():
-        _types_text(node)  # bodies learn their types from the nodes around them
+        _types_text(node)  # bodies get their parameters' types from the nodes around them
     return "\n".join(_graph_lines(graph, f"graph {name_text(graph.name)}", "", _symbols(graph))) + "\n"
 
 
 def constants_by_sha(graph: Graph) -> dict[str, Array]:
-    """The constants that the text names by their hash, for the parser."""
+    """Return the constants that the text names by their hash, for the parser."""
     found: dict[str, Array] = {}
     for node in graph.nodes.values():
         if node.data is not None:
@@ -58,7 +58,7 @@ def constants_by_sha(graph: Graph) -> dict[str, Array]:
 
 
 def sha(data: Array) -> str:
-    """The hash that stands for a constant's bytes: 12 hexadecimal digits."""
+    """Return the hash that stands for a constant's bytes: 12 hexadecimal digits."""
     written = "\0".join(map(str, data.flat)) if data.dtype == object else ""
     plain = written.encode("utf-8", "surrogateescape") or data.tobytes()
     return hashlib.sha256(plain).hexdigest()[:12]
@@ -105,7 +105,7 @@ def _port_text(name: str, idx: int) -> str:
 
 
 def _names(graph: Graph) -> dict[int, str]:
-    """`%name` of each node; made to differ where names do not."""
+    """Return `%name` for each node id; names that are not unique get a suffix."""
     found: dict[int, str] = {}
     taken: set[str] = set()
     for node in graph.nodes.values():
@@ -143,7 +143,7 @@ def _at_default(value: object, field: Field[Any]) -> bool:
 
 
 def value_text(value: Any) -> str:
-    """An attribute's value; enums and element types are bare words, everything else is written as in Python."""
+    """Return an attribute's value as text; enums and element types are bare words, all else is written as in Python."""
     if isinstance(value, StrEnum):
         text = str(value.value)
         return text if re.fullmatch(r"[A-Za-z_]\w*", text) else json.dumps(text)
@@ -179,7 +179,7 @@ def constant_text(data: Array, dtype: DType) -> str:
 
 
 def element_text(value: Any, dtype: DType) -> str:
-    """The shortest text that gives the same element back."""
+    """Return the shortest text that gives the same element back."""
     if dtype is DType.STRING:
         return json.dumps(str(value))
     if dtype is DType.BOOL:
@@ -193,7 +193,7 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _symbols(graph: Graph) -> list[Var]:
-    """Symbols of parameters and attributes, in their order, regions included."""
+    """Return the symbols of parameters and attributes, in order of appearance, regions included."""
     found: dict[Var, None] = {}
     for node in graph.nodes.values():
         if not isinstance(node.op, Foreign):

@@ -24,7 +24,7 @@ from runtime.errors import InternalError
 def verify(graph: Graph, types: bool = True) -> None:
     """Raise InternalError for a graph that passes broke, ModelError for a model that is wrong; both name the node.
 
-    `types=False` leaves inference out: for graphs that still hold what cannot be inferred.
+    `types=False` leaves inference out: for graphs that still hold operations without inference.
     """
     for id, node in graph.nodes.items():
         _check(node.id == id and node.graph is graph, node, "is listed under another id or belongs to another graph")
@@ -34,7 +34,7 @@ def verify(graph: Graph, types: bool = True) -> None:
     graph.order()
     for node in graph.nodes.values():
         for region in node.regions.values():
-            verify(region, types=False)  # the node around it infers what it needs of it
+            verify(region, types=False)  # types in it are inferred with those of the node around it
     if types:
         _types(graph)
 
