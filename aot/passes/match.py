@@ -32,7 +32,7 @@ def uniform(port: OutPort | None) -> float | None:
 
 
 def close(a: float | None, b: float) -> bool:
-    """True if equal up to the rounding of f32."""
+    """True if two numbers are equal up to the rounding of f32."""
     return a is not None and abs(a - b) <= 1e-6 * abs(b)
 
 
@@ -46,7 +46,7 @@ def only_reader(port: OutPort) -> bool:
 
 
 def decided(node: Node) -> bool:
-    """True if all conditions of the node are decided at compile time, so that removing it drops no run-time check."""
+    """True if all conditions of the node are decided at compile time, so that its removal drops no run-time check."""
     operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
     return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)

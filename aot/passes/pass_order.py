@@ -16,7 +16,7 @@ PHASES = ("front", "middle", "back")
 ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStart", "BackFinish")
 
 
-OPTIONAL = ("interface_layout",)  # passes that only some options ask for
+OPTIONAL = ("interface_layout",)  # passes that run only with certain options
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
     `passes` keep the order they are given in; strings among them are anchors. A pass that occurs again is named
     `fold_constants.2`. An extension runs as early as its constraints allow; extensions that could run at the same time
-    are sorted by name. Classes of passes that take no part are ignored; an extension of which all are ignored stays
-    within its phase. PassError for a name that no pass has, for two extensions of one name, and for a cycle, which the
-    error shows.
+    are sorted by name. Constraints on passes that do not run are ignored; an extension whose constraints are all
+    ignored stays within its phase. PassError for a name that no pass has, for two extensions of one name, and for a
+    cycle, which the error shows.
     """
     chain = _chain(list(passes))
     items = {item.name: item for item in chain}
@@ -63,7 +63,7 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
 
 def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mapping[str, str]) -> list[str]:
-    """Return those of the passes that a constraint names which take part; the anchor of the phase if none does."""
+    """Return the named passes that run; the anchor of the phase if a constraint names only passes that do not run."""
     found = [name for name in names if name in known]
     if not item.extension:
         return found
@@ -101,7 +101,7 @@ def _named(item: PassItem, name: str) -> PassItem:
 
 
 def describe(target: Any, extension: bool = False) -> PassItem:
-    """Read a pass's attributes; an extension runs between the anchors of its phase unless it says otherwise."""
+    """Read a pass's attributes; by default an extension runs between the anchors of its phase."""
     phase = getattr(target, "phase", "middle")
     if phase not in PHASES:
         raise PassError(f"{name_of(target)}: phase must be one of {', '.join(PHASES)}, got {phase!r}")

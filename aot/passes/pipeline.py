@@ -1,4 +1,4 @@
-"""THE order of passes. Each line says why it stands where it stands."""
+"""THE order of passes. Each line has a comment that gives the reason for its position."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from runtime.errors import PassError
 
 LOG = logging.getLogger(__name__)
 
-Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output is unused
+Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output has no consumers
 RuleBody = Callable[[Node, Any, Builder], Replacement]
 
 STEPS_PER_NODE = 40  # rewrites per node of the graph, far above what rules need; exceeded only if rules undo each other
@@ -45,7 +45,7 @@ class Rule:
 
 
 def rule(*anchors: type[Op]) -> Callable[[RuleBody], Rule]:
-    """Make a rule of a function whose docstring is an equation; it fires on these classes and their subclasses."""
+    """Turn a function whose docstring is an equation into a rule, which fires on these classes and their subclasses."""
 
     def make(body: RuleBody) -> Rule:
         return Rule(body.__name__, anchors, body, (body.__doc__ or "").strip())
@@ -67,7 +67,7 @@ class Rewrite:
 
 @dataclass(slots=True)
 class RewriteLog:
-    """Counter of the rewrites of a run; at `limit` no further ones happen, which serves to bisect a miscompile."""
+    """Counter of the rewrites of a run; at `limit` no further ones are applied, which serves to bisect a miscompile."""
 
     limit: int | None = None
     count: int = 0
@@ -185,14 +185,14 @@ class _Driver:
         self._push(around)
 
     def _push(self, nodes: Iterable[Node]) -> None:
-        """Put nodes at the front of the queue, so that one place reaches its fixpoint before the next is visited."""
+        """Put nodes at the front of the queue, so that one region reaches its fixpoint before the next is visited."""
         new = [n for n in dict.fromkeys(nodes) if n.id not in self.queued and n.id in self.graph.nodes]
         self.queued.update(n.id for n in new)
         self.queue.extendleft(reversed(new))
 
 
 def _sole_reader(port: OutPort) -> list[InPort]:
-    """Return the consumer of a port if it is the only one, which some rules require; a constant may have thousands."""
+    """Return the only consumer of a port, which some rules require, or nothing; a constant may have thousands."""
     return port.destinations if len(port.destinations) == 1 else []
 
 
@@ -209,7 +209,7 @@ def _check_type(fired: Rule, node: Node, old: OutPort, new: OutPort) -> None:
 
 
 def same_type(a: TensorType, b: TensorType) -> bool:
-    """True if equal as far as known at compile time: dynamic dimensions may be written differently."""
+    """True if equal as far as known at compile time: dynamic dimensions may be different expressions."""
     if a.dtype is not b.dtype or a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return a == b
     return all(m == n for m, n in zip(a.dims, b.dims, strict=True) if isinstance(m, int) and isinstance(n, int))
@@ -226,7 +226,7 @@ def _merge_origins(fresh: list[Node], replaced: list[Node], anchor: Origin) -> N
 
 
 def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
-    """Remove those of `roots` without consumers, and all producers above that only they used.
+    """Remove those of `roots` without consumers, and all producers above them that lose their last consumer.
 
     Returns the removed nodes and the surviving ones at the boundary. Parameters, results and sinks stay.
     """

@@ -35,7 +35,7 @@ Observer = Callable[["PassReport", Graph], None]
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """Effect of one pass: `rewrites` is the number of its rewrites, `nodes` the size of the graph after it."""
+    """Statistics of one pass: `rewrites` is the number of its rewrites, `nodes` the size of the graph after it."""
 
     name: str
     milliseconds: float
@@ -50,7 +50,7 @@ class PassReport:
 
 @dataclass(slots=True)
 class RunReport:
-    """Effects of all passes, in the order they ran."""
+    """Statistics of all passes, in the order they ran."""
 
     passes: list[PassReport] = field(default_factory=list[PassReport])
     rules: dict[str, int] = field(default_factory=dict[str, int])
@@ -102,7 +102,7 @@ def run_passes(
 
 @dataclass(slots=True)
 class _Run:
-    """One run over a graph. The model is unchecked in the front phase: its errors are not the passes' fault there."""
+    """One run over a graph. In the front phase the model is unchecked, so its errors are not blamed on passes."""
 
     graph: Graph
     check: Callable[[Graph], object]
@@ -125,7 +125,7 @@ class _Run:
             self.observe(done, self.graph)
 
     def _guarded(self, item: PassItem) -> bool:
-        """Run a pass; errors about the model keep their class, all others become errors of the pass."""
+        """Run a pass; errors of the model keep their class, all others become errors of the pass."""
         applied = False
         try:
             ends = interface(self.graph)
@@ -159,7 +159,7 @@ def interface(graph: Graph) -> tuple[list[str], list[str]]:
 
 
 def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph: Graph) -> None:
-    """UsageError for an extension that leaves no output, or changes inputs or outputs without saying so."""
+    """Raise UsageError for an extension that leaves no output, or changes inputs or outputs without declaring it."""
     after = interface(graph)
     if before[1] and not after[1]:
         raise UsageError(f"extension {item.name}: a network keeps one of its outputs, got none of {before[1]}")
@@ -172,7 +172,7 @@ def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph:
 
 
 def legal(graph: Graph) -> None:
-    """Verify a graph; types only if no foreign operation is left."""
+    """Verify a graph; its types only if no foreign operation is left."""
     verify(graph, types=not any(isinstance(n.op, Foreign) for n in graph.nodes.values()))
 
 
@@ -190,7 +190,7 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
 
 
 def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str) -> bool:
-    """Run a pass of any kind; one not made of rules counts as one rewrite if it changes the graph."""
+    """Run a pass of any kind; one without rules counts as one rewrite if it changes the graph."""
     if isinstance(target, RuleSet):
         return target.rewrite(graph, log)
     found = _function(target)(graph)

@@ -1,4 +1,4 @@
-"""Transforms of a few complex numbers, as short sums: levels that each turn r numbers into r others.
+"""Transforms of a few complex numbers, as short sums: each level maps r numbers to r numbers.
 
     r = p q, p prime:   p-point transforms of every q-th number, rotations by k j / r, q-point transforms of the rest
 

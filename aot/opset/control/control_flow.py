@@ -67,7 +67,7 @@ class If(RegionOp):
         return tuple(_either(condition, a, b) for a, b in zip(then, other, strict=True))
 
     def required(self, regions: Regions) -> str:
-        """Return the only region that can be compiled and must run: `only`, `then` if ranks differ, else empty."""
+        """Return the only region that can be compiled and must run: `only`, `then` if ranks differ, or empty."""
         if self.only:
             return self.only
         sides = zip(("then", "else"), (self.then_outputs, self.else_outputs), strict=True)

@@ -1,4 +1,4 @@
-"""Within: integers that must lie in a range, checked before they are used."""
+"""Within: integers that must be in a range, checked before they are used."""
 
 from __future__ import annotations
 

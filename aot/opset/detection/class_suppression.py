@@ -30,7 +30,7 @@ NEAR_ZERO = 1e-10  # added to divisors that may be 0
 
 
 class Decay(StrEnum):
-    """Law by which a score decays with the overlap."""
+    """Formula by which a score decays with the overlap."""
 
     GAUSSIAN = "gaussian"
     LINEAR = "linear"
@@ -161,7 +161,8 @@ class _Adaptive(Selection):
 class MulticlassNms(_Adaptive, Selecting):
     """The best boxes of each class without those that overlap a better one; then the best of each image.
 
-    Alternatively each class has its own boxes [C, B, 4] and scores [C, B]; the third input is the number per image.
+    Alternatively each class has its own boxes [C, B, 4] and scores [C, B]; the third input is the number of boxes per
+    image.
     """
 
     @property

@@ -52,7 +52,7 @@ class GridOfPriors(ComputeOp, ABC):
 
     @abstractmethod
     def distances(self, grid: Array, image: Array) -> tuple[tuple[float, float], float]:
-        """Return the same as numbers, for the reference."""
+        """Return `steps` as numbers, for references."""
 
     def infer(self, grid: Operand, image: Operand) -> TensorType:
         for x in (grid, image):

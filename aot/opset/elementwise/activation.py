@@ -234,7 +234,7 @@ class Mish(Unary):
 
 @op("opset1", xml="PReLU")
 class PRelu(Elementwise):
-    """x where x >= 0, else slope x; a slope with as many numbers as there are channels goes by channel."""
+    """x where x >= 0, else slope x; a slope with as many numbers as channels is per channel."""
 
     elements = Elements.NUMBER
 

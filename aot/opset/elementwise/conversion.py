@@ -75,7 +75,7 @@ def _packed(x: Expr, dtype: DType) -> Expr:
 
 @dataclass(frozen=True)
 class Small:
-    """Float of few bits: bits of its mantissa, least normal and greatest number, and the result beyond the greatest."""
+    """A float type: bits of its mantissa, its least normal and greatest number, and the result for larger numbers."""
 
     mantissa: int
     least: float

@@ -24,7 +24,7 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-GROUP = 8  # trees whose walks are interleaved
+GROUP = 8  # trees of a row that are walked together, to hide the latency of their loads
 ROWS = 32  # rows of a block
 FEW = 4  # rows of a block from which on masks are faster than walks
 WIDE = 256  # columns up to which the transposed block stays in L1

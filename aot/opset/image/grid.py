@@ -1,4 +1,4 @@
-"""GridSample: an image read at places that are data."""
+"""GridSample: an image sampled at data-dependent coordinates."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -
 
 
 def _may_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
-    """True if a dynamic size may turn out unchanged while the formula would move its elements."""
+    """True if a dynamic size may equal the input's while the formula would move its elements."""
     if isinstance(n, int) and isinstance(m, int):
         return False
     if ratio is None:

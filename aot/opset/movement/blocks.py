@@ -221,7 +221,7 @@ def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what
 
 
 class PatchPad(StrEnum):
-    """Padding: none, or enough for ceil(extent / stride) patches, with an odd remainder at the end or the beginning."""
+    """Padding: none, or enough for ceil(extent / stride) patches, with an odd remainder at the end or at the start."""
 
     VALID = "valid"
     SAME_UPPER = "same_upper"

@@ -131,7 +131,7 @@ class Gathering(ComputeOp):
 
 @op("opset8")
 class Gather(Gathering):
-    """Slices of data along an axis; negative indices count from the end; `batch_dims` dimensions go together."""
+    """Slices of data along an axis; negative indices count from the end; `batch_dims` dimensions are common."""
 
     batch_dims: int = 0
 
@@ -336,7 +336,7 @@ def _trace(
 
 
 class NegativeIndices(StrEnum):
-    """Meaning of an index below 0: no place, or one counted from the end."""
+    """Meaning of a negative index: out of range, or counted from the end."""
 
     IGNORE_NEGATIVE = "ignore_negative"
     NORMALIZE = "normalize"

@@ -1,4 +1,4 @@
-"""Slice and StridedSlice."""
+"""Slice and StridedSlice: parts of a tensor by bounds and steps."""
 
 from __future__ import annotations
 

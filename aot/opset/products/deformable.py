@@ -1,7 +1,7 @@
-"""Deformable convolution: each kernel element reads the data where an offset, which is an input, moves it.
+"""Deformable convolution: each kernel element reads the data at a position shifted by an offset, which is an input.
 
-columns[n, c, kh, kw, oh, ow] = mask * data[n, c] at (oh * stride - pad + kh * dilation + offset), bilinear
-out[n, o, oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, kw]
+columns[n, c, kh, kw, oh, ow] = mask * data[n, c] at (oh * stride - pad + kh * dilation + offset), bilinear out[n, o,
+oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, kw]
 """
 
 from __future__ import annotations

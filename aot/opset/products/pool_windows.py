@@ -24,7 +24,7 @@ SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 
 
 class AutoPad(StrEnum):
-    """Source of padding: the attributes, the output's size (odd rest at the end or at the begin), or none."""
+    """Source of padding: the attributes, the output's size (odd remainder at the end or at the start), or none."""
 
     EXPLICIT = "explicit"
     NOTSET = "notset"
@@ -184,7 +184,7 @@ def smaller(a: Dim, b: Dim) -> Dim:
 
 
 def reduction_axis(name: str, extent: Dim) -> Var | int:
-    """Return an axis to reduce over; 0 if it has one entry, so that neither loop nor term remains."""
+    """Return an axis to reduce over; the index 0 if it has one entry, so that neither a loop nor a term remains."""
     return 0 if extent == 1 else axis(name, extent)
 
 
@@ -193,7 +193,7 @@ def kernel_axes(kernel: Shape) -> tuple[Var | int, ...]:
 
 
 def reduce_over(fn: str, axes: Sequence[Var | int], body: Expr) -> Expr:
-    """Return the `fn`-reduction over those axes that are loops; `body` itself if none is."""
+    """Return the `fn`-reduction over those axes that are loops; `body` itself if there are none."""
     loops = tuple(a for a in axes if isinstance(a, Var))
     return Reduce(fn, loops, body) if loops else body
 

@@ -24,7 +24,7 @@ class Counted(StrEnum):
 
     DATA = "data"
     PADDED = "padded"  # data and declared padding, without the overhang that rounding up adds
-    KERNEL = "kernel"  # all elements, inside or outside of data and padding
+    KERNEL = "kernel"  # all elements of the kernel, in data, padding or beyond
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,7 @@ def _within(number: Expr, most: Dim) -> Expr:
 def _kept_labels(
     kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, classes: Scripted, op: Scripted
 ) -> Scripted:
-    """Write the labels that count to the front of `kept` and return their number."""
+    """Copy the labels that count to the front of `kept` and return their number."""
     count = var(0, DType.I64)
     for j in range(length):
         label = _within(labels[n, j], classes - 1)

@@ -99,7 +99,7 @@ class Recurrent(Op, ABC):
 
 
 def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
-    """Reshape [B, I] to the batch symbol of `state`, if only run time can tell that the two sizes are equal."""
+    """Reshape [B, I] to the batch symbol of `state`, if their sizes are equal but not known to be at compile time."""
     if port.shape[0] == state.shape[0]:
         return port
     sizes = ((state, 0), (port, 1))

@@ -196,7 +196,8 @@ def _butterflies(
 ) -> None:
     """Compute transforms of r numbers each, side by side.
 
-    `place`: row, b and neighbour of the first; `way`: steps of b and of the neighbour to the next; their number.
+    `place`: row, b and neighbour of the first transform. `way`: steps of b and of the neighbour to the next one, and
+    the number of transforms.
     """
     o, first, neighbour = place
     along, beside, width = way

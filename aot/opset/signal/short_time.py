@@ -23,7 +23,7 @@ def _scalar(x: Operand, what: str) -> int:
 
 
 def _centred(window: Input, t: Expr, frame: int, dtype: DType) -> Expr:
-    """Return the window centred in its frame, zeros around."""
+    """Return the window centred in its frame, padded with zeros."""
     n = window.shape[0]
     if n == frame:
         return cast(window(t), dtype)

@@ -14,7 +14,7 @@ from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-LONGEST = 1 << 21  # elements along a transformed axis: twiddle factors are tables
+LONGEST = 1 << 21  # elements along a transformed axis at most, because twiddle factors are tables
 
 
 def _complex(array: Array) -> Array:

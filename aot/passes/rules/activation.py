@@ -94,7 +94,7 @@ def _is_cubic(port: OutPort, x: OutPort) -> bool:
 
 
 def _power_of(port: OutPort, x: OutPort) -> int:
-    """Return n of x^n, 0 for anything else."""
+    """Return n if the node is x^n, else 0."""
     if port is x:
         return 1
     node = source(port, Power)

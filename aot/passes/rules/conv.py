@@ -57,7 +57,7 @@ def _normal(value: Array) -> bool:
 
 
 def _smallest(value: Array) -> float:
-    """Return the least normal number."""
+    """Return the least normal number of a value's type."""
     return float(np.finfo(value.dtype.name).tiny)
 
 
@@ -128,7 +128,7 @@ def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | No
 
 
 def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
-    """Return inputs for which a convolution or product gives `scale` times as much; None if that cannot be done."""
+    """Return inputs for which a convolution or product gives `scale` times its result; None if there are none."""
     if node.out_port(0).type.dtype not in EXACT_ENOUGH or not np.isfinite(scale).all():
         return None
     if isinstance(node.op, MatMul):

@@ -71,7 +71,7 @@ def _centered(port: OutPort) -> Centered | None:
 
 
 def _deviation_of(found: Centered, gap: OutPort, port: OutPort) -> tuple[float, Inside] | None:
-    """Return eps and its place, if `port` is the standard deviation of x, of which `gap` is the centred form."""
+    """Return eps and its position if `port` is the standard deviation of x, whose centred form is `gap`; else None."""
     root, eps = source(port, Sqrt), 0.0
     if root is not None:
         inside = _plus_number(root.source(0))

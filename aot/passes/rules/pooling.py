@@ -14,7 +14,7 @@ from aot.passes.rewrite import Replacement, rule
 
 @rule(MaxPool_8)
 def drop_unread_places(node: Node, op: MaxPool_8, build: Builder) -> Replacement:
-    """MaxPool(x) whose second output, the places of the maxima, is not read -> the maxima alone"""
+    """MaxPool(x) whose second output, the indices of the maxima, has no consumers -> the maxima alone"""
     if node.out_port(1).destinations:
         return None
     rest = (op.strides, op.pads_begin, op.pads_end, op.kernel, op.rounding_type, op.auto_pad)
@@ -25,9 +25,9 @@ def drop_unread_places(node: Node, op: MaxPool_8, build: Builder) -> Replacement
 
 @rule(MaxPool, DilatedMaxPool, AvgPool, AvgPool_16)
 def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
-    """pool(x) over windows with elements that are padding wherever the window lies -> pool(x) over windows without them
+    """pool(x) over windows with elements that are padding in every window -> pool(x) over windows without them
 
-    A mean over counted padding is multiplied with what is left of the window over all of it.
+    A mean that counts padding is multiplied by the ratio of the window's sizes.
     """
     x = node.source(0)
     found = op.windows(x.shape)
@@ -59,7 +59,7 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
 
 
 def _kept(found: Windows, a: int) -> tuple[int, int] | None:
-    """Return the first and last element of a window along an axis that can lie in the data; None if not known."""
+    """Return the first and last element along an axis that are data in some window; None if unknown."""
     size, before, count, kernel = found.extents[a], found.before[a], found.counts[a], found.kernel[a]
     if not (isinstance(size, int) and isinstance(before, int) and isinstance(count, int) and isinstance(kernel, int)):
         return None

@@ -41,7 +41,7 @@ def drop_identity(node: Node, op: Identity, build: Builder) -> OutPort | None:
 
 @rule(Within)
 def drop_kept_demand(node: Node, op: Within, build: Builder) -> OutPort | None:
-    """Within(x) -> x where all that it demands is known to hold"""
+    """Within(x) -> x where its condition is known to hold"""
     return node.source(3 if len(node.in_ports()) > 3 else 0) if decided(node) else None
 
 
@@ -102,7 +102,7 @@ def transpose_as_reshape(node: Node, op: Transpose, build: Builder) -> OutPort |
 
 @rule(MatMul)
 def transpose_into_product(node: Node, op: MatMul, build: Builder) -> OutPort | None:
-    """MatMul(Transpose(a, .. j i), b) -> MatMul(a, b) with transpose_a turned around; b likewise"""
+    """MatMul(Transpose(a, .. j i), b) -> MatMul(a, b) with transpose_a inverted; likewise for b"""
     for i, name in enumerate(("transpose_a", "transpose_b")):
         inner = source(node.source(i), Transpose)
         order = order_of(inner) if inner is not None else None
@@ -197,7 +197,7 @@ def _aligned_at_end(node: Node) -> bool:
 
 
 def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
-    """Return the common shape if it is certain: equal dimensions, or a 1."""
+    """Return the common shape if it is certain: dimensions are equal, or one is 1."""
     rank = max(len(a), len(b))
     pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
     found = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
