@@ -1,7 +1,7 @@
-"""If, Loop, Scan, sequences and optionals: resolved while they are converted, as far as compile time knows.
+"""If, Loop, Scan, sequences and optionals: resolved in conversion, as far as conditions and lengths are known.
 
 A sequence whose length is known is a tuple of ports. A loop of a known, moderate number of steps is unrolled, so that
-shapes may change from one step to the next. What only run time knows becomes the opset's Loop.
+shapes may change from one step to the next. A loop of dynamic length becomes the opset's Loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 BRANCHES = ("then_branch", "else_branch")
-UNROLLED = 1 << 10  # nodes that unrolling may make
+UNROLLED = 1 << 10  # nodes at most that an unrolled loop may have
 
 
 def _region(node: Call, name: str) -> Graph:
@@ -32,7 +32,7 @@ def _region(node: Call, name: str) -> Graph:
 
 
 def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
-    """The results of a region for its formal inputs; captured values are added."""
+    """Build a region in place and return its results; captured values follow its formal inputs."""
     region = _region(node, name)
     given: list[Value] = [None] * len(region.parameters)
     positions = dict(node.captures[name])
@@ -47,10 +47,7 @@ def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
 
 @onnx("If")
 def if_(node: Call, condition: OutPort) -> Outputs:
-    """One branch where the condition is known; else the opset's If.
-
-    If a branch does not fit the shapes of the inputs, the other one must run, which the library checks.
-    """
+    """Convert to one branch if the condition is known, else to the opset's If."""
     value = condition.value
     if value is not None and value.dtype != object:
         return Outputs(_inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
@@ -71,7 +68,7 @@ def if_(node: Call, condition: OutPort) -> Outputs:
 
 @onnx("Loop")
 def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
-    """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
+    """Unroll if the loop is short, so that more is known at compile time; else convert to the opset's Loop."""
     body = _region(node, "body")
     count, first = _number(trips), _number(going)
     tensors = all(isinstance(s, OutPort) for s in states)
@@ -96,7 +93,7 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
 
 
 def _number(port: OutPort | None) -> int | None:
-    """The one element of a tensor, where compile time knows it."""
+    """Return the one element of a tensor if it is known at compile time, else None."""
     value = None if port is None else port.value
     return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
 
@@ -117,7 +114,7 @@ def _stacked(node: Call, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
 def _at_run_time(
     node: Call, body: Graph, trips: OutPort | None, going: OutPort | None, states: Sequence[Value]
 ) -> Outputs:
-    """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
+    """Build the opset's Loop: inputs number of steps (-1: no limit), condition, states, captures."""
     build = node.build
     total = node.scalar(-1) if trips is None else _trips(node, trips)
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
@@ -146,14 +143,14 @@ def _at_run_time(
 
 
 def _trips(node: Call, trips: OutPort) -> OutPort:
-    """The number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
+    """Return the number of iterations as a scalar. A negative one is 0 in ONNX, and no limit in the opset."""
     return node.build.Maximum(node.single(trips), node.build.const(0, trips.type.dtype))
 
 
 def _body(
     node: Call, body: Graph, ports: Sequence[OutPort], captured: Container[int], carried: Mapping[int, int]
 ) -> Graph:
-    """A body, converted for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
+    """Return a body converted for sizes that hold in all iterations. `carried`: parameter -> result that it carries."""
     known = [i in captured for i in range(len(ports))]
     types = Graph("types")
     given = list(ports)
@@ -167,7 +164,7 @@ def _body(
 
 
 def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:
-    """The type of a carried value, with symbols for sizes that change."""
+    """Return the type of a carried value, with symbols for sizes that change."""
     if before.rank != after.rank:
         raise UnsupportedError(f"a carried value keeps its rank, got {before} and then {after}")
     sizes = [Var(f"p{parameter}.d{k}") for k in range(before.rank)]
@@ -177,7 +174,7 @@ def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorTyp
 
 @onnx("Scan")
 def scan(node: Call, *inputs: OutPort) -> Outputs:
-    """Unrolled where that is moderate, else a TensorIterator; from opset 9 on there is no batch."""
+    """Unroll if the loop is short, else convert to TensorIterator; before opset 9 there is a batch axis."""
     node.refuse(node.opset < 9, "Scan of opset 8 is not supported: convert the model to opset 9")
     body, count = _region(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
@@ -203,13 +200,13 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
 
 
 def _directions(node: Call, count: int) -> list[tuple[int, int]]:
-    """Axis of each collected output, and True if it is filled from its end."""
+    """Return the axis of each collected output, and True if it is filled from its end."""
     axes = node.integers("scan_output_axes", (0,) * count)
     return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
 
 
 def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]) -> Outputs:
-    """The opset's TensorIterator: inputs are states, what is scanned, captures; parts keep their axis outside."""
+    """Build the opset's TensorIterator: inputs are states, scanned tensors, captures; parts keep the scanned axis."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
     given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
@@ -239,7 +236,7 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
 
 
 def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> None:
-    """A part of `whole` comes in with its axis, and is read without it."""
+    """Let a parameter read one part of `whole`, with its scanned axis, and squeeze that axis inside of the body."""
     shape = [1 if k == axis else n for k, n in enumerate(whole.shape)]
     port = parameter.out_port(0)
     readers = port.get_destinations()

@@ -47,14 +47,14 @@ for _wing in WINGS:
         import_module(f"{__package__}.{_wing}.{_module.name}")
 import_module(f"{__package__}.control_flow")
 MAX_FORKS = 256
-DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
-# What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
+DECLARED = "declared"  # attribute of a Result until it is converted: the output's type in the file
+# exceptions that Python raises in conversions, which assume nodes that keep the rules of ONNX
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxToOpset:
-    """Foreign operations become operations of the opset. Random numbers need a seed."""
+    """Converts foreign operations to operations of the opset. Random numbers need a seed."""
 
     seed: int | None = None
     name: str = "onnx_to_opset"
@@ -63,7 +63,7 @@ class OnnxToOpset:
     run_not_recursively: bool = True
 
     def __call__(self, graph: Graph) -> bool:
-        """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of ONNX."""
+        """Convert the graph in place. Raises UnconvertedError, or ModelError where a node breaks a rule of ONNX."""
         ranks = [_declared_rank(result) for result in graph.results]
         nodes = [n for n in graph.order() if _foreign(n) is not None]
         if not nodes:
@@ -88,7 +88,7 @@ class OnnxToOpset:
 
 
 def _declared_rank(result: Node) -> int | None:
-    """The rank that the file gives an output, which the node then forgets."""
+    """Return the rank that the file declares for an output, and forget the declaration."""
     declared = result.rt_info.pop(DECLARED, None)
     return None if declared is None else int(declared["rank"])
 
@@ -106,16 +106,16 @@ Environment = dict[OutPort, Any]
 
 @dataclass(slots=True)
 class _Work:
-    """Converts nodes into `graph`, which need not be the graph they are in."""
+    """Converts nodes into `graph`, which may be another graph than theirs."""
 
     graph: Graph
     seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
     made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
-    forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
+    forks: list[Fork] = field(default_factory=list[Fork])  # forks of this graph and of its bodies
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
-        """The values of a graph's results; FAILED for those that could not be made."""
+        """Return the values of a graph's results; FAILED for those that could not be converted."""
         needed = _needed(source)
         for node in source.order():
             if node.id in needed:
@@ -129,11 +129,11 @@ class _Work:
             self._convert(node, env)
         elif source is self.graph:
             self._keep(node, env)
-        elif node.type != "Parameter":  # `env` has those of regions
+        elif node.type != "Parameter":  # parameters of regions are in `env` already
             self._copy(node, env)
 
     def _keep(self, node: Node, env: Environment) -> None:
-        """Let a node of the opset, which an extension has put between foreign ones, read what those became."""
+        """Let a node of the opset, inserted by an extension, read the converted values of its inputs."""
         for port, value in self._converted(node, env):
             if port.source is not value:
                 port.connect(value)
@@ -149,7 +149,7 @@ class _Work:
         env |= {port: held[port] for port in node.out_ports().values()}
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
-        """The connected inputs of a node of the opset, each with the tensor that it reads now."""
+        """Return the connected inputs of a node of the opset, each with the converted tensor."""
         found: list[tuple[InPort, OutPort]] = []
         for port in node.in_ports().values():
             value = None if port.source is None else joined(env[port.source])
@@ -168,12 +168,12 @@ class _Work:
             if isinstance(value, Forked):
                 value.names = port.names
             elif isinstance(value, OutPort) and not isinstance(value.node.op, Parameter):
-                value.add_tensor_names(port.names)  # an input keeps its own name alone
+                value.add_tensor_names(port.names)  # an input of the network keeps only its own name
 
     def evaluate(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
+        """Return the outputs of a node for converted inputs; FAILED if it cannot be converted, which is recorded.
 
-        Raises ModelError where the inputs break a rule of ONNX.
+        Raises ModelError if the inputs break a rule of ONNX.
         """
         op = node.op
         assert isinstance(op, Foreign)
@@ -190,7 +190,7 @@ class _Work:
             fork = open_fork(inputs)
             return self._closed(node, attrs, inputs) if fork is None else fork.evaluate(node, inputs)
         except UnsupportedError as error:
-            if len(self.problems) == before:  # else it lies in a body, and is listed
+            if len(self.problems) == before:  # else the problem lies in a body, and is recorded
                 self._refuse(node, op, attrs, str(error))
             return failed
         except AotError as error:
@@ -198,7 +198,7 @@ class _Work:
             raise
 
     def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of a node none of whose inputs is an open pair."""
+        """Return the outputs of a node without open pairs among its inputs."""
         values = list(self._called(node, attrs, [joined(v) for v in inputs]))
         forks = frozenset[Fork]().union(*(forks_of(self, v) for v in inputs))
         if forks:
@@ -212,11 +212,11 @@ class _Work:
         self.problems.append(Problem(node.name, op.kind, attrs["domain"], attrs["opset"], reason))
 
     def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
-        """The node's outputs, all of them inferred."""
+        """Return the node's outputs, all of them inferred."""
         op = node.op
         assert isinstance(op, Foreign)
         function = conversion_of(attrs["domain"], op.kind)
-        assert function is not None  # `_convert` has asked
+        assert function is not None  # `_convert` has checked it
         count = attrs.get("inputs", len(inputs))
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
@@ -239,7 +239,7 @@ class _Work:
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in tensors_in(value):
-                port.node.operands()  # what cannot be inferred belongs to this node
+                port.node.operands()  # an error of inference belongs to this node
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]
@@ -249,7 +249,7 @@ class _Work:
         last = next(reversed(self.graph.nodes))
         try:
             return _whole(self.results(region, env))
-        except AotError:  # a branch that does not fit the shapes may never run: nothing of it stays
+        except AotError:  # a branch that does not fit the shapes may never run: remove its nodes
             for node in reversed([n for n in self.graph.nodes.values() if n.id > last]):
                 for port in node.out_ports().values():
                     port.disconnect()
@@ -271,7 +271,7 @@ class _Work:
         return _Work(graph, self.seed, self.problems, forks=self.forks)
 
     def branch(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> list[Value]:
-        """The results of a region in the graph of this work, which gets parameters like `inputs`."""
+        """Convert a region into the graph of this work, whose parameters are like `inputs`; return its results."""
         env: Environment = {}
         for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
             made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
@@ -284,7 +284,7 @@ class _Work:
     def fork(
         self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
     ) -> list[Any]:
-        """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
+        """Return the outputs of an If whose node has no output yet: a pair for each if their ranks differ."""
         op = made.op
         assert isinstance(op, If)
         sides: list[Side] = []
@@ -314,7 +314,7 @@ class _Work:
 
 
 def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:
-    """ModelError for too few or too many inputs, or one left out that the operation needs."""
+    """Raise ModelError for too few or too many inputs, or for the absence of a required one."""
     signature = inspect.signature(function)
     try:
         bound = signature.bind(call, *given)
@@ -337,7 +337,7 @@ def _ids(nodes: Iterable[Node]) -> set[int]:
 
 
 def _needed(graph: Graph) -> set[int]:
-    """The nodes that results depend on, and all parameters."""
+    """Return the ids of the nodes that results depend on, and of all parameters."""
     found = _ids(graph.parameters)
     stack = list(graph.results)
     while stack:

@@ -1,4 +1,4 @@
-"""Data beside a model's file: only ordinary files inside of the model's folder are read, within their bounds."""
+"""Data files beside a model: only ordinary files inside of the model's folder are read, within their bounds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ class ExternalData:
         self._maps: dict[Path, memoryview] = {}
 
     def read(self, tensor: str, location: str, offset: int, length: int | None) -> memoryview:
-        """`length` bytes at `offset` (None: the rest of the file).
+        """Return `length` bytes at `offset` (None: the rest of the file).
 
-        CorruptError for a path that leaves the folder, by its text or by a link, and for bytes that are not there.
+        CorruptError for a path that leaves the folder, by its text or by a link, and for bytes beyond the end of the
+        file.
         """
         path = self._inside(tensor, location)
         if path not in self._maps:

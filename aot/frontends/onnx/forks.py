@@ -1,12 +1,12 @@
-"""If at run time: nodes that read a value whose rank depends on the branch are converted into both branches.
+"""Data-dependent If: nodes that read a value whose rank depends on the branch are converted into both branches.
 
     r = If(c) {squeeze(x)} {x};  z = sum(softmax(r))    ->    z = If(c) {sum(softmax(squeeze(x)))} {sum(softmax(x))}
 
 Conversions count axes by ranks, so a conversion never sees a value with two ranks. A fork is an If that is being built;
 its values are pairs, one value for each branch. A node that reads an open pair is converted in both branches and gives
-pairs; a pair that has one rank becomes an output of the If as soon as a node outside reads it. What else such a node
-reads is brought into the branches: as an input of the If, or, if it depends on the If itself, by converting its nodes
-again.
+pairs; a pair that has one rank becomes an output of the If as soon as a node outside reads it. The other inputs of a
+node that is converted in the branches become inputs of the If; those that depend on the If itself are converted again
+in each branch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Work(Protocol):
     made: dict[OutPort, Made]
 
     def evaluate(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs of a foreign node. Raises ModelError, UnsupportedError."""
+        """Return the outputs of a foreign node. Raises ModelError, UnsupportedError."""
         ...
 
 
@@ -57,7 +57,7 @@ class Call:
 class Made:
     """Origin of a value: an output of a call, or a pair that became an output of its If."""
 
-    forks: frozenset[Fork]  # those it depends on
+    forks: frozenset[Fork]  # forks that the value depends on
     call: Call | None = None
     index: int = 0
     pair: Forked | None = None
@@ -65,7 +65,7 @@ class Made:
 
 @dataclass(slots=True, eq=False)
 class Forked:
-    """A value of each branch of a fork, in the graphs of the branches."""
+    """A pair: a value for each branch of a fork, in the graphs of the branches."""
 
     fork: Fork
     sides: tuple[Value, Value]
@@ -75,7 +75,7 @@ class Forked:
 
     @property
     def open(self) -> bool:
-        """True if the value must stay in the branches: its rank differs, or it is a shape that does."""
+        """True if the value must stay in the branches: its rank differs, or it is a known shape that differs."""
         live = [v for v, side in zip(self.sides, self.fork.sides, strict=True) if side.error is None]
         if any(isinstance(v, Forked) and v.open for v in live):
             return True
@@ -87,7 +87,7 @@ class Forked:
 
 
 def type_of(value: OutPort | Forked) -> TensorType:
-    """The type of a value; of a pair, that in the first branch that can run."""
+    """Return the type of a value; of a pair, the type in the first branch that can run."""
     while isinstance(value, Forked):
         live = next(v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None)
         value = _tensor(live)
@@ -111,7 +111,7 @@ def _value(value: OutPort | Forked) -> Array | None:
 
 
 def _differ(a: TensorType, b: TensorType, one: Array | None, other: Array | None) -> bool:
-    """True if ranks or element types differ, or values that are known, which shapes are made of."""
+    """True if ranks, element types or known values differ; shapes are computed from known values."""
     if a.rank != b.rank or a.dtype is not b.dtype:
         return True
     if not few_integers(a) and not few_integers(b):
@@ -122,7 +122,7 @@ def _differ(a: TensorType, b: TensorType, one: Array | None, other: Array | None
 
 
 def _constant(one: Array | None, other: Array | None) -> bool:
-    """True if two values are the same numbers."""
+    """True if both values are known and equal."""
     if one is None or other is None or object in (one.dtype, other.dtype):
         return False
     return one.shape == other.shape and bool((one == other).all())
@@ -130,11 +130,11 @@ def _constant(one: Array | None, other: Array | None) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Side:
-    """A branch: the work that converts into it, and what it has of the values around it."""
+    """A branch: its converter, and its copies of the values outside."""
 
     work: Work
     inputs: list[InputMap]
-    error: ModelError | None = None  # why the branch cannot run
+    error: ModelError | None = None  # the reason why the branch cannot run
     imported: dict[OutPort, OutPort] = field(default_factory=dict[OutPort, OutPort])
     again: dict[Call, list[Value]] = field(default_factory=dict[Call, "list[Value]"])
 
@@ -143,10 +143,10 @@ _MISSING = Failed()
 
 
 class Fork:
-    """An If while it is built. Its node has no output before a pair is joined."""
+    """An If under construction. Its node has no output before a pair is joined."""
 
     def __init__(self, work: Work, node: Node, sides: tuple[Side, Side], size: Dim | None, call: Call) -> None:
-        """`size`: the condition is that this size is 1; None for any other condition."""
+        """`size`: the If's condition is that this size is 1; None for any other condition."""
         self.work, self.node, self.sides, self.size = work, node, sides, size
         self.forks = frozenset[Fork]().union(*(forks_of(work, v) for v in call.inputs))
         self.joined: dict[Forked, OutPort] = {}
@@ -156,7 +156,7 @@ class Fork:
     # ---- values
 
     def pairs(self, then: Sequence[Value], other: Sequence[Value], call: Call) -> list[Value]:
-        """A pair for each output; what is absent or a sequence in both branches is so outside."""
+        """Return a pair for each output; a value that is absent or a sequence in both branches is not paired."""
         return [self._pair(a, b, call, i) for i, (a, b) in enumerate(zip(then, other, strict=True))]
 
     def _pair(self, a: Value, b: Value, call: Call, index: int) -> Value:
@@ -168,7 +168,7 @@ class Fork:
         return Forked(self, (a, b), call, index)
 
     def evaluate(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs of a node that reads an open pair. ModelError if it fits neither branch."""
+        """Return the outputs of a node that reads an open pair. ModelError if it fits neither branch."""
         call = Call(node, tuple(inputs))
         found = [self._evaluated(k, call) for k in (0, 1)]
         errors = [side.error for side in self.sides]
@@ -190,10 +190,10 @@ class Fork:
             return None
         return found
 
-    # ---- what goes in
+    # ---- values that enter the branches
 
     def inside(self, k: int, value: Value) -> Value:
-        """A value of the graph around the If, as branch `k` has it."""
+        """Return the value in branch `k` for a value of the graph around the If."""
         todo: list[Value] = [value]
         while (found := self._inside(k, todo[-1])) is _MISSING or len(todo) > 1:
             if found is not _MISSING:
@@ -209,7 +209,7 @@ class Fork:
         return found
 
     def _inside(self, k: int, value: Value) -> Value:
-        """Value in the branch, as `inside`; _MISSING if the call that makes it must be converted there first."""
+        """Return `inside`'s value; _MISSING if the call that computes it must be converted in the branch first."""
         match value:
             case tuple():
                 parts = tuple(self._inside(k, v) for v in value)
@@ -232,12 +232,12 @@ class Fork:
                 return value
 
     def _again(self, k: int, call: Call | None, index: int) -> Value:
-        """The output of a call that was converted again in branch `k`."""
+        """Return the output of a call that was converted again in branch `k`."""
         found = None if call is None else self.sides[k].again.get(call)
         return _MISSING if found is None else found[index]
 
     def _call(self, k: int, value: Value) -> Call:
-        """The call that makes a value which is missing in branch `k`."""
+        """Return the call that computes a value which is missing in branch `k`."""
         while not isinstance(value, Forked):
             if isinstance(value, tuple):
                 value = next(v for v in _flat(value) if self._inside(k, v) is _MISSING)
@@ -256,7 +256,7 @@ class Fork:
         return side.imported[port]
 
     def _import(self, side: Side, port: OutPort) -> OutPort:
-        """A constant as a copy, anything else as one more input."""
+        """Bring a tensor into a branch: a constant as a copy, any other value as a new input."""
         graph, value = side.work.graph, port.value
         if value is not None and value.dtype != object:
             return graph.add(Constant(port.type.dtype), name=f"{port.node.name}.known", data=value).out_port(0)
@@ -273,15 +273,15 @@ class Fork:
     # ---- branches that cannot run
 
     def rule_out(self, k: int, why: str) -> None:
-        """State that branch `k` cannot run, unless it is the only one left."""
+        """Mark branch `k` as one that cannot run, unless the other one is already marked."""
         if all(side.error is None for side in self.sides):
             self.sides[k].error = ShapeError(why)
             self._update()
 
-    # ---- what comes out
+    # ---- outputs of the If
 
     def join(self, pair: Forked) -> OutPort:
-        """A pair as an output of the If. UnsupportedError if its ranks differ."""
+        """Turn a pair into an output of the If and return it. UnsupportedError if its ranks differ."""
         if pair not in self.joined:
             sides = zip(pair.sides, self.sides, strict=True)
             ports = [_port(joined(v)) if side.error is None else None for v, side in sides]
@@ -307,11 +307,11 @@ class Fork:
         return made
 
     def _update(self) -> None:
-        """The operation of the node: its port maps, and which branch must run."""
+        """Update the If's operation: its port maps, and the branch that must run."""
         maps: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
         for name, side, results in zip(BRANCHES, self.sides, self.results, strict=True):
             outputs = tuple(OutputMap(k, r) for k, r in enumerate(results))
-            if side.error is not None:  # nothing of it is compiled
+            if side.error is not None:  # a branch that cannot run is not compiled
                 self.node.regions[name] = Graph(side.work.graph.name, side.work.graph.file, scope=side.work.graph.scope)
                 maps.append(((), ()))
             else:
@@ -331,12 +331,12 @@ def _flat(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def tensors_in(value: Value) -> list[OutPort]:
-    """The tensor that a value is, or those of a sequence; none of a pair."""
+    """Return the tensors of a value: itself or those of a sequence; none of a pair."""
     return [v for v in _flat((value,)) if isinstance(v, OutPort)]
 
 
 def open_ranks(values: Iterable[Value]) -> bool:
-    """True if the ranks of a pair differ, or its values are no tensors in both branches."""
+    """True if the ranks of a pair differ, or a branch that can run has no tensor."""
     for pair in (v for v in values if isinstance(v, Forked)):
         live = [v for v, side in zip(pair.sides, pair.fork.sides, strict=True) if side.error is None]
         ports = [v for v in live if isinstance(v, OutPort)]
@@ -346,20 +346,20 @@ def open_ranks(values: Iterable[Value]) -> bool:
 
 
 def open_fork(values: Iterable[Value]) -> Fork | None:
-    """The fork of the open pairs among values; of several, the one made last."""
+    """Return the innermost fork of the open pairs among values: the one created last."""
     found = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.open]
     return max(found, key=lambda f: f.node.id, default=None)
 
 
 def joined(value: Value) -> Any:
-    """A value without pairs, which become outputs of their Ifs. UnsupportedError if the ranks of one differ."""
+    """Return a value with pairs replaced by outputs of their Ifs. UnsupportedError if the ranks of a pair differ."""
     if isinstance(value, tuple):
         return tuple(map(joined, value))
     return value.fork.join(value) if isinstance(value, Forked) else value
 
 
 def forks_of(work: Work, value: Value) -> frozenset[Fork]:
-    """The forks that a value of `work` depends on."""
+    """Return the forks that a value of `work` depends on."""
     found = frozenset[Fork]()
     for v in _flat((value,)):
         if isinstance(v, Forked):

@@ -1,11 +1,4 @@
-"""The table of conversions, and what a conversion sees of the node it converts.
-
-    @onnx("Celu")
-    def celu(node: Call, x: OutPort) -> OutPort: ...
-
-A conversion is given the node's inputs, already converted, as positional arguments (None: not connected) and returns a
-port, or a tuple of ports for the first outputs. It raises UnsupportedError for what cannot be done.
-"""
+"""The table of conversions, and the view of a node that a conversion gets."""
 
 from __future__ import annotations
 
@@ -32,7 +25,7 @@ Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 C = TypeVar("C", bound=Callable[..., Any])
 
-SHORT = (DType.F16, DType.BF16)  # floats that are computed with in f32
+SHORT = (DType.F16, DType.BF16)  # floats that are computed in f32
 CONVERSIONS: dict[tuple[str, str], Conversion] = {}
 
 
@@ -44,23 +37,23 @@ class Outputs:
 
 
 class Bodies(Protocol):
-    """Runs sub-graphs: what converts the graph around them."""
+    """Builds sub-graphs: the converter of the graph around them."""
 
     def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
-        """The region's results where its parameters are `inputs`, as nodes of the graph around it."""
+        """Build a region in the graph around it, with `inputs` for its parameters; return its results."""
         ...
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        """The region as a graph of its own, whose parameters have the types of `inputs`.
+        """Return the region as a separate graph, whose parameters have the types of `inputs`.
 
-        Those that are `known` become constants, where their values are.
+        Known values of the inputs in `known` become constants.
         """
         ...
 
     def fork(
         self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
     ) -> Sequence[Value]:
-        """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
+        """Return the outputs of `made`, an If without outputs, given both regions and their parameters' values.
 
         `size`: the condition is that this size is 1.
         """
@@ -81,13 +74,13 @@ def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
 
 
 def conversion_of(domain: str, kind: str) -> Conversion | None:
-    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    """Return the conversion of an operation, built in or of the active extensions; None if there is none."""
     return current().conversions.get((domain, kind)) or CONVERSIONS.get((domain, kind))
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A node being converted. `opset` is the version of its domain; `outputs` tells which outputs are read."""
+    """A node being converted. `opset`: the version of its domain; `outputs`: True for each one that has consumers."""
 
     kind: str
     opset: int
@@ -95,11 +88,11 @@ class Call:
     build: Builder
     outputs: tuple[bool, ...]
     regions: Mapping[str, Graph]
-    captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
+    captures: Mapping[str, tuple[tuple[int, Value], ...]]  # for each region: position of the parameter, value
     bodies: Bodies
-    seed: int | None  # what random numbers begin with, where the user wants any
+    seed: int | None  # seed of random numbers; None: nodes that draw some are refused
     node: Node
-    inputs: Sequence[Value]  # of the node, captured values behind the others
+    inputs: Sequence[Value]  # of the node; captured values follow the formal inputs
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = self.attrs.get(name, default)
@@ -117,7 +110,7 @@ class Call:
         return bool(self._get(name, int, default))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A float attribute; it was written as f32."""
+        """Return a float attribute; it was stored as f32."""
         return float(self._get(name, (float, int), default))
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -133,7 +126,7 @@ class Call:
         return tuple(self._get(name, (tuple, list), default))
 
     def dtype(self, name: str, default: DType | None = None) -> DType:
-        """The element type that an attribute numbers; 0 stands for the default, where there is one."""
+        """Return the element type that an attribute numbers; 0 stands for the default, if there is one."""
         code = self.integer(name, None if default is None else 0)
         if default is not None and not code:
             return default
@@ -143,7 +136,7 @@ class Call:
             raise UnsupportedError(f"{self.kind}: {name}: {error}") from None
 
     def float_type(self, name: str, default: DType) -> DType:
-        """Element type, as `dtype`; UnsupportedError where it is no type of floats."""
+        """Return the element type, as `dtype`; UnsupportedError unless it is a float type."""
         found = self.dtype(name, default)
         self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
         return found
@@ -152,32 +145,32 @@ class Call:
         return self._get(name, np.ndarray, None)
 
     def choice(self, name: str, table: Mapping[str, T], default: str) -> T:
-        """Entry of `table` for a text; UnsupportedError if there is none."""
+        """Return the entry of `table` for a text; UnsupportedError if there is none."""
         text = self.text(name, default)
         if text not in table:
             raise UnsupportedError(f"{self.kind}: {name} must be one of {', '.join(table)}, got {text!r}")
         return table[text]
 
     def refuse(self, condition: bool, reason: str) -> None:
-        """UnsupportedError with `reason` where `condition` holds."""
+        """Raise UnsupportedError with `reason` if `condition` holds."""
         if condition:
             raise UnsupportedError(f"{self.kind}: {reason}")
 
     def axis(self, axis: int, rank: int) -> int:
-        """`axis` counted from the front."""
+        """Return `axis` counted from the front."""
         if not -rank <= axis < max(rank, 1):
             raise ModelError(f"{self.kind}: axis {axis} is out of range for rank {rank}")
         return axis + rank if axis < 0 else axis
 
     def known(self, port: OutPort, what: str) -> Array:
-        """The value of an input; UnsupportedError if it is known at run time only."""
+        """Return the value of an input; UnsupportedError if it is not known at compile time."""
         return Operand(port.type, port.value).known(f"{self.kind}: {what}")
 
     def ints(self, port: OutPort, what: str) -> tuple[int, ...]:
         return Operand(port.type, port.value).ints(f"{self.kind}: {what}")
 
     def extent(self, x: OutPort, axis: int, what: str) -> int:
-        """A dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
+        """Return a dimension of `x` as a number; UnsupportedError if it is dynamic."""
         found = x.shape[axis]
         if not isinstance(found, int):
             raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
@@ -186,33 +179,33 @@ class Call:
     def within(
         self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
     ) -> OutPort:
-        """`data`, or `x`: a few integers that must be in low..high, checked before anything is made of them."""
+        """Return `data`, or `x`, after a check that the few integers x are in low..high."""
         made = Within(operation=self.kind, rule=rule)
         return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
 
     def axes_within(self, axes: OutPort, rank: int) -> OutPort:
-        """Axes of a tensor of `rank`, checked to be different ones."""
+        """Return axes of a tensor of `rank`, checked to be in range and distinct."""
         rule = f"axes are {-rank} to {rank - 1}"
         return self.build(Within(operation=self.kind, rule=rule, different=rank), axes, -rank, rank - 1)
 
     def demand(self, holds: OutPort, rule: str, data: OutPort) -> OutPort:
-        """`data` where booleans of any shape all hold."""
+        """Return `data` after a check that all booleans of a tensor hold."""
         every = self.build.ReduceLogicalAnd(self.build.Reshape(holds, self.list([-1])), self.list([0]))
         return self.within(self.cast(every, DType.I64), 1, 1, rule, data)
 
     def list(self, values: Sequence[int]) -> OutPort:
-        """A constant i64 vector."""
+        """Return a constant i64 vector."""
         return self.build.const(np.array(list(values), np.int64), DType.I64)
 
     def scalar(self, value: int) -> OutPort:
         return self.build.const(value, DType.I64)
 
     def size(self, x: OutPort, axis: int) -> OutPort:
-        """A dimension of `x` as an i64 scalar."""
+        """Return a dimension of `x` as an i64 scalar."""
         return self.build.Squeeze(self.dims(x, [axis]), self.list([0]))
 
     def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
-        """Some dimensions of `x` as an i64 vector."""
+        """Return some dimensions of `x` as an i64 vector."""
         if any(not -x.type.rank <= a < x.type.rank for a in axes):
             raise ModelError(f"{self.kind}: axes {list(axes)} are out of range for rank {x.type.rank}")
         found = [x.shape[a] for a in axes]
@@ -222,17 +215,17 @@ class Call:
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
 
     def single(self, x: OutPort) -> OutPort:
-        """The one element of a tensor as a scalar; that there is one is checked."""
+        """Return the only element of a tensor as a scalar, after a check that it has one element."""
         return self.build.Squeeze(x, self.list(range(x.type.rank))) if x.type.rank else x
 
     def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
-        """`x` in another shape; at most one dimension may be symbolic."""
+        """Reshape `x`; at most one dimension may be symbolic."""
         unknown = [d for d in dims if isinstance(d, Expr)]
         self.refuse(len(unknown) > 1, "more than one dimension is known only at run time where a shape is changed")
         return self.build.Reshape(x, self.list([d if isinstance(d, int) else -1 for d in dims]))
 
     def aligned(self, b: OutPort, rank: int) -> OutPort:
-        """Before opset 7, attribute `axis` says with which axis of a tensor of `rank` the first axis of `b` goes."""
+        """Reshape `b` before opset 7, where attribute `axis` aligns its first axis with one of a tensor of `rank`."""
         if self.opset >= 7 or not self.flag("broadcast") or not self.has("axis") or not b.type.rank:
             return b
         return self.reshape(b, (*b.shape, *[1] * (rank - self.axis(self.integer("axis"), rank) - b.type.rank)))
@@ -241,9 +234,9 @@ class Call:
         return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
 
     def rounded(self, x: OutPort) -> OutPort:
-        """`x`, rounded to its short float type here, also where it is fused."""
+        """Return `x`, rounded to its short float type at this point even if it is fused."""
         return self.build.Rounded(x) if x.type.dtype in SHORT else x
 
     def like(self, value: float, x: OutPort) -> OutPort:
-        """A scalar of `x`'s type."""
+        """Return a scalar of `x`'s type."""
         return self.build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)

@@ -17,7 +17,7 @@ from runtime.errors import CorruptError
 
 
 def array(tensor: TensorProto, external: ExternalData) -> Array:
-    """The data of a tensor, read-only where it can stay in its file. CorruptError if data and shape do not fit."""
+    """Return the data of a tensor, read-only if mapped from its file. CorruptError if data and shape do not fit."""
     dtype, shape, name = element_type(tensor.data_type), tuple(tensor.dims), tensor.name
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS:
         raise CorruptError(f"tensor {name!r}: a shape has no negative dimension and at most 2^48 elements, got {shape}")
@@ -52,7 +52,7 @@ def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], externa
 
 
 def dense(tensor: SparseTensorProto, external: ExternalData) -> Array:
-    """A sparse tensor with its zeros."""
+    """Return a sparse tensor as a dense array."""
     values, indices = array(tensor.values, external), array(tensor.indices, external)
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS >> 16:

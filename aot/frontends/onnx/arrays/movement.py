@@ -1,4 +1,4 @@
-"""Data that moves."""
+"""Operations that only move data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def concat(node: Call, *xs: OutPort) -> OutPort:
 
 @onnx("Split")
 def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPort, ...]:
-    """Parts as long as given, or equally long; from opset 18 on the last part may be shorter."""
+    """Cut `x` into parts of given or equal length; from opset 18 on the last part may be shorter."""
     build, axis, count = node.build, node.axis(node.integer("axis", 0), x.type.rank), len(node.outputs)
     if node.has("num_outputs") and node.integer("num_outputs") != count:
         raise ModelError(f"Split: num_outputs must be {count}, as outputs are, got {node.integer('num_outputs')}")
@@ -50,7 +50,7 @@ def slice(
     axes: OutPort | None = None,
     steps: OutPort | None = None,
 ) -> OutPort:
-    """Bounds are attributes before opset 10."""
+    """Convert to Slice; bounds are attributes before opset 10."""
     if starts is None or ends is None:
         begin, end = node.integers("starts"), node.integers("ends")
         chosen = node.integers("axes", range(len(begin)))
@@ -71,7 +71,7 @@ def slice(
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
 
-FAR = float(1 << 40)  # a diagonal so far away is behind any matrix, and its numbers do not overflow
+FAR = float(1 << 40)  # a diagonal this far away is outside of any matrix, and sums with it do not overflow
 PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadMode.REFLECT}
 
 
@@ -79,7 +79,7 @@ PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadM
 def pad(
     node: Call, x: OutPort, pads: OutPort | None = None, value: OutPort | None = None, axes: OutPort | None = None
 ) -> OutPort:
-    """Pads are an attribute before opset 11."""
+    """Convert to Pad; pads are an attribute before opset 11."""
     build, rank, mode = node.build, x.type.rank, node.text("mode", "constant")
     if mode == "wrap":
         return _wrapped(node, x, pads, axes)
@@ -103,7 +103,7 @@ def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[O
 
 
 def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None) -> OutPort:
-    """Each axis is gathered modulo its size, without what negative pads cut off."""
+    """Pad cyclically: gather each axis modulo its size, after negative pads have cut off elements."""
     build, rank = node.build, x.type.rank
     begins, ends = _pads(node, node.list(node.integers("pads")) if pads is None else pads, axes, rank)
     for a in range(rank):
@@ -146,14 +146,14 @@ def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
 
 @onnx("Trilu")
 def trilu(node: Call, x: OutPort, k: OutPort | None = None) -> OutPort:
-    """x where row + k <= column, or the other way round."""
+    """x where row + k <= column (upper), or row + k >= column (lower); 0 elsewhere."""
     build, rank = node.build, x.type.rank
     kept = triangle(node, x, node.scalar(0) if k is None else k, node.flag("upper", True))
     return build.Select(kept, x, node.like(0, x)) if rank else x
 
 
 def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
-    """[rows, columns] of booleans for the last two axes of `x`."""
+    """Return a mask [rows, columns] of booleans for the last two axes of `x`."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
 
     def count(axis: int) -> OutPort:
@@ -168,7 +168,7 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
 
 @onnx("CenterCropPad")
 def center_crop_pad(node: Call, x: OutPort, size: OutPort) -> OutPort:
-    """The middle of `x`, or `x` in the middle of zeros."""
+    """Crop the middle of `x`, or pad it with zeros on both sides."""
     build, rank = node.build, x.type.rank
     sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))
     size = node.within(size, 0, ENDLESS, "sizes must not be negative")

@@ -1,4 +1,4 @@
-"""Elements written by index."""
+"""Operations that write elements by index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scatter_nd(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> Ou
 
 @onnx("TensorScatter")
 def tensor_scatter(node: Call, x: OutPort, update: OutPort, starts: OutPort | None = None) -> OutPort:
-    """`update` over `x` from a place of its own for each batch on, perhaps round the end."""
+    """Write `update` into `x` from a start index for each batch on, which may wrap around the end."""
     build, rank = node.build, x.type.rank
     axis = node.axis(node.integer("axis", -2), rank)
     circular = node.choice("mode", {"linear": False, "circular": True}, "linear")

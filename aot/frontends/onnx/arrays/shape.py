@@ -17,7 +17,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import InputMap
 from aot.opset.elementwise.broadcasting import BroadcastMode
 
-FORKS = 2  # dimensions of a tensor that may be 1: twice as many forms of what follows for each
+FORKS = 2  # dimensions of a tensor that may be 1: each doubles the forms of all consumers
 
 
 @onnx("Identity")
@@ -45,7 +45,7 @@ def size(node: Call, x: OutPort) -> OutPort:
 
 @onnx("Reshape")
 def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
-    """0 keeps a dimension, unless zeros are allowed."""
+    """Convert to Reshape; 0 keeps a dimension unless `allowzero` is set."""
     return node.build.Reshape(x, target, special_zero=not node.flag("allowzero"))
 
 
@@ -57,7 +57,7 @@ def flatten(node: Call, x: OutPort) -> OutPort:
     parts = [node.dims(x, axes) for axes in (range(axis), range(axis, x.type.rank))]
     sizes = [build.ReduceProd(build.Concat(one, p, axis=0), along, keep_dims=True) for p in parts]
     known = [i for i, p in enumerate(sizes) if p.value is not None and p.value.dtype != object]
-    if known:  # the other one is what is left
+    if known:  # the other dimension is the remaining size
         sizes[1 - known[0]] = sizes[1 - known[0]] if len(known) == 2 else node.list([-1])
     return build.Reshape(x, build.Concat(*sizes, axis=0))
 
@@ -72,7 +72,7 @@ def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
 
 
 def _without_ones(node: Call, x: OutPort) -> Value:
-    """Drop all dimensions of size 1: a fork for each that may be 1. `kept` are those that are not 1 in a branch."""
+    """Drop all dimensions of size 1, with a fork for each that may be 1. `kept`: dimensions not 1 in this branch."""
     known = node.integers("kept", ())
     may_be = [k for k, n in enumerate(x.shape) if k not in known and may_be_one(n)]
     if not may_be:
@@ -90,7 +90,7 @@ def _without_ones(node: Call, x: OutPort) -> Value:
 
 
 def _foreign(graph: Graph, node: Call, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:
-    """Squeeze of opset 11, whose axes are an attribute."""
+    """Return a Squeeze of opset 11, whose axes are an attribute."""
     op = Foreign("onnx", "Squeeze", (("domain", ""), ("opset", 11), *attrs.items()))
     return graph.add(op, x, name=node.node.name, origin=node.node.origin).out_port(0)
 

@@ -1,4 +1,4 @@
-"""Images from their patches: Col2Im."""
+"""Col2Im: an image summed from its patches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runtime.abi import DType
 
 @onnx("Col2Im")
 def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
-    """[batch, channels * block, patches] -> [batch, channels, *size]; what lies on one place is added up."""
+    """[batch, channels * block, patches] -> [batch, channels, *size]; overlapping elements are summed."""
     rank = node.extent(size, 0, "the number of spatial axes")
     made = windowing(node, rank)
     if rank == 2 and all(p.value is not None and p.value.dtype != object for p in (size, block)):
@@ -24,7 +24,7 @@ def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
 
 
 def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, made: Windowing) -> OutPort:
-    """Any number of axes, with sizes that may be known at run time only. The last place is for what is cut off."""
+    """Sum over any number of axes, whose sizes may be dynamic. The last element collects cut off elements."""
     build, rank, zero, first = node.build, len(made.strides), node.scalar(0), node.list([0])
     places, inside = _places(node, size, block, made)
     room = build.ReduceProd(size, first, keep_dims=True)
@@ -41,7 +41,7 @@ def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, made: Windowin
 
 
 def _places(node: Call, size: OutPort, block: OutPort, made: Windowing) -> tuple[OutPort, OutPort]:
-    """Flat places of [*block, *patches] in the image, and which of them lie inside of it."""
+    """Return the flat indices of [*block, *patches] in the image, and the mask of those inside of it."""
     build, rank = node.build, len(made.strides)
     places: OutPort | None = None
     inside: OutPort | None = None

@@ -1,4 +1,4 @@
-"""Images in other sizes."""
+"""Images resized: Resize, Upsample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDINGS = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
 
 @onnx("Upsample")
 def upsample(node: Call, x: OutPort, scales: OutPort | None = None) -> OutPort:
-    """Same as Resize of opset 10; scales are an attribute before opset 9."""
+    """Convert like Resize of opset 10; scales are an attribute before opset 9."""
     if scales is None:
         scales = node.build.const(np.array(node.numbers("scales"), np.float32), DType.F32)
     return _old(node, x, scales)
@@ -59,7 +59,7 @@ def resize(
 
 
 def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
-    """Sizes or scales that only an inference knows, checked."""
+    """Return dynamic sizes or scales, checked."""
     if wanted.value is not None:
         return wanted
     if by_size:
@@ -70,7 +70,7 @@ def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
 
 
 def _needs_taps(node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom) -> bool:
-    """Interpolate has neither other weights than its own, nor broken sizes, nor those that only run time knows."""
+    """True for weights that Interpolate does not have, for invalid sizes, and for dynamic scales."""
     if wanted.value is None or wanted.value.dtype == object:
         return True
     places = node.text("coordinate_transformation_mode", "half_pixel")
@@ -98,7 +98,7 @@ def _sampling(node: Call) -> Sampling:
 def _interpolated(
     node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom, fields: dict[str, Any]
 ) -> OutPort:
-    """Axes that keep their size are left out."""
+    """Build Interpolate over the axes whose size changes."""
     value = wanted.value
     if value is not None:
         given = value.reshape(-1).tolist()
@@ -111,11 +111,7 @@ def _interpolated(
 
 
 def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
-    """Sizes with one scale for all axes, that scale [1] in f64, and whether each size is exactly scale * extent.
-
-    The scale is the largest that does not exceed the given sizes (not_larger), or the smallest that reaches them
-    (not_smaller). Coordinates use the scale itself, not the ratio of the rounded size to the extent.
-    """
+    """Return sizes by one scale for all axes, that scale [1] in f64, and True if sizes are exactly scale * extent."""
     build = node.build
     own = node.cast(node.dims(x, axes), DType.F64)
     pick = build.ReduceMin if node.text("keep_aspect_ratio_policy", "stretch") == "not_larger" else build.ReduceMax
@@ -128,7 +124,7 @@ def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tup
 
 
 def _old(node: Call, x: OutPort, scales: OutPort) -> OutPort:
-    """Element i lies at i / scale; the nearest one is the one before it."""
+    """Build a resize with asymmetric coordinates: element i is at i / scale, the nearest one is rounded down."""
     if scales.value is None:
         scales = _demanded(node, scales, False)
         how = Sampling(node.text("mode", "nearest"), "asymmetric", "floor", -0.75, False, False, 0.0)

@@ -62,7 +62,7 @@ SAME_TWO = {
 }
 
 
-ROUNDING = 1e-12  # of powers: 2^3 must not become 7
+ROUNDING = 1e-12  # relative error of powers, so that 2^3 does not become 7
 
 
 @onnx(*SAME)
@@ -77,13 +77,13 @@ def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 @onnx("Div")
 def div(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """Integers are truncated."""
+    """Convert to Divide; integers are truncated."""
     return node.build.Divide(a, node.aligned(b, a.type.rank), m_pythondiv=False)
 
 
 @onnx("Pow")
 def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
-    """The result has the type of the base."""
+    """Convert to Power; the result has the type of the base."""
     y = node.aligned(y, x.type.rank)
     dtype, exponent = x.type.dtype, y.type.dtype
     if dtype.is_integer and exponent.is_float:
@@ -154,7 +154,7 @@ def leaky_relu(node: Call, x: OutPort) -> OutPort:
 
 @onnx("PRelu")
 def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
-    """The slope broadcasts as everything else does, but before opset 7 a vector is one of channels."""
+    """Convert to PRelu; the slope broadcasts by NumPy's rule, but before opset 7 a vector is one of channels."""
     build = node.build
     if node.opset < 7 and slope.type.rank == 1 and slope.shape[0] != 1:
         slope = node.reshape(slope, (slope.shape[0], *[1] * (x.type.rank - 2)))
@@ -195,7 +195,7 @@ def swish(node: Call, x: OutPort) -> OutPort:
 
 @onnx("BitShift")
 def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
-    """Shifts by all bits or more give 0, or all sign bits."""
+    """Convert to shifts; shifts by all bits or more give 0, or all sign bits."""
     build, bits = node.build, x.type.dtype.bits
     if x.type.dtype.is_signed and node.text("direction", "") == "RIGHT":
         return build.BitwiseRightShift(x, build.Minimum(by, node.like(bits - 1, by)))
@@ -216,7 +216,7 @@ def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
 
 
 def converted(node: Call, x: OutPort, to: DType) -> OutPort:
-    """Floats of 8 bits saturate if `saturate` says so, infinities too; integers of few bits wrap."""
+    """Convert the element type: floats of 8 bits saturate if `saturate` is set, infinities too; short integers wrap."""
     own, build = x.type.dtype, node.build
     if own is to:
         return node.rounded(x)
@@ -232,11 +232,11 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     return node.cast(x, to)
 
 
-ROUNDED = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # what is added to a float below its exponent
+ROUNDED = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # added to the mantissa before it is cut off
 
 
 def _power_of_two(node: Call, x: OutPort) -> OutPort:
-    """The power of two above, below or nearest to the size of `x`: its exponent's bits."""
+    """Return the power of two above, below or nearest to |x|, from the exponent's bits."""
     build, wide = node.build, node.cast(x, DType.F32)
     bits = build.BitCast(wide, destination_type=DType.I32)
     size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDED, "up")), 0x7F800000)
@@ -272,7 +272,7 @@ def where(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
 def dropout(
     node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
 ) -> tuple[OutPort, ...]:
-    """At inference: the identity, and a mask of ones, which are of the data's type before opset 10."""
+    """At inference: the identity, and a mask of ones, which has the data's type before opset 10."""
     if training is not None and node.known(training, "training_mode").any():
         rate = 0.5 if ratio is None else float(node.known(ratio, "ratio").reshape(-1)[0])
         node.refuse(rate != 0, "training mode is not supported: export the model for inference")

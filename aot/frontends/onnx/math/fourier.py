@@ -15,12 +15,12 @@ from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-SMALL = 256  # up to here a transform is a product with a matrix, in f64: then what cancels out is nearly zero
+SMALL = 256  # longest transform that is a product with a matrix, in f64: cancelling terms then give nearly zero
 
 
 @onnx("DFT")
 def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | None = None) -> OutPort:
-    """The axis is an attribute before opset 20."""
+    """Convert to a transform; the axis is an attribute before opset 20."""
     rank = x.type.rank
     if (axis is not None and axis.value is None) or (length is not None and length.value is None):
         given = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
@@ -45,7 +45,7 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
 
 
 def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> OutPort:
-    """Axis and sizes that only run time knows: [before, n, after] times a matrix that is made then."""
+    """Transform along a dynamic axis or to dynamic sizes: [before, n, after] times a matrix built at run time."""
     build, rank = node.build, x.type.rank
     sizes, numbers = node.dims(x, range(rank)), node.list(range(rank))
     onesided, inverse = node.flag("onesided"), node.flag("inverse")
@@ -74,7 +74,7 @@ def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> 
 
 
 def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse: bool) -> OutPort:
-    """[before, n, after, parts] in f64 -> [before, frequencies, after, parts]; what is behind `size` does not count."""
+    """Transform [before, n, after, parts] in f64 to [before, frequencies, after, parts]; inputs beyond `size` are 0."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
     half = build.Add(build.Divide(size, 2), 1)
     extent = build.Squeeze(node.dims(x, [1]), node.list([0]))
@@ -102,7 +102,7 @@ def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse:
 
 
 def _halves(node: Call, x: OutPort) -> list[OutPort]:
-    """The real and, where there is one, the imaginary part."""
+    """Return the real part and, if there is one, the imaginary part."""
     if x.shape[3] == 1:
         return [x]
     return list(node.build.Split(x, node.scalar(3), num_splits=2, outputs=2).node.out_ports().values())
@@ -122,7 +122,7 @@ def _by_transform(node: Call, x: OutPort, along: int, real: bool, length: OutPor
 
 
 def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
-    """[.., n, .., parts] as rows of n * parts numbers, times a matrix."""
+    """Transform [.., n, .., parts] as rows of n * parts numbers, times a matrix."""
     build, rank, dtype = node.build, x.type.rank, x.type.dtype
     extent, parts = x.type.shape[along], x.type.shape[-1]
     if not isinstance(extent, int) or not isinstance(parts, int):
@@ -137,14 +137,14 @@ def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
 
 
 def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -> Array:
-    """[input, its part, output, its part]: the sums of a transform of `size` elements; inputs behind do not count."""
+    """Return the matrix [input, its part, output, its part] of a transform of `size` elements; other rows are 0."""
     count = size // 2 + 1 if onesided and not inverse else size
     used = min(extent, size // 2 + 1 if onesided and inverse else size)
     check_table("DFT", extent, parts, count, 2)
     angle = 2 * np.pi * ((np.arange(used)[:, None] * np.arange(count)) % size) / size
     cosine, sine = np.cos(angle), np.sin(angle) * (1 if inverse else -1)
     if inverse:
-        twice = [1 if k in (0, size / 2) or not onesided else 2 for k in range(used)]  # the other half is conjugate
+        twice = [1 if k in (0, size / 2) or not onesided else 2 for k in range(used)]  # the other half is the conjugate
         cosine, sine = (m * np.array(twice)[:, None] / size for m in (cosine, sine))
     out = np.zeros((extent, parts, count, 1 if onesided and inverse else 2))
     out[:used, 0, :, 0] = cosine
@@ -161,7 +161,7 @@ def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -
 def stft(
     node: Call, signal: OutPort, step: OutPort, window: OutPort | None = None, length: OutPort | None = None
 ) -> OutPort:
-    """Spectra of windows `step` apart; sizes may be known at run time only."""
+    """Spectra of windows `step` apart; sizes may be dynamic."""
     build, onesided = node.build, node.flag("onesided", True)
     sized = length if length is not None else None if window is None else node.dims(window, [0])
     if sized is None:

@@ -1,6 +1,4 @@
-"""Weights of few bits in domain com.microsoft, with a scale for each block of a row, as quantisers of language models
-write them.
-"""
+"""Weights of 2 to 8 bits with a scale for each block of a row, in domain com.microsoft; for language models."""
 
 from __future__ import annotations
 
@@ -23,9 +21,9 @@ def matmul_nbits(
     order: OutPort | None = None,
     bias: OutPort | None = None,
 ) -> OutPort:
-    """a [.., K] times weights [N, K] of few bits, with a scale for each block of a row. The weights become f32.
+    """a [.., K] times weights [N, K] of 2 to 8 bits, with a scale for each block of a row. The weights become f32.
 
-    `order` names the block of each column, where they do not lie side by side.
+    `order`: the block of each column, if blocks are permuted.
     """
     bits, block, inner, outer = (node.integer(name) for name in ("bits", "block_size", "K", "N"))
     node.refuse(bits not in (2, 4, 8), f"weights of 2, 4 and 8 bits are supported, got {bits}")
@@ -50,7 +48,7 @@ def matmul_nbits(
 def _unpacked(
     packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Each byte holds 8 / bits numbers, the first one lowest; along the last axis."""
+    """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     apart = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
     return apart.reshape(*packed.shape[:-1], -1)
@@ -60,7 +58,7 @@ def _unpacked(
 def gather_block_quantized(
     node: Call, x: OutPort, indices: OutPort, scales: OutPort, zeros: OutPort | None = None
 ) -> OutPort:
-    """(x[indices] - zero) scale, block by block along the last axis. The table of few bits stays as it is."""
+    """(x[indices] - zero) scale, block by block along the last axis. The table stays packed."""
     build, rank, packed = node.build, x.type.rank, x.type.dtype is DType.U8
     bits = node.integer("bits", 4) if packed else x.type.dtype.bits
     first, last = node.axis(node.integer("gather_axis", 0), rank), node.axis(node.integer("quantize_axis", 1), rank)
@@ -85,7 +83,7 @@ def gather_block_quantized(
 
 
 def _apart(node: Call, x: OutPort, bits: int) -> OutPort:
-    """Each byte as 8 / bits numbers, the first one lowest; along the last axis."""
+    """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""
     build, rank = node.build, x.type.rank
     shifted = [x if by == 0 else build.BitwiseRightShift(x, by) for by in range(0, 8, bits)]
     parts = [build.Unsqueeze(build.BitwiseAnd(p, 2**bits - 1), node.list([rank])) for p in shifted]

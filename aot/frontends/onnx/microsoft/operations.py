@@ -1,4 +1,4 @@
-"""Operations of domain com.microsoft that exports contain."""
+"""Operations of domain com.microsoft that exporters generate."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def embed_layer_normalization(
 def embedded(
     node: Call, ids: OutPort, rows: Sequence[OutPort], gamma: OutPort, beta: OutPort, mask: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Rows of tables added and normalised; also how many tokens are valid, and the sum."""
+    """Return rows of tables, added and normalised; the numbers of valid tokens; and the sum."""
     build, total = node.build, reduce(node.build.Add, rows)
     y = layer_normalized(node, total, gamma, beta, 2, node.number("epsilon", 1e-12))[0]
     if mask is None:
@@ -108,13 +108,13 @@ def embedded(
 
 
 def _rows_behind(node: Call, x: OutPort) -> OutPort:
-    """[rows, .., columns] -> [.., rows, columns]"""
+    """Transpose [rows, .., columns] to [.., rows, columns]."""
     return node.build.Transpose(x, node.list([*range(1, x.type.rank - 1), 0, x.type.rank - 1]))
 
 
 @onnx("FusedMatMul", "TransposeMatMul", domain=MS)
 def fused_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """alpha a b; what has a transposed batch has its rows in front."""
+    """alpha a b; an input with a transposed batch has its rows first."""
     if node.flag("transBatchA"):
         a = _rows_behind(node, a)
     if node.flag("transBatchB"):

@@ -1,4 +1,4 @@
-"""Quantised operations of domain com.microsoft, as ONNX Runtime's quantiser writes them.
+"""Quantised operations of domain com.microsoft, as ONNX Runtime's quantiser generates them.
 
 integers -> numbers, (q - zero) scale -> the operation -> quantised again: round, add zero, saturate
 """
@@ -20,7 +20,7 @@ from runtime.abi import DType
 
 
 def numbers(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, axis: int = 0) -> OutPort:
-    """(x - zero) scale in f32; a vector goes along an axis."""
+    """Return (x - zero) scale in f32; a vector is along an axis."""
     point = None if zero is None else fitted(node, zero, x, axis)
     return node.build.Multiply(node.cast(shifted(node, x, point), DType.F32), fitted(node, scale, x, axis))
 
@@ -66,7 +66,7 @@ def qlinear_one(
 def qlinear_average_pool(
     node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
 ) -> OutPort:
-    """Channels may be the last axis instead of the second."""
+    """Average pooling; channels may be the last axis instead of the second."""
     rank, last = x.type.rank, node.flag("channels_last")
     wide = numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearGlobalAveragePool":
@@ -78,7 +78,7 @@ def qlinear_average_pool(
 
 
 def _channels_first(node: Call, x: OutPort, last: bool) -> OutPort:
-    """[batch, .., channels] -> [batch, channels, ..] where channels are `last`."""
+    """Transpose [batch, .., channels] to [batch, channels, ..] if channels are `last`."""
     order = (0, x.type.rank - 1, *range(1, x.type.rank - 1))
     return node.build.Transpose(x, node.list(order)) if last else x
 
@@ -124,7 +124,7 @@ def qembed_layer_normalization(
     mask: OutPort | None,
     *rest: OutPort | None,
 ) -> tuple[OutPort, ...]:
-    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay as they are."""
+    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay quantised."""
     scales, zeros = rest[:5], (*rest[5:], *[None] * 5)[:5]
 
     def plain(x: OutPort, which: int, at: OutPort | None = None) -> OutPort:
@@ -140,7 +140,7 @@ def qembed_layer_normalization(
 
 @onnx("QLinearConcat", domain=MS)
 def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPort) -> OutPort:
-    """`parts`: tensor, scale, zero point; tensor, scale, ..; one that is quantised as the result stays as it is."""
+    """`parts`: tensor, scale, zero point; tensor, scale, ..; a part with the result's parameters is not requantised."""
     made: list[OutPort] = []
     for x, scale, zero in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         same = all(
@@ -181,7 +181,7 @@ def qgemm(
     y_scale: OutPort | None = None,
     y_zero: OutPort | None = None,
 ) -> OutPort:
-    """alpha a b + c in i32, where c is in units of the product; f32 where the result has no scale."""
+    """alpha a b + c in i32, where c is in units of the product; f32 if the result has no scale."""
     build, columns = node.build, 0 if node.flag("transB") else 1
     whole_a = shifted(node, a, None if a_zero is None else fitted(node, a_zero, a, 0))
     whole_b = shifted(node, b, None if b_zero is None else fitted(node, b_zero, b, columns))
@@ -205,7 +205,7 @@ def qattention(
     w_zero: OutPort | None = None,
     past: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """The first product is of integers; all that follows is in f32."""
+    """Attention whose first product is of integers; the rest is in f32."""
     build = node.build
     x_point, w_point = (
         None if zero is None else fitted(node, zero, p, axis) for zero, p, axis in ((x_zero, x, 2), (w_zero, w, 1))
@@ -231,10 +231,10 @@ def dynamic_quantize_lstm(
     r_scale: OutPort,
     r_zero: OutPort,
 ) -> tuple[OutPort, ...]:
-    """The weights as numbers, [directions, gates, inputs]; inputs and states are not quantised on the way."""
+    """LSTM with dequantised weights [directions, gates, inputs]; inputs and states are not quantised."""
 
     def plain(q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
-        """Scales are [directions], or [directions, gates]."""
+        """Dequantise; scales are [directions], or [directions, gates]."""
         last = node.list([1] if scale.type.rank == 2 else [1, 2])
         factor, point = (node.build.Unsqueeze(v, last) for v in (scale, zero))
         wide = node.build.Multiply(node.cast(shifted(node, q, point), DType.F32), factor)

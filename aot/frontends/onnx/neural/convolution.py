@@ -41,7 +41,7 @@ class Windowing:
 
 
 def windowing(node: Call, rank: int) -> Windowing:
-    """ModelError for lists of a wrong length."""
+    """Return the attributes; ModelError for lists of a wrong length."""
     auto = node.choice("auto_pad", AUTO_PAD, "NOTSET")
     strides = node.integers("strides", (1,) * rank)
     dilations = node.integers("dilations", (1,) * rank)
@@ -76,7 +76,7 @@ def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
 
 
 def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
-    """[a, b, ..] -> [groups, a / groups, b, ..]"""
+    """Reshape [a, b, ..] to [groups, a / groups, b, ..]."""
     first = w.shape[0]
     if groups < 1 or (isinstance(first, int) and first % groups):
         raise ModelError(f"{node.kind}: group must divide the weights' {first} channels, got {groups}")
@@ -96,9 +96,11 @@ def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None)
     wanted = _transposed_size(node, made, x, extra)
     pads = (made.begins, made.ends) if wanted is None else _transposed_pads(made, x, w, extra, wanted)
     fields, size = made.fields("auto_pad") | {"output_padding": extra}, list[OutPort]()
-    if pads is not None:  # padding at the end that exceeds the kernel's reach is output that nothing reaches
+    if pads is not None:  # padding at the end beyond the kernel's reach: output elements that no input reaches
         fields |= {"pads_begin": pads[0], "pads_end": pads[1]}
-    elif wanted is not None:  # the rest is cut where `_transposed_pads` cuts it; the operation names the ends otherwise
+    elif (
+        wanted is not None
+    ):  # the remainder is cut as in `_transposed_pads`; the operation names the ends the other way
         upper = made.auto_pad is AutoPad.SAME_UPPER
         fields |= {"auto_pad": AutoPad.SAME_LOWER if upper else AutoPad.SAME_UPPER}
         node.refuse(not all(isinstance(n, int) for n in wanted), "sizes must be known where the kernel's size is not")
@@ -112,7 +114,7 @@ def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None)
 
 
 def _transposed_size(node: Call, made: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
-    """The spatial size that is asked for, if any is."""
+    """Return the requested spatial size; None if the node has none."""
     if node.has("output_shape"):
         return node.integers("output_shape")[-len(extra) :]
     if made.auto_pad in (AutoPad.SAME_UPPER, AutoPad.SAME_LOWER):
@@ -123,9 +125,9 @@ def _transposed_size(node: Call, made: Windowing, x: OutPort, extra: tuple[int, 
 def _transposed_pads(
     made: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Padding that gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin.
+    """Return the padding for the requested size; the odd remainder is cut at the end for SAME_UPPER, else at the start.
 
-    None if that depends on sizes that only an inference knows; for SAME_* the input's size cancels out.
+    None if it depends on dynamic sizes; for SAME_* the input's size cancels out.
     """
     begins: list[int] = []
     ends: list[int] = []

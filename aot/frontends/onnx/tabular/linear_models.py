@@ -24,9 +24,9 @@ from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError
 
-LEAST = 1e-7  # of a probability of two classes
-MOST_CLASSES = 256  # of pairs of classes: their matrices grow with the third power
-MOST_PAIRED = 1 << 26  # elements of the matrix from support vectors to pairs of classes
+LEAST = 1e-7  # lower bound of a probability of two classes
+MOST_CLASSES = 256  # limit for probabilities by pairs of classes: their matrices grow with the third power
+MOST_PAIRED = 1 << 26  # elements at most of the matrix from support vectors to pairs of classes
 
 
 @onnx("LinearRegressor", domain=ML)
@@ -54,7 +54,7 @@ def linear_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 
 def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
-    """A matrix that an attribute lists row by row; ModelError for another number of elements."""
+    """Return a matrix that an attribute lists row by row; ModelError for another number of elements."""
     found = np.array(node.numbers(name), np.float32)
     if rows < 1 or found.size != rows * columns:
         raise ModelError(f"{node.kind}: {name} must have {rows} x {columns} numbers, got {found.size}")
@@ -62,7 +62,7 @@ def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
 
 
 def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[float]) -> OutPort:
-    """x [rows, features] times a matrix [count, features], plus an offset for all results or one for each."""
+    """Return x [rows, features] times a matrix [count, features], plus an offset for all results or one for each."""
     matrix = _matrix(node, name, count, node.extent(x, 1, "the number of features"))
     if len(offsets) not in (0, 1, count):
         raise ModelError(f"{node.kind}: there must be an offset for each of {count} scores, got {len(offsets)}")
@@ -72,7 +72,7 @@ def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[flo
 
 @onnx("SVMRegressor", domain=ML)
 def svm_regressor(node: Call, x: OutPort) -> OutPort:
-    """kernel(x, vectors) coefficients + rho [rows, 1]; 1 or -1 by its sign for `one_class`."""
+    """kernel(x, vectors) coefficients + rho [rows, 1]; its sign, 1 or -1, for `one_class`."""
     build, rows, count = node.build, rows_of(node, x, DType.F32), node.integer("n_supports", 0)
     rho = node.numbers("rho")[:1]
     if count > 0:
@@ -86,7 +86,7 @@ def svm_regressor(node: Call, x: OutPort) -> OutPort:
 
 
 def _kernel(node: Call, x: OutPort, count: int) -> OutPort:
-    """The kernel of each row with each support vector [rows, count]."""
+    """Return the kernel of each row with each support vector [rows, count]."""
     build = node.build
     vectors = build.const(_matrix(node, "support_vectors", count, node.extent(x, 1, "the features")), DType.F32)
     kind = node.choice("kernel_type", {k: k for k in ("LINEAR", "POLY", "RBF", "SIGMOID")}, "LINEAR")
@@ -134,7 +134,7 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 
 def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> OutPort:
-    """A score for each pair of classes [rows, pairs], above 0 for the first one; f64, for their signs choose labels."""
+    """Return a score for each pair of classes [rows, pairs], above 0 for the first; f64, since signs choose labels."""
     build, count = node.build, sum(sizes)
     coefficients = _matrix(node, "coefficients", len(sizes) - 1, count)
     node.refuse(count * len(pairs) > MOST_PAIRED, f"too many vectors of pairs of classes, got {count * len(pairs)}")
@@ -154,7 +154,7 @@ def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequenc
 def _probabilities(
     node: Call, scores: OutPort, slopes: Array, shifts: Array, pairs: Sequence[tuple[int, int]], classes: int
 ) -> OutPort:
-    """Probabilities of classes [rows, classes], from a logistic function of the score of each pair of classes."""
+    """Return probabilities of classes [rows, classes], from a logistic function of the score of each pair."""
     build, count = node.build, len(pairs)
     value = build.Multiply(scores, build.const(slopes[:count], DType.F32))
     logistic = build.Sigmoid(build.Negative(build.Add(value, build.const(shifts[:count], DType.F32))))
@@ -170,7 +170,7 @@ def _probabilities(
 def _linear_svm(
     node: Call, rows: OutPort, names: Sequence[str] | Sequence[int], transform: str
 ) -> tuple[OutPort, OutPort]:
-    """Labels and scores without support vectors: by a row of coefficients for each class."""
+    """Return labels and scores without support vectors, by a row of coefficients for each class."""
     build, rho = node.build, node.numbers("rho")[:1]
     scores = _linear(node, rows, "coefficients", len(names), rho)
     place = first_largest(node, scores)

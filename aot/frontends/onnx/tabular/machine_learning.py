@@ -1,4 +1,4 @@
-"""Counts of n-grams, and what is simple of domain ai.onnx.ml."""
+"""Counts of n-grams, and the simple operations of domain ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def binarizer(node: Call, x: OutPort) -> OutPort:
 
 @onnx("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(node: Call, x: OutPort, places: OutPort) -> OutPort:
-    """Elements of the last axis."""
+    """Gather elements of the last axis."""
     found = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
     return node.build.Unsqueeze(found, node.list([0])) if x.type.rank == 1 else found
 
@@ -37,7 +37,7 @@ class _Grams:
 
 
 def _grams(node: Call) -> list[_Grams]:
-    """ModelError if the pool is no whole number of n-grams."""
+    """Return the n-grams by length; ModelError if the pool is no whole number of n-grams."""
     pool, starts, columns = node.integers("pool_int64s"), node.integers("ngram_counts"), node.integers("ngram_indexes")
     found: list[_Grams] = []
     taken = 0
@@ -53,7 +53,7 @@ def _grams(node: Call) -> list[_Grams]:
 
 @onnx("TfIdfVectorizer")
 def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
-    """Count the n-grams of the pool, where up to `max_skip_count` elements lie between two of its own."""
+    """Count the pool's n-grams, with gaps of up to `max_skip_count` elements between their elements."""
     build, rank = node.build, x.type.rank
     node.refuse(node.has("pool_strings") or x.type.dtype is DType.STRING, "strings are not supported: use integers")
     mode, length = node.text("mode"), x.type.static_shape[-1]
@@ -81,7 +81,7 @@ def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
 
 
 def _counted(node: Call, x: OutPort, places: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams) -> OutPort:
-    """[.., grams]: of all windows, those that are equal to each n-gram."""
+    """Count the windows that equal each n-gram: [.., grams]."""
     build, rank = node.build, x.type.rank
     windows = build.Gather(x, build.const(places, DType.I64), node.scalar(rank - 1))
     same = build.Equal(build.Unsqueeze(windows, node.list([rank])), build.const(grams.elements, DType.I64))

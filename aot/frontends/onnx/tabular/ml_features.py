@@ -14,7 +14,7 @@ from aot.ir.types import Array, dtype_of, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-UNUSED = "_Unused"  # what texts default to
+UNUSED = "_Unused"  # default of attributes that are texts
 TEXTS = "texts as keys or categories are not supported: replace them by numbers outside of the model"
 
 
@@ -28,7 +28,7 @@ def scaler(node: Call, x: OutPort) -> OutPort:
 
 
 def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort:
-    """A number for all features, or one for each of them: those of the last axis."""
+    """Return one number for all features, or one for each along the last axis, checked."""
     count = x.shape[-1] if x.type.rank else 1
     if len(values) != 1 and isinstance(count, int) and len(values) != count:
         raise ModelError(f"{node.kind}: {name} must have one number or {count}, got {len(values)}")
@@ -37,7 +37,7 @@ def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort
 
 @onnx("Normalizer", domain=ML)
 def normalizer(node: Call, x: OutPort) -> OutPort:
-    """Rows divided by their maximum, by the sum of their sizes or by their length; rows of zeros stay."""
+    """Rows divided by their maximum, by the sum of their absolute values, or by their length; rows of zeros stay."""
     build, norm = node.build, node.choice("norm", {n: n for n in ("MAX", "L1", "L2")}, "MAX")
     x = node.cast(x, DType.F32)
     last = node.list([x.type.rank - 1])
@@ -53,7 +53,7 @@ def normalizer(node: Call, x: OutPort) -> OutPort:
 
 @onnx("Imputer", domain=ML)
 def imputer(node: Call, x: OutPort) -> OutPort:
-    """Values that are missing replaced: by one number, or by one for each feature."""
+    """Replace missing values by one number, or by one for each feature."""
     build = node.build
     if x.type.dtype.is_float:
         missing, values = node.number("replaced_value_float", 0.0), node.numbers("imputed_value_floats")
@@ -67,7 +67,7 @@ def imputer(node: Call, x: OutPort) -> OutPort:
 
 @onnx("FeatureVectorizer", domain=ML)
 def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
-    """Features of several inputs side by side, as f32."""
+    """Features of several inputs, concatenated as f32."""
     sizes = node.integers("inputdimensions", ())
     if not parts or (sizes and len(sizes) != len(parts)):
         raise ModelError(f"FeatureVectorizer: inputdimensions must have {len(parts)} numbers, got {len(sizes)}")
@@ -81,7 +81,7 @@ def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
 
 @onnx("OneHotEncoder", domain=ML)
 def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
-    """1 where x is a category [.., categories], as f32; nothing but zeros for others."""
+    """1 where x equals a category [.., categories], as f32; all zeros for other values."""
     _numbers_only(node, x, node.has("cats_strings"))
     found = node.integers("cats_int64s")
     categories = node.build.const(np.array(found, np.int64), DType.I64)
@@ -113,7 +113,7 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
 
 
 def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
-    """The keys, or the values, of whatever type they are."""
+    """Return the keys, or the values, of whichever type the node has."""
     if node.has(f"{name}_tensor"):
         found = node.tensor(f"{name}_tensor").reshape(-1)
         return tuple(map(str, found.tolist())) if found.dtype == object else found
@@ -124,7 +124,7 @@ def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
 
 @onnx("CategoryMapper", domain=ML)
 def category_mapper(node: Call, x: OutPort) -> OutPort:
-    """Texts for numbers."""
+    """Map numbers to texts."""
     _numbers_only(node, x)
     keys, texts = np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings")
     return _mapped(node, x, keys, texts, node.text("default_string", UNUSED))
@@ -135,7 +135,7 @@ def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
 
 
 def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float) -> OutPort:
-    """values[i] where x is keys[i], else the default. Of equal keys the first one counts.
+    """Return values[i] where x is keys[i], else the default. The first of equal keys counts.
 
     NaN equals NaN from LabelEncoder-4 on.
     """
@@ -157,7 +157,7 @@ def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...]
 
 
 def _table(node: Call, values: Array | tuple[str, ...], default: str | float) -> OutPort:
-    """The values and, behind them, the default."""
+    """Return the values, followed by the default."""
     if isinstance(values, tuple):
         return named(node, (*values, str(default)))
     whole: Array = np.append(values, np.array(default, values.dtype))
@@ -166,5 +166,5 @@ def _table(node: Call, values: Array | tuple[str, ...], default: str | float) ->
 
 @onnx("ZipMap", domain=ML)
 def zip_map(node: Call, x: OutPort) -> OutPort:
-    """The scores [rows, classes] as they are: outputs are tensors, not lists of dictionaries."""
+    """The scores [rows, classes] unchanged: outputs are tensors, not lists of dictionaries."""
     return x
