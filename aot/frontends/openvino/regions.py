@@ -1,4 +1,4 @@
-"""Bodies of If, Loop and TensorIterator: which elements hold them, and their port maps as attributes."""
+"""Bodies of If, Loop and TensorIterator: their elements, and their port maps as attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aot.opset.control.control_flow import If, Loop, TensorIterator
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from runtime.errors import CorruptError, InternalError
 
-MAX_DEPTH = 32  # bodies within bodies
+MAX_DEPTH = 32  # nesting depth of bodies
 
 BODIES: dict[type[RegionOp], tuple[str, ...]] = {If: ("then", "else"), Loop: ("",), TensorIterator: ("",)}
 
@@ -27,7 +27,7 @@ class Region:
 
 
 def bodies(cls: type[Op], layer: Layer) -> dict[str, Element]:
-    """Name of each region and its element; CorruptError where one is missing."""
+    """Return the element of each region by the region's name; CorruptError if one is missing."""
     if not issubclass(cls, RegionOp):
         return {}
     found: dict[str, Element] = {}
@@ -41,7 +41,7 @@ def bodies(cls: type[Op], layer: Layer) -> dict[str, Element]:
 
 
 def region_op(cls: type[Op], layer: Layer, regions: Mapping[str, Region]) -> RegionOp:
-    """The operation with its port maps: port and layer ids of the file become positions."""
+    """Return the operation with its port maps: port and layer ids of the file become positions."""
     if cls is If:
         sides = [_Maps(layer, f"{name}_port_map", regions[name]) for name in ("then", "else")]
         found = [side.read() for side in sides]
@@ -85,7 +85,7 @@ class _Maps:
         return tuple(BackEdge(self._result(a), self._parameter(b)) for a, b in pairs)
 
     def purpose(self, tag: str) -> int:
-        """Position of the parameter that counts iterations, or of the result that is the condition; -1 without one."""
+        """Return the position of the parameter that counts iterations, or of the condition's result; -1 without one."""
         wanted = "current_iteration" if tag == "input" else "execution_condition"
         for e in self.elements:
             if e.tag == tag and e.get("purpose") == wanted:
@@ -95,11 +95,7 @@ class _Maps:
     def check(
         self, inputs: Sequence[InputMap], outputs: Sequence[OutputMap], edges: Sequence[BackEdge], counter: int
     ) -> None:
-        """CorruptError unless each Parameter that the body reads, and each output port, has one map.
-
-        A Parameter that a back edge leads to needs an input too, for the first iteration. `counter`: position of the
-        Parameter that counts iterations.
-        """
+        """Raise CorruptError unless each Parameter that the body reads, and each output port, has one map."""
         parameters = self.region.graph.parameters
         given = Counter(m.parameter for m in inputs)
         carried = Counter(e.parameter for e in edges)

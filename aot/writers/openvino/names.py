@@ -1,4 +1,4 @@
-"""Names of layers: those that the user's file has, as far as the nodes still stand for its layers."""
+"""Names of layers: those of the user's file, if nodes still correspond to its layers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 
 
 def layer_names(graph: Graph) -> dict[int, str]:
-    """A unique name for each node, by its id.
+    """Return a unique name for each node, by its id.
 
-    Of the nodes that a layer of the user's was made into, the last one has its name, the others `LAYER/Type`. Nodes
-    that were named otherwise than by the builder keep their names.
+    If several nodes come from one layer of the user's file, the last one has its name, the others `LAYER/Type`. Nodes
+    whose name was not chosen by the builder keep it.
     """
     order = graph.order()
     found = {node.id: node.name for node in order if not _unnamed(node)}
@@ -29,7 +29,7 @@ def layer_names(graph: Graph) -> dict[int, str]:
 
 
 def _unnamed(node: Node) -> bool:
-    """True if the builder has named a node."""
+    """True if the builder has chosen the name of a node."""
     made = re.fullmatch(rf"{re.escape(node.type)}_\d+", node.name) is not None
     return made and node.origin.layers != (node.name,) and not isinstance(node.op, Parameter | Result)
 

@@ -13,11 +13,11 @@ from aot.opset.control.port_maps import InputMap, OutputMap
 from runtime.errors import InternalError
 
 Ids = Mapping[int, int]  # ids of layers by ids of nodes
-OUTSIDE = "-1"  # the port of what a loop counts and decides by itself
+OUTSIDE = "-1"  # port of values that a loop counts and decides itself
 
 
 def add_port_maps(element: Element, node: Node, ids: Mapping[str, Ids]) -> None:
-    """Add the port maps and back edges of a node with regions to its layer. `ids`: of each region's layers."""
+    """Add the port maps and back edges of a node with regions to its layer. `ids`: for each region, its layers' ids."""
     op = node.op
     if isinstance(op, If):
         for name in ("then", "else"):
