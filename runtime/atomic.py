@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and copies of open ones; made of `os` alone, which is there already."""
+"""Files that appear whole or not at all, and copies of open ones; uses `os` alone, which is always loaded."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PIECE = 2 << 20  # one large page
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """A new, empty file beside `path` that takes its name in the end; after an exception it is gone.
+    """Yield a new, empty file beside `path` that is renamed to `path` at the end; after an exception it is removed.
 
     A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`. FileNotFoundError names a
-    folder that is not there.
+    folder that does not exist.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Generator[Path]:
 
 @contextmanager
 def temporary(suffix: str) -> Generator[Path]:
-    """A path in a folder of this process's own, where a file may be made; both are gone in the end."""
+    """Yield a path in a private temporary folder; both are removed at the end."""
     folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"aot-{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
     try:

@@ -1,4 +1,4 @@
-"""Inputs to time a model with, where none are given: noise, in sizes that the model takes."""
+"""Example inputs to time a model with: noise, in sizes that the model accepts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from runtime.tensors import Array, numpy_dtype
 
 Shapes = Iterable[tuple[str, Sequence[int | str]]]
 Dims = Iterable[tuple[str, int, int | None]]
-LARGEST = 1024  # size that is tried
+LARGEST = 1024  # largest size that is tried
 
 
 def example_inputs(
     infos: Sequence[TensorInfo], rules: Sequence[RuleInfo] = (), shapes: Shapes = (), dims: Dims = ()
 ) -> dict[str, Array]:
-    """Noise for floats, zeros or empty strings for everything else.
+    """Return noise for floats, zeros or empty strings for other types, by input name.
 
-    Sizes that vary are the smallest that keep the model's `rules`, within `dims` (name, least, greatest) and `shapes`
-    (input, a number, name or `?` for each dimension). UsageError if none are found, or for names the model lacks.
+    Dynamic sizes are the smallest that keep the model's `rules`, within `dims` (name, least, greatest) and `shapes`
+    (input, a number, name or `?` for each dimension). UsageError if there are none, or for names that the model lacks.
     """
     sizes = _sizes(infos, rules, *_ranges(infos, shapes, dims))
     noise = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def example_inputs(
 
 
 def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[dict[str, int], dict[str, int]]:
-    """The least and greatest size of each dimension that varies."""
+    """Return the least and the greatest size of each dynamic dimension."""
     varying = [d for info in infos for d in info.shape if isinstance(d, Dim)]
     least = {d.text: max(d.low, 0) for d in varying}
     most = {d.text: LARGEST if d.high is None else d.high for d in varying}
@@ -70,7 +70,7 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
 def _sizes(
     infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], least: Mapping[str, int], most: Mapping[str, int]
 ) -> dict[str, int]:
-    """Sizes that keep all rules: one for all dimensions, else one after the other moved to where fewer are broken."""
+    """Return sizes that keep all rules: one size for all dimensions, else each is changed in turn to break fewer."""
 
     def all_at(size: int) -> dict[str, int]:
         return {n: min(max(size, least[n]), most[n]) for n in least}

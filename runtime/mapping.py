@@ -1,15 +1,13 @@
-"""Maps an open library into this process: the file that was checked, not another one that has its name by now.
+"""Maps an open library into this process: the file that was checked, even if its name has been reused.
 
-/proc/self/fd/N     the usual way
-its own path        without /proc
-a copy in memory    where nothing may be run from the file system that it lies on, or it lies on none;
-a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
+/proc/self/fd/N     the usual way its own path        without /proc a copy in memory    if nothing may be run from its
+file system, or it has none; a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
 """
 
 from __future__ import annotations
 
 import os
-from _ctypes import dlopen  # `ctypes.CDLL` makes a class for each file, in a cycle of references
+from _ctypes import dlopen  # `ctypes.CDLL` creates a class for each file, in a cycle of references
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,9 +19,9 @@ _PIECE = 2 << 20
 
 
 def map_library(descriptor: int, path: Path | None, name: str) -> int:
-    """Map the library behind `descriptor`; returns its handle. `path`: where it lies; None: in memory.
+    """Map the library behind `descriptor`; return its handle. `path`: its file; None: in memory.
 
-    PlatformError if this system has no way to do it, CorruptError for a file that cannot be loaded.
+    PlatformError if this system has no way to map it, CorruptError for a file that cannot be loaded.
     """
     failed: OSError | None = None
     runs = not os.fstatvfs(descriptor).f_flag & os.ST_NOEXEC
@@ -55,11 +53,10 @@ def _loaded(where: str, descriptor: int, path: Path | None) -> int:
 
 
 def _visible(descriptor: int, path: Path | None) -> str | None:
-    """A path of the open file, spelled by which file it is; None if it has none.
+    """Return a path of the open file, unique to its identity; None if it has none.
 
-    The loader remembers files by name: a descriptor's number that is used again would be taken for the old file, and so
-    would a file that has replaced another. It also keeps each name of a file that is loaded already, so spellings that
-    never repeat would pile up.
+    The loader remembers files by name: a reused descriptor number, or a file that has replaced another, would be
+    mistaken for the old one. It also keeps each name of a loaded file, so names that never repeat would pile up.
     """
     facts = os.fstat(descriptor)
     file = facts.st_dev << 64 | facts.st_ino
@@ -80,7 +77,7 @@ def _is(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def _in_memory(descriptor: int) -> Generator[str | None]:
-    """The path of a copy that lies on no file system; None without /proc."""
+    """Yield the path of a copy in memory, on no file system; None without /proc."""
     made = os.memfd_create("library", os.MFD_CLOEXEC)
     try:
         _copy(descriptor, made)
@@ -91,7 +88,7 @@ def _in_memory(descriptor: int) -> Generator[str | None]:
 
 @contextmanager
 def _in_folder(descriptor: int) -> Generator[str | None]:
-    """The path of a copy in a folder from which code may be run; None if there is no such folder."""
+    """Yield the path of a copy in a folder from which code may be run; None if there is no such folder."""
     for folder in (os.environ.get("TMPDIR", _FOLDERS[0]), *_FOLDERS):
         with suppress(OSError):
             if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC:

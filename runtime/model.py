@@ -1,4 +1,4 @@
-"""A compiled model that is ready to run."""
+"""Compiled models, ready to run: `CompiledModel`, `load`, `import_model`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CompiledModel:
     ) -> None:
         """`threads` None: as many as this process may use. With the `pool` of another model, both share its threads.
 
-        `path`: the file it was loaded from.
+        `path`: the file that it was loaded from.
         """
         if pool is not None and threads is not None:
             raise UsageError(f"threads: must not be given together with a pool, got {threads}")
@@ -39,12 +39,12 @@ class CompiledModel:
         self._path = path
         self._own = threading.local()
         self._requests: weakref.WeakSet[InferRequest] = weakref.WeakSet()
-        self._executor = Executor(self._pool.threads)  # of requests that run asynchronously
+        self._executor = Executor(self._pool.threads)  # of asynchronous requests
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
         """Run the model on `inputs`: arrays in order, one sequence or mapping of them, or arrays by name.
 
-        Returns the results, which are arrays of their own. Raises UsageError for a wrong name, type or shape.
+        Returns the results as new arrays. Raises UsageError for a wrong name, type or shape.
         """
         try:
             request: InferRequest = self._own.request
@@ -86,12 +86,12 @@ class CompiledModel:
 
     @property
     def pool(self) -> Pool:
-        """The threads, to be shared with other models."""
+        """Threads of the model, which other models may share."""
         return self._pool
 
     @property
     def threads(self) -> int:
-        """Number of threads that work on one inference, the caller's counted."""
+        """Number of threads that work on one inference, the caller's included."""
         return self._pool.threads
 
     @threads.setter
@@ -99,9 +99,9 @@ class CompiledModel:
         self._pool.resize(count)
 
     def create_infer_request(self, executor: Executor | None = None) -> InferRequest:
-        """A request with an arena and a state of its own; all requests share the model's threads.
+        """Return a request with its own arena and state; all requests share the model's threads.
 
-        `executor` runs what `start_async` starts; None: one that all requests of the model share.
+        `executor` runs asynchronous inferences; None: one that all requests of the model share.
         """
         kind = StringRequest if any(t.string for t in (*self.manifest.inputs, *self.manifest.outputs)) else InferRequest
         request = kind(self._library, self._pool, executor if executor is not None else self._executor)
@@ -109,7 +109,7 @@ class CompiledModel:
         return request
 
     def export_model(self, target: str | PathLike[str] | BinaryIO) -> None:
-        """Write the model as a shared library; OSError, or PlatformError if that needs a linker and there is none."""
+        """Write the model as a shared library; OSError, or PlatformError if a linker is needed and not installed."""
         if isinstance(target, str | PathLike):
             self._library.save(Path(target))
             return
@@ -131,21 +131,21 @@ class CompiledModel:
         return tuple(SUPPORTED)
 
     def get_property(self, name: str) -> object:
-        """A property in OpenVINO's spelling; UsageError names those there are."""
+        """Return a property by OpenVINO's name; UsageError lists the names there are."""
         return property_of(self, name)
 
     def set_property(self, properties: Mapping[str, object]) -> None:
-        """Change properties; UsageError for one that is unknown, read-only or gets a wrong value."""
+        """Change properties; UsageError for an unknown or read-only one or a wrong value."""
         for name, value in properties.items():
             change(self, name, value)
 
     def release_memory(self) -> None:
-        """Give back the arenas of all requests that are idle; they take new ones with their next inference."""
+        """Free the arenas of all idle requests; their next inference allocates new ones."""
         for request in list(self._requests):
             request.release_memory()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as path and content hash: whoever unpickles needs the same file at the same place."""
+        """Pickle as path and content hash: unpickling needs the same file at the same path."""
         if self._path is None:
             raise UsageError("pickle: the model must have been loaded from a file, got one in memory; see export_model")
         return _unpickled, (str(self._path), self.content_hash, self.threads)

@@ -1,6 +1,6 @@
-"""Memory of results that nobody refers to any more: the next ones are written there, for it is in the page table.
+"""Reuses the memory of unreferenced results for the next ones, because it is in the page table already.
 
-y = model(x)     y keeps the last results while the next ones are made, so those before the last are taken
+y = model(x)     y refers to the last results while the next ones are computed, so the results before are reused
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GENERATIONS = 2
 
 
 class Recycler:
-    """The last results of one request, which were made for it."""
+    """The last results of one request, in arrays allocated for it."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[Array, ...]] = []
@@ -25,7 +25,7 @@ class Recycler:
         del self._kept[:-GENERATIONS]
 
     def take(self) -> tuple[Array, ...] | None:
-        """The oldest results, if there is no other reference to them, to a part of them or to their memory."""
+        """Return the oldest results, if there is no other reference to them, to a part of them or to their memory."""
         if len(self._kept) < GENERATIONS or not _COUNTS or _references(self._kept, 0) != _ALONE:
             return None
         results = self._kept[0]
@@ -42,5 +42,5 @@ def _references(items: Sequence[object], n: int) -> int:
     return sys.getrefcount(items[n])
 
 
-_ALONE = _references([object()], 0)  # of what is in a sequence and nowhere else
-_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, other threads count for themselves
+_ALONE = _references([object()], 0)  # reference count of an object that only a sequence holds
+_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, each thread has its own count

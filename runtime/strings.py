@@ -15,14 +15,14 @@ from runtime.errors import UsageError
 from runtime.manifest import TensorInfo
 from runtime.tensors import Array, fits
 
-PARTS = ("begins", "ends", "symbols")  # in this order, one after another, among a model's inputs or outputs
+PARTS = ("begins", "ends", "symbols")  # consecutive inputs or outputs of a model, in this order
 MOST = (1 << 31) - 1  # bytes that i32 places can tell
-# Vocabularies hold pieces of characters: bytes that are no UTF-8 come and go as lone surrogates.
+# Vocabularies contain pieces of characters: bytes that are not UTF-8 are read and written as lone surrogates.
 ENCODING = ("utf-8", "surrogateescape")
 
 
 def spell(array: Array) -> tuple[Array, Array, Array]:
-    """The three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
+    """Return the three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
     found = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
     ends = np.cumsum([len(text) for text in found], dtype=np.int64).reshape(array.shape)
     if ends.max(initial=0) > MOST:
@@ -33,7 +33,7 @@ def spell(array: Array) -> tuple[Array, Array, Array]:
 
 
 def texts(begins: Array, ends: Array, symbols: Array) -> Array:
-    """The array of str, whose elements are objects: texts keep their zeros at the end, and need no common length."""
+    """Return the array of str, with dtype object: strings keep trailing zeros, and differ in length."""
     data = symbols.tobytes()
     found = np.empty(begins.shape, object)
     pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
@@ -42,7 +42,7 @@ def texts(begins: Array, ends: Array, symbols: Array) -> Array:
 
 
 def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
-    """`value` as an array of strings of the tensor's shape; what its elements are is looked at by `spell`."""
+    """Return `value` as an array of the tensor's shape; `spell` checks its elements."""
     try:
         array = np.asarray(value, object)
     except ValueError as error:
@@ -55,12 +55,12 @@ def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
 
 
 def joined(infos: Sequence[TensorInfo]) -> tuple[TensorInfo, ...]:
-    """Inputs or outputs as the user sees them: the three tensors of strings are one."""
+    """Return inputs or outputs as users see them: three parts of a tensor of strings are one tensor."""
     return tuple(info for _, info in numbered(infos))
 
 
 def numbered(infos: Sequence[TensorInfo]) -> Iterator[tuple[int, TensorInfo]]:
-    """Tensors, as `joined` gives them, each with the number of its first, or only, part."""
+    """Yield tensors, as `joined` returns them, each with the index of its first, or only, part."""
     at = 0
     while at < len(infos):
         info = infos[at]

@@ -1,10 +1,10 @@
 """Weights in a file of their own beside the shared library, mapped into its memory and shared by all processes.
 
     m.weights   64 KiB header: magic, JSON {"bytes", "layout", "sha256"}, zeros
-                the weights as the code reads them, up to a multiple of 64 KiB
+                the weights in the layout of the code, padded to a multiple of 64 KiB
 
-`layout` says which code can read them: models that differ only in the values of external weights have the same one.
-A file is never changed in place: those who mapped it would see half of the change. It is replaced.
+`layout` identifies the code that can read them: models that differ only in the values of external weights have the same
+one. A file is never changed in place, because processes that mapped it would see half of the change. It is replaced.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class WeightsInfo(NamedTuple):
 
 
 def beside(library: Path) -> Path:
-    """Path at which the weights of a shared library are looked for: `m.weights` beside `m.so`."""
+    """Return the default path of a shared library's weights: `m.weights` beside `m.so`."""
     return library.with_suffix(".weights")
 
 
 def content_hash(info: WeightsInfo) -> str:
-    """Content hash of a model with external weights."""
+    """Return the content hash of a model with external weights."""
     text = f"{info.layout}:{info.sha256}".encode()
     digest = sha256(len(text))
     digest.update(text)
@@ -52,12 +52,12 @@ def content_hash(info: WeightsInfo) -> str:
 
 
 def padded(size: int) -> int:
-    """Bytes that `size` bytes of weights take in memory and in the file."""
+    """Return the size of `size` bytes of weights in memory and in the file, with padding."""
     return max(1, -(-size // WEIGHTS_PAGE)) * WEIGHTS_PAGE
 
 
 def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) -> None:
-    """Write the file from the weights in order, at once or not at all."""
+    """Write the file from the weights in order, atomically."""
     header = _MAGIC + json.dumps(info._asdict(), sort_keys=True).encode()
     with replacing(path) as made, made.open("wb") as stream:
         stream.write(header.ljust(WEIGHTS_PAGE, b"\0"))
@@ -67,18 +67,18 @@ def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) ->
 
 
 def info_in(manifest: dict[str, object], where: str, key: str = "external") -> WeightsInfo | None:
-    """Entry of the manifest about external, or embedded, weights; None if there are none."""
+    """Return the manifest's entry about external, or embedded, weights; None if there is none."""
     entry = manifest.get(key)
     return None if entry is None else _info(entry, f"{where}: {key} of the manifest")
 
 
 def check_embedded(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> None:
-    """CorruptError unless the weights in the open library, from `offset` on, are those it was made with."""
+    """Raise CorruptError unless the weights in the open library, from `offset` on, have the hash of the manifest."""
     _check_hash(stream, offset, info, name)
 
 
 def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
-    """CorruptError with the reason unless the open file holds the weights that are `wanted`."""
+    """Raise CorruptError with the reason unless the open file holds the weights that are `wanted`."""
     found = _header(stream, name)
     if found.layout != wanted.layout:
         raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {found.layout[:12]}")
@@ -89,7 +89,7 @@ def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
 
 
 def map_into(stream: BinaryIO, address: int, size: int) -> None:
-    """Let the memory from `address` on, which is reserved for it, be the weights of the file."""
+    """Map the weights of the file to the reserved memory at `address`."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
@@ -100,10 +100,10 @@ def map_into(stream: BinaryIO, address: int, size: int) -> None:
 
 
 def update_weights(library: Path | str, weights: Path | str) -> str:
-    """Let the shared library use other weights, `weights`: values of the same model, compiled with external weights.
+    """Replace a shared library's weights by `weights`: other values of the same model, compiled with external weights.
 
-    Both files are replaced, each at once; models that are loaded keep the old ones. Gives the new content hash.
-    CorruptError if the file does not fit the model's code or is damaged, UsageError if the model holds its weights.
+    Both files are replaced, each atomically; loaded models keep the old ones. Returns the new content hash.
+    CorruptError if the file does not fit the model's code or is damaged, UsageError if the weights are embedded.
     """
     path, source = Path(library), Path(weights)
     with open_file(path, "weights") as stream:
