@@ -14,7 +14,7 @@ from runtime.abi import DType
 
 
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
-    """Offset of `buffer[index]`, in elements."""
+    """Return the offset of `buffer[index]`, in elements."""
     total = Affine({})
     for i, stride in zip(index, buffer.strides, strict=True):
         step = normal(i, {})
@@ -23,7 +23,7 @@ def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
 
 
 def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
-    """Buffer with its dimensions dense in this order, the outermost first; those left out have one element."""
+    """Return a buffer whose dimensions are dense in this order, the outermost first; absent ones have one element."""
     strides: list[Size] = [0] * len(buffer.shape)
     step: Size = 1
     for k in reversed(order):
@@ -61,7 +61,7 @@ class Access:
         return 0 if step is None else abs(known(step.expr()))
 
     def goes_on(self, outer: Var, inner: Var) -> bool:
-        """True if `outer` continues where `inner` ends, at any size, so that this access walks them as one axis."""
+        """True if `outer` continues where `inner` ends, at any size: this access moves along them as one axis."""
         one, other = coefficient(self.at, outer), coefficient(self.at, inner)
         if one is None or other is None or inner.extent is None:
             return False
@@ -88,7 +88,7 @@ def coefficient(at: Affine, axis: Var) -> Affine | None:
 
 
 def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
-    """True if `outer` and `inner` walk memory as one axis in every access."""
+    """True if every access moves along `outer` and `inner` as one axis."""
     return all(x.goes_on(outer, inner) for x in accesses)
 
 

@@ -75,7 +75,7 @@ def _is_product(d: Definition) -> bool:
 
 
 def _is_far(e: Expr, producers: Mapping[str, Expr], depth: int = 4) -> bool:
-    """True if a value is known not to lie near zero: a constant, a count, a sum of exponentials, x + 1e-5."""
+    """True if a value is known to be bounded away from zero: a constant, a count, a sum of exponentials, x + 1e-5."""
     match e:
         case Const():
             return abs(e.value) >= FAR

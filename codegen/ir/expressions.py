@@ -20,7 +20,7 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 
 def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
-    """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts."""
+    """Replace whole sub-expressions, outermost first. If a function `change` returns None, parts are rewritten."""
     look = change if callable(change) else change.get
     memo: dict[Expr, Expr] = {}
 
@@ -106,7 +106,7 @@ def _loads(node: Expr) -> tuple[Load, ...]:
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
-    """Match a clamp that is cast to a small integer type holding its bounds: return value and bounds, else None."""
+    """Match a clamp that is cast to a small integer type with its bounds: return value and bounds, else None."""
     match e:
         case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
             value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16

@@ -1,7 +1,7 @@
 """Index arithmetic in normal form: sum of coefficient * atom + constant.
 
-Atoms are loop variables, quotients that do not simplify, and whatever is not arithmetic (loads, casts, choices).
-`e % c` is `e - c * (e // c)`, so packing, flattening and their inverses cancel by addition alone:
+Atoms are loop variables, quotients that do not simplify, and all other expressions (loads, casts, choices). `e % c` is
+`e - c * (e // c)`, so packing, flattening and their inverses cancel by addition alone:
 
     (p // 56) * 56 + p % 56  ->  p            (oc.o * 16 + oc.t) // 16  ->  oc.o       where 0 <= oc.t < 16
 """
@@ -175,7 +175,7 @@ def _product(a: Affine, b: Affine) -> Affine:
 
 
 def _holds_sums(a: Affine) -> bool:
-    """True if some factor is a sum, so of a product too large to expand: it stays one in any order of factors."""
+    """True if some factor is a sum, as in a product too large to expand, which stays one in any order of factors."""
     return any(isinstance(f, Prim) and f.fn == "add" for x in a.terms for f in factors(x))
 
 
@@ -227,7 +227,7 @@ def _quotient(a: Affine, b: Affine) -> Affine:
 
 
 def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
-    """(8 n i + n j + k) // 8 n = i + j // 8 where 0 <= k < n."""
+    """Simplify (8 n i + n j + k) // 8 n to i + j // 8 where 0 <= k < n."""
     ((size, scale),) = b.terms.items() if len(b.terms) == 1 else ((Const(0), 0),)
     if scale <= 0 or b.const:
         return Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
@@ -284,7 +284,7 @@ ARITHMETIC = frozenset((*_BINARY, "neg"))
 
 
 def _coarse(a: Affine, n: int) -> tuple[Affine, int]:
-    """(8 i + lane) // 16 = i // 2 when lane < 8: drop what cannot change the quotient, divide by the common step."""
+    """Simplify (8 i + lane) // 16 to i // 2 if lane < 8: drop terms that cannot change it, divide by a common step."""
     for step in sorted({gcd(n, c) for c in a.terms.values()} - {1}):
         fine = Affine({x: c for x, c in a.terms.items() if c % step}, a.const % step)
         low, high = bounds(fine)

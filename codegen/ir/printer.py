@@ -116,7 +116,7 @@ def expr_text(expr: Expr) -> str:
 
 
 def _operand(expr: Expr, parent: str, right: bool = False) -> str:
-    """Parenthesise only where the meaning needs it."""
+    """Return an operand, in parentheses only if the meaning needs them."""
     strict = right and not (isinstance(expr, Prim) and expr.fn == parent in ("add", "mul"))
     tight = isinstance(expr, Prim) and expr.fn in PRECEDENCE and PRECEDENCE[expr.fn] < PRECEDENCE[parent] + strict
     return f"({expr_text(expr)})" if tight else expr_text(expr)

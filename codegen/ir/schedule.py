@@ -17,8 +17,8 @@ class Tail(StrEnum):
 
     BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
     CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1
-    PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
-    SHORT = "short"  # as cut; but a dynamic extent is one loop, whose last tile is as long as the rest
+    PEEL = "peel"  # as CUT, and the last tile is separate so that its bounds are known
+    SHORT = "short"  # as CUT, but a dynamic extent is one loop, whose last tile is as long as the remainder
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +52,26 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Names are those of axes; after `fuse` the fused name stands for its parts."""
+    """Tiles, loop order, vectors, packing and prefetching. Names are axes; a fused name replaces its parts."""
 
-    fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis for several
+    fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis that replaces several
     blocks: tuple[tuple[str, int], ...] = ()  # axes whose block loops enclose all others, block sizes
-    order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
+    order: tuple[str, ...] = ()  # loops from the outside in; other axes follow as defined
     tile: tuple[Tile, ...] = ()
-    unroll: tuple[str, ...] = ()  # axes whose loop is written out
+    unroll: tuple[str, ...] = ()  # axes whose loop is written out in full
     skip_padding: tuple[str, ...] = ()  # reduction axes whose padding terms are skipped, for a whole tile of outputs
     lanes: tuple[str, int] | None = None  # vector axis, lanes
     partials: int = 1  # vectors of partial results of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next is prefetched
-    # Units of a call from which on prefetches reach further in the block in use; None: they bring the next block.
+    # Least units of a call for prefetches further ahead in the same block; None: prefetches bring the next block.
     prefetch_within: int | None = None
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
-    prefetch_epilogue: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched
+    prefetch_epilogue: bool = False  # operands and results of the epilogue are prefetched while a tile is summed
     prefetch_level: int = 1  # cache that prefetches fill: 1 for L1, 2 for L2
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
-    members: tuple[Schedule, ...] = ()  # of a group
+    members: tuple[Schedule, ...] = ()  # schedules of a group's members
 
     def size(self, axis: str) -> Tile:
         """Return the tile of an axis. A vector axis without one is cut into vectors."""
