@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_PIECE = 2 << 20  # one large page
+_PIECE_BYTES = 2 << 20  # one large page
 
 
 @contextmanager
@@ -50,5 +50,5 @@ def temporary(suffix: str) -> Generator[Path]:
 
 def copy(source: BinaryIO, target: BinaryIO) -> None:
     """Copy the rest of `source` to `target`."""
-    while data := source.read(_PIECE):
+    while data := source.read(_PIECE_BYTES):
         target.write(data)

@@ -6,8 +6,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Protocol
 
-_LITTLE = 1 << 20  # bytes; Python's own code takes 4 ms for them, OpenSSL 1 ms after 4 ms of loading
-_OWN = ("_sha2", "_sha256")  # modules from Python 3.12 on, and before; an installation may lack both
+_PYTHON_BYTES = 1 << 20  # bytes; Python's own code takes 4 ms for them, OpenSSL 1 ms after 4 ms of loading
+_PYTHON_MODULES = ("_sha2", "_sha256")  # modules from Python 3.12 on, and before; an installation may lack both
 
 
 class Digest(Protocol):
@@ -20,8 +20,8 @@ class Digest(Protocol):
 
 def sha256(size: int) -> Digest:
     """Return a hash object for `size` bytes that will be added."""
-    if size <= _LITTLE:
-        for name in _OWN:
+    if size <= _PYTHON_BYTES:
+        for name in _PYTHON_MODULES:
             with suppress(ImportError):
                 return import_module(name).sha256()
     return import_module("hashlib").sha256()

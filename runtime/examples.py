@@ -14,7 +14,7 @@ from runtime.tensors import Array, numpy_dtype
 
 Shapes = Iterable[tuple[str, Sequence[int | str]]]
 Dims = Iterable[tuple[str, int, int | None]]
-LARGEST = 1024  # largest size that is tried
+MAX_TRIED_SIZE = 1024  # largest size that is tried
 
 
 def example_inputs(
@@ -44,7 +44,7 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
     """Return the least and the greatest size of each dynamic dimension."""
     varying = [d for info in infos for d in info.shape if isinstance(d, Dim)]
     least = {d.text: max(d.low, 0) for d in varying}
-    most = {d.text: LARGEST if d.high is None else d.high for d in varying}
+    most = {d.text: MAX_TRIED_SIZE if d.high is None else d.high for d in varying}
     for name, low, high in dims:
         if name not in least:
             raise UsageError(f"dim: one of {', '.join(least) or 'no dimensions, for none varies'}, got {name}")
@@ -80,7 +80,7 @@ def _sizes(
 
     best = all_at(1)
     wrong = broken(best)
-    for size in range(2, LARGEST + 1):
+    for size in range(2, MAX_TRIED_SIZE + 1):
         if not wrong:
             return best
         found = all_at(size)

@@ -15,7 +15,7 @@ from pathlib import Path
 from runtime.errors import CorruptError, PlatformError
 
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-_PIECE = 2 << 20
+_PIECE_BYTES = 2 << 20
 
 
 def map_library(descriptor: int, path: Path | None, name: str) -> int:
@@ -108,7 +108,7 @@ def _in_folder(descriptor: int) -> Generator[str | None]:
 
 def _copy(source: int, target: int) -> None:
     position = 0
-    while data := os.pread(source, _PIECE, position):
+    while data := os.pread(source, _PIECE_BYTES, position):
         position += len(data)
         view = memoryview(data)
         while view:

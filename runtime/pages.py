@@ -11,15 +11,15 @@ import ctypes
 import mmap
 import threading
 
-LEAST = 4 << 20  # bytes below which a thread is not worth its start
+MIN_THREAD_BYTES = 4 << 20  # bytes below which a thread is not worth its start
 _HUGEPAGE = 14  # MADV_HUGEPAGE of Linux
 _POPULATE_READ = 22  # MADV_POPULATE_READ, Linux 5.14
-_PIECE = 8 << 20  # bytes per call, so that other changes of the process's memory do not wait long
+_PIECE_BYTES = 8 << 20  # bytes per call, so that other changes of the process's memory do not wait long
 
 
 def populate_later(address: int, size: int, keep: object) -> None:
     """Run `populate` in a new thread, which keeps `keep`, the owner of the memory, alive."""
-    if size >= LEAST:
+    if size >= MIN_THREAD_BYTES:
         threading.Thread(target=populate, args=(address, size, keep), name="aot-pages", daemon=True).start()
 
 
@@ -29,7 +29,7 @@ def populate(address: int, size: int, keep: object = None) -> bool:
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     first = address // mmap.PAGESIZE * mmap.PAGESIZE
     advise(first, address + size - first, _HUGEPAGE)  # for memory that is read from disk; refused without huge pages
-    pieces = range(first, address + size, _PIECE)
-    done = all(advise(at, min(_PIECE, address + size - at), _POPULATE_READ) == 0 for at in pieces)
+    pieces = range(first, address + size, _PIECE_BYTES)
+    done = all(advise(at, min(_PIECE_BYTES, address + size - at), _POPULATE_READ) == 0 for at in pieces)
     del keep
     return done

@@ -22,7 +22,7 @@ from runtime.model import CompiledModel
 from runtime.roofline import Roofline
 from runtime.tensors import Array
 
-LEAST_RUNS = 5
+MIN_RUNS = 5
 T = TypeVar("T")
 
 
@@ -161,7 +161,7 @@ def _limited(row: CallProfile, roofline: Roofline, footprint: int) -> CallProfil
 def _repeat(run: Callable[[], T], seconds: float) -> list[T]:
     end = time.perf_counter() + seconds
     results: list[T] = []
-    while len(results) < LEAST_RUNS or time.perf_counter() < end:
+    while len(results) < MIN_RUNS or time.perf_counter() < end:
         results.append(run())
     return results
 

@@ -18,7 +18,7 @@ from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.manifest import TensorInfo
 from runtime.outputs import CallTime, Outputs, find
-from runtime.recycling import LEAST, Recycler
+from runtime.recycling import MIN_RECYCLED_BYTES, Recycler
 from runtime.started import Started
 from runtime.tensors import (
     Array,
@@ -385,7 +385,7 @@ class InferRequest:
         self._request.threads = threads
         sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
         new = all(array is None for array in self._given)
-        self._recycler = Recycler() if new and max(sizes, default=0) >= LEAST else None
+        self._recycler = Recycler() if new and max(sizes, default=0) >= MIN_RECYCLED_BYTES else None
         self._take_memory()
 
     def _take_memory(self) -> None:

@@ -16,7 +16,7 @@ from runtime.manifest import TensorInfo
 from runtime.tensors import Array, fits
 
 PARTS = ("begins", "ends", "symbols")  # consecutive inputs or outputs of a model, in this order
-MOST = (1 << 31) - 1  # bytes that i32 places can tell
+MAX_TEXT_BYTES = (1 << 31) - 1  # bytes that i32 places can tell
 # Vocabularies contain pieces of characters: bytes that are not UTF-8 are read and written as lone surrogates.
 ENCODING = ("utf-8", "surrogateescape")
 
@@ -25,8 +25,8 @@ def spell(array: Array) -> tuple[Array, Array, Array]:
     """Return the three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
     found = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
     ends = np.cumsum([len(text) for text in found], dtype=np.int64).reshape(array.shape)
-    if ends.max(initial=0) > MOST:
-        raise UsageError(f"strings: a tensor must have at most {MOST} bytes of text, got {ends.max()}")
+    if ends.max(initial=0) > MAX_TEXT_BYTES:
+        raise UsageError(f"strings: a tensor must have at most {MAX_TEXT_BYTES} bytes of text, got {ends.max()}")
     lengths = np.array([len(text) for text in found], np.int32).reshape(array.shape)
     last = ends.astype(np.int32)
     return last - lengths, last, np.frombuffer(b"".join(found), np.uint8)

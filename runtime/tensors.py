@@ -15,7 +15,7 @@ from runtime.errors import BudgetError, UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
 from runtime.short_floats import FORMATS, bits_of
 
-ALLOCATED = 16  # bytes of which addresses that the system allocates are multiples
+MALLOC_ALIGN = 16  # bytes of which addresses that the system allocates are multiples
 
 Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, whose import is slow
 Shape = tuple[int, ...]
@@ -188,7 +188,7 @@ def aligned_bytes(count: int) -> Array:
 def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int) -> tuple[Array, int]:
     """Return an uninitialised array at a multiple of `align`, and its address. BudgetError if there is no memory."""
     try:
-        if align <= ALLOCATED:
+        if align <= MALLOC_ALIGN:
             array = np.empty(shape, dtype)
             return array, address(array)
         space = np.empty(math.prod(shape) * dtype.itemsize + align, np.uint8)

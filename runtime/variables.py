@@ -19,8 +19,8 @@ from runtime.library import Library
 from runtime.manifest import VariableInfo
 from runtime.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
 
-_ENTRY = 8  # bytes of a flag, an offset or a size
-_LINE = 64
+_ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
+_LINE_BYTES = 64
 
 
 class Variables:
@@ -84,7 +84,7 @@ class Variables:
 
     def _entries(self, info: VariableInfo) -> Array:
         """Return the flag and, if dimensions are dynamic, the offset and those dimensions."""
-        return self.memory[info.flag : info.flag + info.entries * _ENTRY].view(np.int64)
+        return self.memory[info.flag : info.flag + info.entries * _ENTRY_BYTES].view(np.int64)
 
 
 class VariableState:
@@ -122,11 +122,11 @@ def _shape(info: VariableInfo) -> Shape:
 
 def _end(info: VariableInfo) -> int:
     """Return the end of the part of a variable whose offset is fixed."""
-    return info.flag + info.entries * _ENTRY if info.data is None else info.data + _bytes(info, _shape(info))
+    return info.flag + info.entries * _ENTRY_BYTES if info.data is None else info.data + _bytes(info, _shape(info))
 
 
 def _lines(count: int) -> int:
-    return -(-count // _LINE) * _LINE
+    return -(-count // _LINE_BYTES) * _LINE_BYTES
 
 
 def _bytes(info: VariableInfo, shape: Shape) -> int:

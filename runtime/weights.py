@@ -27,7 +27,7 @@ from runtime.seal import seal
 
 _MAGIC = b"AOT WEIGHTS 1\n"
 _MAP_FIXED = 16
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 class WeightsInfo(NamedTuple):
@@ -166,7 +166,7 @@ def _check_hash(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> 
     stream.seek(offset)
     digest, left = sha256(info.bytes), info.bytes
     while left:
-        data = stream.read(min(_CHUNK, left))
+        data = stream.read(min(_CHUNK_BYTES, left))
         digest.update(data)
         left -= len(data)
         if not data:

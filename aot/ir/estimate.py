@@ -11,26 +11,26 @@ from codegen.ir.expressions import walk
 from codegen.ir.loops import Reduce, Var, dense
 from runtime.errors import BudgetError
 
-TABLE_BYTES = 1 << 28  # bytes of a constant computed from attributes; known networks have up to 2^24 elements
+MAX_TABLE_BYTES = 1 << 28  # bytes of a constant computed from attributes; known networks have up to 2^24 elements
 TERM_SECONDS = 2e-10  # seconds of one multiply-add of a product in NumPy
 TAP_SECONDS = 2e-5  # seconds of a pass over all outputs; references of windows make one for each element of the window
-FOLD_SECONDS = 10.0  # seconds spent at most on folding one value; slower ones are computed by the compiled model
+MAX_FOLD_SECONDS = 10.0  # seconds spent at most on folding one value; slower ones are computed by the compiled model
 
 
 def check_table(what: str, *shape: int, itemsize: int = 8) -> None:
     """Raise BudgetError if a constant of this shape is too large to be computed while compiling."""
     size = prod(shape) * itemsize
-    if size > TABLE_BYTES:
-        raise BudgetError(f"{what}: a constant of at most {TABLE_BYTES} bytes, got {size} for {list(shape)}")
+    if size > MAX_TABLE_BYTES:
+        raise BudgetError(f"{what}: a constant of at most {MAX_TABLE_BYTES} bytes, got {size} for {list(shape)}")
 
 
 def is_quick(op: Op, inputs: Sequence[Operand | None], types: Sequence[TensorType]) -> bool:
-    """True if the reference takes at most `FOLD_SECONDS`, estimated from the terms of the operation's sums."""
+    """True if the reference takes at most `MAX_FOLD_SECONDS`, estimated by the terms of the operation's sums."""
     taps = prod(getattr(op, "kernel", ()) or (1,))
     elements = sum(prod(t.static_shape) for t in types if t.is_static)
-    if isinstance(op, ComputeOp) and not hasattr(op, "scalar") and taps * TAP_SECONDS <= FOLD_SECONDS:
+    if isinstance(op, ComputeOp) and not hasattr(op, "scalar") and taps * TAP_SECONDS <= MAX_FOLD_SECONDS:
         taps = _terms(op, inputs, types[0])
-    return taps * (TAP_SECONDS + elements * TERM_SECONDS) <= FOLD_SECONDS
+    return taps * (TAP_SECONDS + elements * TERM_SECONDS) <= MAX_FOLD_SECONDS
 
 
 def _terms(op: ComputeOp, inputs: Sequence[Operand | None], out: TensorType) -> int:

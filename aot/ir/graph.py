@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
-from aot.ir.inference import FOLD_LIMIT, Named, few_integers, infer_outputs, name_outputs
+from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType
 from runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
 
-__all__ = ["FOLD_LIMIT", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
+__all__ = ["MAX_FOLD_ELEMENTS", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
 
 
 class InPort:

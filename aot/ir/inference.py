@@ -22,10 +22,10 @@ from runtime.errors import AotError, BudgetError, InternalError, ModelError, Sha
 
 Named = tuple[Array | None, bool]  # symbols for a value; True if they stand for its own elements
 MAX_ELEMENTS = 1 << 48
-FOLD_LIMIT = 1 << 16  # elements of a value that inference computes; larger values are folded by the pass
+MAX_FOLD_ELEMENTS = 1 << 16  # elements of a value that inference computes; larger values are folded by the pass
 # Errors of references for inputs without a defined result, which are left to compiled code.
-UNDEFINED = (ArithmeticError, LookupError, MemoryError, ValueError)
-SYMBOLS_LIMIT = 64  # elements at most of a value that symbols stand for
+UNDEFINED_RESULTS = (ArithmeticError, LookupError, MemoryError, ValueError)
+MAX_SYMBOLS = 64  # elements at most of a value that symbols stand for
 
 
 def infer_outputs(
@@ -134,15 +134,15 @@ def _required(cls: type[Op], count: int) -> frozenset[int]:
 def _values(
     op: Op, inputs: Sequence[Operand | None], types: tuple[TensorType, ...], regions: Mapping[str, object]
 ) -> Sequence[Array | None]:
-    small = all(t.is_static and prod(t.static_shape) <= FOLD_LIMIT for t in types)
-    read = all(i is None or i.value is None or i.value.size <= FOLD_LIMIT for i in inputs)
+    small = all(t.is_static and prod(t.static_shape) <= MAX_FOLD_ELEMENTS for t in types)
+    read = all(i is None or i.value is None or i.value.size <= MAX_FOLD_ELEMENTS for i in inputs)
     if not small or not read or regions:
         return [None] * len(types)
     try:
         with np.errstate(all="ignore"):
             known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
             found = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
-    except UNDEFINED:
+    except UNDEFINED_RESULTS:
         found = None
     except TypeError:  # a symbol where a number is needed
         if not any(i is not None and i.value is not None and i.value.dtype == object for i in inputs):
@@ -161,7 +161,7 @@ def _constant_dtype(op: Op, data: Array) -> DType:
 def few_integers(type: TensorType) -> bool:
     """True if symbols may stand for the elements of a tensor."""
     whole = not type.dtype.is_float and type.dtype is not DType.STRING
-    return whole and type.is_static and prod(type.static_shape) <= SYMBOLS_LIMIT
+    return whole and type.is_static and prod(type.static_shape) <= MAX_SYMBOLS
 
 
 def named(name: str, type: TensorType) -> Array:

@@ -20,7 +20,7 @@ from runtime.abi import DType
 from runtime.errors import AotError, ModelError
 
 HASH = re.compile(r"[0-9a-f]{12}")
-SPECIAL = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+SPECIAL_WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 
 
 def parse_graph(text: str, constants: Mapping[str, Array] | None = None) -> Graph:
@@ -215,8 +215,8 @@ class _Parser:
             return int(number) if re.fullmatch(r"-?\d+", number) else float(number)
         start = self.scan.at
         word = self.scan.word()
-        if word in SPECIAL:
-            return SPECIAL[word]
+        if word in SPECIAL_WORDS:
+            return SPECIAL_WORDS[word]
         if self.scan.sees("["):
             self.scan.at = start
             return self.scan.type()

@@ -34,7 +34,7 @@ from codegen.ir.loops import Expr, Var
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
 
-INLINE = 16  # elements of a constant at most that is written out
+MAX_INLINE_ELEMENTS = 16  # elements of a constant at most that is written out
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./:-]*[A-Za-z0-9_/-])?")
 INDENT = "  "
 
@@ -170,7 +170,7 @@ def value_text(value: Any) -> str:
 def constant_text(data: Array, dtype: DType) -> str:
     flat = data.reshape(-1)
     kind = TensorType(dtype, data.shape)
-    if data.size <= INLINE:
+    if data.size <= MAX_INLINE_ELEMENTS:
         written = ", ".join(element_text(v, dtype) for v in flat)
         return f"const<{kind} {written if not data.shape else f'[{written}]'}>"
     if dtype is not DType.STRING and flat.tobytes() == flat[:1].tobytes() * data.size:

@@ -17,7 +17,7 @@ from codegen.ir.loops import Expr
 from runtime.abi import DType
 
 MAX_PARTS = 1 << 11  # sub-expressions of an element, shared ones counted each time; kernels compute larger values
-SIZE_LIMIT = 1 << 30  # a variable that may be below -SIZE_LIMIT is data, not a size
+MAX_NEGATIVE_SIZE = 1 << 30  # a variable that may be below -SIZE_LIMIT is data, not a size
 
 
 def symbols_in(value: Array) -> NDArray[np.bool_]:
@@ -78,5 +78,5 @@ def _fits(element: Expr, dtype: DType) -> bool:
     least, most = _range(dtype)
     if dtype.bits < 32:
         return least <= low and high <= most
-    data = any(v.low < -SIZE_LIMIT for v in variables(element))
+    data = any(v.low < -MAX_NEGATIVE_SIZE for v in variables(element))
     return (least <= low or (dtype.is_signed and (data or low == -inf))) and (high <= most or data or high == inf)

@@ -16,7 +16,7 @@ PHASES = ("front", "middle", "back")
 ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStart", "BackFinish")
 
 
-OPTIONAL = ("interface_layout",)  # passes that run only with certain options
+OPTIONAL_PASSES = ("interface_layout",)  # passes that run only with certain options
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mappin
         return found
     texts = [p for p in _given(item.target, attribute) or () if isinstance(p, str)]
     for name in texts:
-        if name not in known and name not in OPTIONAL:
+        if name not in known and name not in OPTIONAL_PASSES:
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]}" if near else ""
             raise PassError(f"pass {item.name}: {attribute} names passes, got {name}{hint}")

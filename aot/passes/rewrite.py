@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output has no consumers
 RuleBody = Callable[[Node, Any, Builder], Replacement]
 
-STEPS_PER_NODE = 40  # rewrites per node of the graph, far above what rules need; exceeded only if rules undo each other
+MAX_REWRITES_PER_NODE = 40  # far above the number that rules need; exceeded only if rules undo each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class _Driver:
         self.fitting: dict[type[Op], tuple[Rule, ...]] = {}
 
     def run(self) -> None:
-        limit = 100 + STEPS_PER_NODE * len(self.queue)
+        limit = 100 + MAX_REWRITES_PER_NODE * len(self.queue)
         recent: deque[str] = deque(maxlen=50)
         while self.queue:
             if self.log.full and not self.rules.required:

@@ -9,7 +9,7 @@ from codegen.ir.expressions import walk
 from codegen.ir.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
 from runtime.abi import DType
 
-OWN = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
+LOCAL = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
 
 
 class _Hashed:

@@ -18,8 +18,8 @@ from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-_LONG = 16  # terms that are added left to right at most; longer sums are split in halves
-_EXPANDED = 64  # terms that a product of two sums may have; a larger one stays a product
+_MAX_SERIAL_TERMS = 16  # terms that are added left to right at most; longer sums are split in halves
+_MAX_EXPANDED_TERMS = 64  # terms that a product of two sums may have; a larger one stays a product
 Key = tuple[frozenset[tuple[Expr, int]], int]
 
 
@@ -76,7 +76,7 @@ class Affine:
 
 def _added(terms: list[Expr]) -> Expr:
     """Add terms left to right, long sums in halves, so that the expression is not as deep as the sum is long."""
-    if len(terms) > _LONG:
+    if len(terms) > _MAX_SERIAL_TERMS:
         half = len(terms) // 2
         return Prim("add", (_added(terms[:half]), _added(terms[half:])), DType.I64)
     return reduce(lambda total, term: Prim("add", (total, term), DType.I64), terms)
@@ -162,7 +162,7 @@ def _product(a: Affine, b: Affine) -> Affine:
         return b.times(a.const)
     if b.is_const:
         return a.times(b.const)
-    if len(a.terms) * len(b.terms) > _EXPANDED or _holds_sums(a) or _holds_sums(b):
+    if len(a.terms) * len(b.terms) > _MAX_EXPANDED_TERMS or _holds_sums(a) or _holds_sums(b):
         return Affine({_times(a.expr(), b.expr()): 1})
     left, right = [*a.terms.items(), (Const(1), a.const)], [*b.terms.items(), (Const(1), b.const)]
     total = Affine({})

@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
-LANES = 16  # of a vector loop at most; the code generator splits them for targets with shorter vectors
+MAX_LANES = 16  # of a vector loop at most; the code generator splits them for targets with shorter vectors
 MIN_INDEX = -(1 << 62)  # lower bound of an index that may be negative
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 
@@ -344,7 +344,7 @@ class _Walk(Evaluator):
             self.env.pop(target.id, None)
             self.bind(target, target.id, counter if plain else over.start + counter * over.step)
             self.block(body)
-        width = LANES if over.kind is LoopKind.VECTOR else 1
+        width = MAX_LANES if over.kind is LoopKind.VECTOR else 1
         self.out.emit(For(counter, self.out.close(block), over.kind, width))
         return True
 

@@ -23,7 +23,7 @@ from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 BRANCHES = ("then_branch", "else_branch")
-UNROLLED = 1 << 10  # nodes at most that an unrolled loop may have
+MAX_UNROLLED_NODES = 1 << 10  # nodes at most that an unrolled loop may have
 
 
 def _region(node: Call, name: str) -> Graph:
@@ -72,7 +72,11 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
     body = _region(node, "body")
     count, first = _number(trips), _number(going)
     tensors = all(isinstance(s, OutPort) for s in states)
-    if count is None or (going is not None and first is None) or (count * len(body.nodes) > UNROLLED and tensors):
+    if (
+        count is None
+        or (going is not None and first is None)
+        or (count * len(body.nodes) > MAX_UNROLLED_NODES and tensors)
+    ):
         return _at_run_time(node, body, trips, going, states)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - 1 - len(states))]
     values, alive = list(states), first is None or bool(first)
@@ -182,7 +186,7 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     given = node.integers("scan_input_axes", (0,) * count)
     axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
     steps = scanned[0].shape[axes[0]]
-    if not isinstance(steps, int) or not steps or steps * len(body.nodes) > UNROLLED:
+    if not isinstance(steps, int) or not steps or steps * len(body.nodes) > MAX_UNROLLED_NODES:
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
     states: list[Value] = list(inputs[: len(inputs) - count])
     backwards = node.integers("scan_input_directions", (0,) * count)

@@ -47,9 +47,9 @@ for _wing in WINGS:
         import_module(f"{__package__}.{_wing}.{_module.name}")
 import_module(f"{__package__}.control_flow")
 MAX_FORKS = 256
-DECLARED = "declared"  # attribute of a Result until it is converted: the output's type in the file
+DECLARED_TYPE = "declared"  # attribute of a Result until it is converted: the output's type in the file
 # exceptions that Python raises in conversions, which assume nodes that keep the rules of ONNX
-BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+CONVERSION_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class OnnxToOpset:
 
 def _declared_rank(result: Node) -> int | None:
     """Return the rank that the file declares for an output, and forget the declaration."""
-    declared = result.rt_info.pop(DECLARED, None)
+    declared = result.rt_info.pop(DECLARED_TYPE, None)
     return None if declared is None else int(declared["rank"])
 
 
@@ -232,7 +232,7 @@ class _Work:
         _check_inputs(op.kind, function, call, given)
         try:
             found = function(call, *given)
-        except BROKEN as error:
+        except CONVERSION_ERRORS as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
         parts = found.values if isinstance(found, Outputs) else found
         values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort | Forked) else list(parts)

@@ -10,7 +10,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
 
-_OWN = ("domain", "opset", "captures", "inputs", "unsupported")  # attributes that the reader adds
+_READER_ATTRIBUTES = ("domain", "opset", "captures", "inputs", "unsupported")  # attributes that the reader adds
 
 
 def node_proto(node: Node) -> NodeProto:
@@ -25,7 +25,7 @@ def node_proto(node: Node) -> NodeProto:
     inputs = ["" if s is None else _name(s) for s in node.sources()[:count]]
     domain = attrs.get("domain") or None
     made = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
-    made.attribute.extend(_attribute(k, v) for k, v in attrs.items() if k not in _OWN and v is not None)
+    made.attribute.extend(_attribute(k, v) for k, v in attrs.items() if k not in _READER_ATTRIBUTES and v is not None)
     return made
 
 

@@ -11,7 +11,7 @@ from aot.frontends.onnx.registry import conversion_of
 from runtime.errors import BudgetError, CorruptError
 
 DOMAIN = "aot.functions"  # domain of the local functions that are created from the bodies
-MOST_NODES = 1 << 20  # nodes at most after inlining; the largest networks have a few 10 000
+MAX_NODES = 1 << 20  # nodes at most after inlining; the largest networks have a few 10 000
 MAX_ROUNDS = 8  # rounds of expansion: bodies may contain functions again
 
 
@@ -27,7 +27,7 @@ def expanded(model: ModelProto, opsets: dict[str, int]) -> ModelProto:
 
 
 def check_inlined(model: ModelProto, file: str) -> None:
-    """Raise BudgetError for more than `MOST_NODES` nodes after inlining, CorruptError for a recursive function."""
+    """Raise BudgetError for more than `MAX_NODES` nodes after inlining, CorruptError for a recursive function."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     counts: dict[tuple[str, str, str], int] = {}
 
@@ -54,8 +54,8 @@ def check_inlined(model: ModelProto, file: str) -> None:
         if key not in counts:
             visit(key)
         total += counts[key]
-    if total > MOST_NODES:
-        raise BudgetError(f"{file}: at most {MOST_NODES} nodes once functions are inlined, got {total}")
+    if total > MAX_NODES:
+        raise BudgetError(f"{file}: at most {MAX_NODES} nodes once functions are inlined, got {total}")
 
 
 def every_node(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

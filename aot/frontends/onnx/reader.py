@@ -31,9 +31,9 @@ from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 OLDEST_OPSET = 6  # opset 7 changed broadcasting; older opsets are converted
 UNKNOWN_DIM = -1  # size of a dynamic dimension in files of some exporters
 MAX_DEPTH = 32  # nesting depth of sub-graphs
-MANY = 1 << 30  # stands for an unlimited number of inputs in a schema
+UNLIMITED_INPUTS = 1 << 30  # stands for an unlimited number of inputs in a schema
 
-CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
+CONSTANT_TYPES: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
     "value": None,
     "sparse_value": None,
     "value_float": np.float32,
@@ -269,7 +269,7 @@ class _Reader:
         for what, given, least, most in counts:
             named = max((i for i, n in enumerate(given, 1) if n), default=0)
             if len(given) < least or named > most:
-                several = f"{least} to {most}" if most < MANY else f"{least} or more"
+                several = f"{least} to {most}" if most < UNLIMITED_INPUTS else f"{least} or more"
                 wanted = str(least) if least == most else several
                 opset = self.opsets.get(domain, 1)
                 error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(given)}")
@@ -330,10 +330,10 @@ def _constant_value(attrs: dict[str, Any]) -> Array:
     """Return the value of a Constant node."""
     if "unsupported" in attrs:
         raise UnsupportedError(attrs["unsupported"])
-    for name, dtype in CONSTANTS.items():
+    for name, dtype in CONSTANT_TYPES.items():
         if name in attrs:
             return np.asarray(attrs[name], dtype)
-    raise CorruptError(f"Constant: one of {', '.join(CONSTANTS)} must be given, got none")
+    raise CorruptError(f"Constant: one of {', '.join(CONSTANT_TYPES)} must be given, got none")
 
 
 def _checked(text: object) -> str:

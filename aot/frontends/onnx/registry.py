@@ -25,7 +25,7 @@ Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 C = TypeVar("C", bound=Callable[..., Any])
 
-SHORT = (DType.F16, DType.BF16)  # floats that are computed in f32
+SHORT_FLOATS = (DType.F16, DType.BF16)  # floats that are computed in f32
 CONVERSIONS: dict[tuple[str, str], Conversion] = {}
 
 
@@ -235,7 +235,7 @@ class Call:
 
     def rounded(self, x: OutPort) -> OutPort:
         """Return `x`, rounded to its short float type at this point even if it is fused."""
-        return self.build.Rounded(x) if x.type.dtype in SHORT else x
+        return self.build.Rounded(x) if x.type.dtype in SHORT_FLOATS else x
 
     def like(self, value: float, x: OutPort) -> OutPort:
         """Return a scalar of `x`'s type."""

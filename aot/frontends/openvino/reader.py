@@ -24,14 +24,16 @@ from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
 LATEST_OPSET = 17
-TOKENIZING = frozenset(  # operations of the package openvino_tokenizers
+TOKENIZER_TYPES = frozenset(  # operations of the package openvino_tokenizers
     "BPETokenizer BytesToChars CaseFold CharsMapNormalization CharsToBytes CombineSegments EqualStr FuzeRagged "
     "NormalizeUnicode RaggedTensorPack RaggedToDense RaggedToRagged RaggedToSparse RegexNormalization RegexSplit "
     "SentencepieceDetokenizer SentencepieceStreamDetokenizer SentencepieceTokenizer SpecialTokensSplit "
     "StringTensorPack StringTensorUnpack StringToHash TrieTokenizer Truncate UTF8Validate "
     "UnigramTokenizer VocabDecoder VocabEncoder WordpieceTokenizer".split()
 )
-OUTSIDE = "run the tokenizer outside, by openvino_tokenizers or transformers; the network takes the numbers it gives"
+TOKENIZER_ADVICE = (
+    "run the tokenizer outside, by openvino_tokenizers or transformers; the network takes the numbers it gives"
+)
 SHOWN_LAYERS = 10  # layer names per type that an error lists
 
 P = TypeVar("P")
@@ -105,9 +107,9 @@ class _Reader:
             lines = [f"{kind} in {_names(named)}" for kind, named in sorted(layers.items())]
             text = f"{self.file}: operations are not supported: {'; '.join(lines)}"
             error = UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
-            if any(layer.type in TOKENIZING for layer in self.unsupported):
-                error.advice = OUTSIDE
-                error.add_note(OUTSIDE)
+            if any(layer.type in TOKENIZER_TYPES for layer in self.unsupported):
+                error.advice = TOKENIZER_ADVICE
+                error.add_note(TOKENIZER_ADVICE)
             raise error
 
     def region(self, body: _Body) -> Region:

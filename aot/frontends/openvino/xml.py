@@ -12,8 +12,8 @@ from runtime.errors import CorruptError
 
 Element = etree._Element  # pyright: ignore[reportPrivateUsage]  lxml has no public name for it
 
-MAX_FILE = 512 << 20  # bytes of XML at most; real files stay below 100 MB, because weights are elsewhere
-HUGE_FILE = 8 << 20  # bytes of XML above which libxml2's own limits on long texts are lifted
+MAX_XML_BYTES = 512 << 20  # bytes of XML at most; real files stay below 100 MB, because weights are elsewhere
+HUGE_XML_BYTES = 8 << 20  # bytes of XML above which libxml2's own limits on long texts are lifted
 MAX_ID = 1 << 62
 
 
@@ -60,8 +60,8 @@ class Network:
 def parse(path: Path) -> Element:
     """Return the root of an XML file. CorruptError if it is not plain XML: entities and document types are refused."""
     size = path.stat().st_size
-    if size > MAX_FILE:
-        raise CorruptError(f"{path.name}: XML of at most {MAX_FILE} bytes, got {size}")
+    if size > MAX_XML_BYTES:
+        raise CorruptError(f"{path.name}: XML of at most {MAX_XML_BYTES} bytes, got {size}")
     text = path.read_bytes()
     if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         raise CorruptError(f"{path.name}: XML in UTF-8 without document type and entities, got something else")
@@ -72,7 +72,7 @@ def parse(path: Path) -> Element:
         load_dtd=False,
         remove_comments=True,
         remove_pis=True,
-        huge_tree=size > HUGE_FILE,
+        huge_tree=size > HUGE_XML_BYTES,
     )
     try:
         return etree.fromstring(text, parser)

@@ -31,7 +31,7 @@ Arrays = Sequence[Array | None]
 Sliced = Sequence[tuple["InputMap", Array]]
 Run = Callable[[Graph, Sequence[Array]], list[Array]]
 
-UNLIMITED = 1 << 62  # iterations
+UNLIMITED_ITERATIONS = 1 << 62  # iterations
 
 
 BRANCHES = ("then", "else")
@@ -244,10 +244,10 @@ class Loop(Iterating):
         if going == 0:
             return _least([1, self._trips(operand, -1)])
         if not isinstance(trips, int):
-            return prim("max", trips, 0) if going == 1 else select(prim("lt", trips, 0), UNLIMITED, trips)
+            return prim("max", trips, 0) if going == 1 else select(prim("lt", trips, 0), UNLIMITED_ITERATIONS, trips)
         if trips < 0 and going == 1:
             raise UnsupportedError("Loop: it must end by its condition or after a number of iterations, got neither")
-        return trips if trips >= 0 else UNLIMITED
+        return trips if trips >= 0 else UNLIMITED_ITERATIONS
 
     def going(self, body: Graph) -> Dim:
         if self.execution_condition < 0:

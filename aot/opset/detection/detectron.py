@@ -18,7 +18,7 @@ from codegen.script.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-CANONICAL = 224.0  # size of the boxes that belong to level 2
+CANONICAL_SIZE = 224.0  # size of the boxes that belong to level 2
 
 
 @op("opset6")
@@ -109,7 +109,7 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
     def _level(self, rois: Input, count: int, r: Expr) -> Expr:
         """Return the level of a box; `count` if it has no area."""
         area = (rois(r, 2) - rois(r, 0)) * (rois(r, 3) - rois(r, 1))
-        size = prim("sqrt", prim("max", area, 0.0)) / CANONICAL
+        size = prim("sqrt", prim("max", area, 0.0)) / CANONICAL_SIZE
         level = prim("floor", prim("log", size + 1e-6) / float(np.log(2)) + 2.0)
         level = prim("max", prim("min", cast(level, DType.I64), count - 1), 0)
         return select(prim("gt", area, 0.0), level, count)
@@ -119,7 +119,7 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
         for r, (x0, y0, x1, y1) in enumerate(rois.astype(np.float64)):
             area = (x1 - x0) * (y1 - y0)
             if area > 0:
-                level = int(np.clip(np.floor(2 + np.log2(np.sqrt(area) / CANONICAL + 1e-6)), 0, len(levels) - 1))
+                level = int(np.clip(np.floor(2 + np.log2(np.sqrt(area) / CANONICAL_SIZE + 1e-6)), 0, len(levels) - 1))
                 out[r] = sampled(levels[level], rois[r : r + 1], np.zeros(1, np.int64), self._sampling(level))[0]
         return out, rois
 

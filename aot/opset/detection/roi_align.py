@@ -18,12 +18,12 @@ from aot.opset.products.pool_windows import channels_last
 from aot.opset.reduction.bucketing import unravel
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
-from codegen.script.script import LANES, Scripted, lanes, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-MOST = 4 * LANES  # channels whose vectors are unrolled
-PICTURES = 4  # samples of a cell along an axis are at most this many times the picture's extent
+MAX_UNROLLED_CHANNELS = 4 * MAX_LANES  # channels whose vectors are unrolled
+MAX_SAMPLES_PER_PIXEL = 4  # samples of a cell along an axis are at most this many times the picture's extent
 
 
 class Pooling(StrEnum):
@@ -88,7 +88,7 @@ def _between(at: Scripted, extent: Scripted) -> Scripted:
 @loops
 def _samples(size: Scripted, extent: Scripted, ratio: int) -> Scripted:
     whole: Scripted = cast(prim("ceil", size), DType.I64)
-    return ratio if ratio else min(max(whole, 0), extent * PICTURES)
+    return ratio if ratio else min(max(whole, 0), extent * MAX_SAMPLES_PER_PIXEL)
 
 
 @loops
@@ -152,7 +152,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
 def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, how: Pooling) -> None:
     """Combine one sample of all channels, from four pixels (row, column, weight), with `acc`."""
     channels = x.shape[3]
-    size = max(min(channels, MOST), 1) if isinstance(channels, int) else LANES
+    size = max(min(channels, MAX_UNROLLED_CHANNELS), 1) if isinstance(channels, int) else MAX_LANES
     for part in range(channels // size):
         for v in lanes(size):
             c = part * size + v
@@ -189,7 +189,7 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
         y0, x0, full_h, full_w = s.box(lambda k, roi=roi: roi[k])
         size = [n if s.least is None else max(n, s.least) for n in (full_h, full_w)]
         bins = [n / c for n, c in zip(size, s.cells, strict=True)]
-        most = [n * PICTURES for n in (height, width)]
+        most = [n * MAX_SAMPLES_PER_PIXEL for n in (height, width)]
         counts = [s.ratio or int(np.clip(np.nan_to_num(np.ceil(b)), 0, m)) for b, m in zip(bins, most, strict=True)]
         angle = (-1 if s.clockwise else 1) * (roi[4] if s.rotated else 0.0)
         for ph, pw in np.ndindex(*s.cells) if 0 <= batches[r] < len(x) else ():

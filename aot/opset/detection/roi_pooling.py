@@ -19,7 +19,7 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-MOST = 64  # channels per iteration
+MAX_CHANNELS = 64  # channels per iteration
 
 
 class Method(StrEnum):
@@ -178,7 +178,7 @@ def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cel
         some = var(0, DType.I64)
         if batch >= 0 and batch < x.shape[0] and rows[0] < rows[1] and columns[0] < columns[1]:
             some = 1
-        size = min(channels, MOST) if isinstance(channels, int) else 1
+        size = min(channels, MAX_CHANNELS) if isinstance(channels, int) else 1
         for part in range(channels // size):
             _largest(out, x, ((r, i, j), batch, rows, columns), some, (part * size, size))
         if size > 1 and channels % size:

@@ -17,7 +17,7 @@ from codegen.script.script import Scripted, array, loops, select, var
 from runtime.abi import DType
 
 CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
-POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
+MAX_POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
 
 
 @op("opset13")
@@ -119,8 +119,8 @@ def _overlapping(a: Scripted, b: Scripted) -> Scripted:
     middle = [a[k] - b[k] for k in (0, 1)]
     width, height = a[2], a[3]
     size = [b[2], b[3]]
-    points = array(POINTS, 2)
-    cut = array(POINTS, 2)
+    points = array(MAX_POINTS, 2)
+    cut = array(MAX_POINTS, 2)
     for k, (right, up) in enumerate(CORNERS):
         corner = _turned(width * right, height * up, (a[4], a[5]))
         seen = _turned(corner[0] + middle[0], corner[1] + middle[1], (b[4], 0.0 - b[5]))

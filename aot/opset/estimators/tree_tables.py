@@ -16,9 +16,9 @@ import numpy as np
 from aot.ir.types import Array
 from runtime.errors import ModelError, ShapeError
 
-MASK_LEAVES = 32
-SPARSE = 4  # complete trees may take this many times the memory of linked ones
-DEEPEST = 12  # most levels of complete trees
+MAX_MASK_LEAVES = 32
+MAX_COMPLETE_RATIO = 4  # complete trees may take this many times the memory of linked ones
+MAX_COMPLETE_LEVELS = 12  # most levels of complete trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ def pack(forest: Forest, features: int, group: int, zero: float) -> tuple[Packed
     forest = _padded(forest, -len(forest.roots) % group, zero)
     depths = forest.depths.reshape(-1, group).max(1).astype(np.int32)
     depth, trees = int(depths.max()), len(forest.roots)
-    slots, real = trees << min(depth, DEEPEST + 1), len(forest.features) + len(forest.weights)
-    if 0 < depth <= DEEPEST and slots <= SPARSE * real:
+    slots, real = trees << min(depth, MAX_COMPLETE_LEVELS + 1), len(forest.features) + len(forest.weights)
+    if 0 < depth <= MAX_COMPLETE_LEVELS and slots <= MAX_COMPLETE_RATIO * real:
         return _complete(forest, columns, limits, depths, firsts), masks
     return _linked(forest, columns, limits, depths, firsts), masks
 
@@ -203,7 +203,7 @@ def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
     children, starts = forest.children.tolist(), [0]
     order: list[int] = []
     bits: list[int] = []
-    weights = np.zeros((len(forest.roots), MASK_LEAVES, forest.weights.shape[1]), forest.weights.dtype)
+    weights = np.zeros((len(forest.roots), MAX_MASK_LEAVES, forest.weights.shape[1]), forest.weights.dtype)
     for tree, root in enumerate(forest.roots.tolist()):
         leaves, first = _leaves(children, root)
         if leaves is None:
@@ -235,7 +235,7 @@ def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dic
         at, middle = stack.pop()
         if at < 0:
             leaves.append(~at)
-            if len(leaves) > MASK_LEAVES:
+            if len(leaves) > MAX_MASK_LEAVES:
                 return None, found
         elif middle:
             found[at] = low[at], len(leaves)

@@ -38,10 +38,10 @@ from aot.opset.movement.shape import volume
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-CUBIC = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
-PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
-BYTES = (DType.U8, DType.I8)
-LARGEST = (1 << 31) - 1  # elements of an axis
+CUBIC_MODES = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
+PILLOW_MODES = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
+BYTE_TYPES = (DType.U8, DType.I8)
+MAX_AXIS_SIZE = (1 << 31) - 1  # elements of an axis
 
 
 class ShapeFrom(StrEnum):
@@ -140,7 +140,7 @@ class Interpolation(DecomposedOp, ABC):
     @property
     def _tabular(self) -> bool:
         """True for modes that may weight many neighbours."""
-        return self.mode in PILLOW or (self.mode is Mode.LINEAR and self.antialiased)
+        return self.mode in PILLOW_MODES or (self.mode is Mode.LINEAR and self.antialiased)
 
     @staticmethod
     def _by_constants(plan: Plan, shape: Shape) -> bool:
@@ -158,11 +158,13 @@ class Interpolation(DecomposedOp, ABC):
             wanted = self._checked(build, wanted)
         elif sized and wanted.value is None:
             demand = Within(operation="Interpolate", rule="sizes must be positive")
-            wanted = build(demand, wanted, build.const(1, wanted.type.dtype), build.const(LARGEST, wanted.type.dtype))
+            wanted = build(
+                demand, wanted, build.const(1, wanted.type.dtype), build.const(MAX_AXIS_SIZE, wanted.type.dtype)
+            )
         axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
         kind, rounding, coefficient = self.kind()
-        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC else "linear", None
-        if self.mode in PILLOW:
+        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC_MODES else "linear", None
+        if self.mode in PILLOW_MODES:
             place = Coordinates.HALF_PIXEL.value
             axes = [replace(a, scale=build.Divide(a.made, a.extent)) for a in axes]
         elif self._tabular:
@@ -170,7 +172,7 @@ class Interpolation(DecomposedOp, ABC):
             steep = partial(_steepness, build, smaller)
         mode = "nearest" if self.mode is Mode.NEAREST else mode
         how = Sampling(mode, place, rounding.value, coefficient, self._tabular, False, 0.0, inside=True, steep=steep)
-        rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW and dtype in BYTES else [axes]
+        rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW_MODES and dtype in BYTE_TYPES else [axes]
         total = x
         for some in rounds:
             total = resampled(build, total, some, how)
@@ -195,7 +197,7 @@ class Interpolation(DecomposedOp, ABC):
 
     def _by_tables(self, plan: Plan, x: TensorType) -> bool:
         """True if elements may depend on many neighbours."""
-        if self.mode in PILLOW:
+        if self.mode in PILLOW_MODES:
             return True
         return self.mode is Mode.LINEAR and self.antialiased and self._shrinks(plan, x.shape)
 
@@ -214,7 +216,7 @@ class Interpolation(DecomposedOp, ABC):
             size = plan.sizes[k] if plan.sizes else n * plan.scales[k][0] // plan.scales[k][1]
             assert isinstance(size, int), "sizes are numbers here"
             up, down = plan.scales[k] if plan.scales else (size, n)
-            if self.mode in PILLOW:
+            if self.mode in PILLOW_MODES:
                 found.append(pillow(self.mode, n, size, coefficient))
             elif size == n:
                 found.append(np.eye(n))
@@ -236,7 +238,7 @@ class Interpolation(DecomposedOp, ABC):
             near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
             weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
             total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
-            if self.mode in PILLOW and dtype in BYTES:
+            if self.mode in PILLOW_MODES and dtype in BYTE_TYPES:
                 total = _rounded(build, total, dtype)
         return narrowed(build, total if dtype.is_float else _rounded(build, total, dtype), dtype)
 
@@ -246,7 +248,7 @@ class Interpolation(DecomposedOp, ABC):
         padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
         if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
             found = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
-            if self.mode not in PILLOW or x.dtype.itemsize > 1:
+            if self.mode not in PILLOW_MODES or x.dtype.itemsize > 1:
                 return applied(padded, plan.axes, [m for _, m in found])
             for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
                 padded = applied(padded, [a], [matrix])

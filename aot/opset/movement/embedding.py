@@ -19,7 +19,7 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-ROW = 128  # elements of a row that are summed at once
+COLUMNS_AT_ONCE = 128  # elements of a row that are summed at once
 
 
 class Bag(StrEnum):
@@ -118,7 +118,7 @@ def _one_bag(
 ) -> None:
     """Compute `bag`: number, first entry, last + 1. An empty one is row `default`, or zeros if that is negative."""
     size = volume(row)
-    width = min(size, ROW) if isinstance(size, int) else 1
+    width = min(size, COLUMNS_AT_ONCE) if isinstance(size, int) else 1
     for part in range(size // max(width, 1)):
         _columns(out, table, indices, weights, bag, default, (row, part * width, width), mean)
     if width > 1 and size % width:

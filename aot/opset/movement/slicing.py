@@ -17,8 +17,8 @@ from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-LONGEST = 1 << 48  # upper bound of any dimension
-FAR = 1 << 31  # bounds this far from 0 are open ends
+MAX_SIZE = 1 << 48  # upper bound of any dimension
+OPEN_BOUND = 1 << 31  # bounds this far from 0 are open ends
 
 
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
@@ -28,13 +28,13 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     A dynamic step must not be 0, which the condition `not_zero` checks.
     """
     if not isinstance(step, int):
-        step = prim("max", prim("min", step, LONGEST), -LONGEST)
+        step = prim("max", prim("min", step, MAX_SIZE), -MAX_SIZE)
         up, down = (_any_range(n, start, stop, step, forward) for forward in (True, False))
         first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
         return first, count
     if step == 0:
         raise ShapeError(f"{what}: steps are not 0, got 0")
-    step = max(-LONGEST, min(step, LONGEST))
+    step = max(-MAX_SIZE, min(step, MAX_SIZE))
     if any(b is not None and not isinstance(b, int) and may_be_negative(b) for b in (start, stop)):
         return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
@@ -44,8 +44,8 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     if step < 0:
         if (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
             return n - 1, (n + (-step - 1)) // -step
-        first = _bound_of_backward(n, FAR if start is None else start, 0)
-        last = _bound_of_backward(n, -FAR if stop is None else stop, -1)
+        first = _bound_of_backward(n, OPEN_BOUND if start is None else start, 0)
+        last = _bound_of_backward(n, -OPEN_BOUND if stop is None else stop, -1)
         return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
@@ -75,16 +75,16 @@ def _held(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
 
 
 def _is_far(bound: Dim) -> bool:
-    return isinstance(bound, int) and not -FAR < bound < FAR
+    return isinstance(bound, int) and not -OPEN_BOUND < bound < OPEN_BOUND
 
 
 def _bound(n: Dim, bound: Dim) -> Dim:
     """Clamp a bound of a positive step to 0..n."""
     if isinstance(bound, int):
-        if bound >= FAR:
+        if bound >= OPEN_BOUND:
             return n
         if bound < 0:
-            return 0 if bound <= -FAR else prim("max", n + bound, 0)
+            return 0 if bound <= -OPEN_BOUND else prim("max", n + bound, 0)
         return bound if bound == 0 else prim("min", n, bound)
     return prim("min", n, bound) if _may_exceed(bound, n) else bound
 
@@ -108,11 +108,11 @@ def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
     last = as_expr(n - 1, DType.I64)
     if not isinstance(bound, int):
         return prim("min", bound, last)
-    if bound >= FAR:
+    if bound >= OPEN_BOUND:
         return last
     if bound >= 0:
         return prim("min", last, bound)
-    if bound <= -FAR:
+    if bound <= -OPEN_BOUND:
         return least if least < 0 else prim("min", last, least)
     held = prim("max", as_expr(n + bound, DType.I64), least)
     return held if least < 0 else prim("min", last, held)

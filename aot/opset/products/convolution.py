@@ -30,7 +30,7 @@ from codegen.ir.loops import Expr
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-CHANNELS = "channels of data and weights must be equal"
+CHANNELS_RULE = "channels of data and weights must be equal"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Convolution(Windowed, ComputeOp):
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
 
     def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
-        return [(x.shape[1], w.shape[1], CHANNELS), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
+        return [(x.shape[1], w.shape[1], CHANNELS_RULE), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
 
     def compute(self, out: TensorType, x: Input, w: Input) -> Element:
         found = self.windows(x.shape[2:], w.shape[2:])
@@ -86,7 +86,7 @@ class GroupConvolution(Windowed, ComputeOp):
 
     def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
         found = self.windows(x.shape[2:], w.shape[3:])
-        return [(x.shape[1], simplify(w.shape[0] * w.shape[2]), CHANNELS), *found.fitting()]
+        return [(x.shape[1], simplify(w.shape[0] * w.shape[2]), CHANNELS_RULE), *found.fitting()]
 
     def compute(self, out: TensorType, x: Input, w: Input) -> Element:
         found = self.windows(x.shape[2:], w.shape[3:])
@@ -127,7 +127,7 @@ class BinaryConvolution(Windowed, DecomposedOp):
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
 
     def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
-        return [(x.shape[1], w.shape[1], CHANNELS), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
+        return [(x.shape[1], w.shape[1], CHANNELS_RULE), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
 
     def decompose(self, build: Builder, x: OutPort, w: OutPort) -> OutPort:
         wide = x.type.dtype.compute if x.type.dtype.is_float else DType.F32

@@ -16,8 +16,8 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
-from aot.opset.products.convolution import CHANNELS, Windowed, accumulator, check_data
-from aot.opset.products.pool_windows import SPATIAL, AutoPad, entries, larger, reduce_over, reduction_axis
+from aot.opset.products.convolution import CHANNELS_RULE, Windowed, accumulator, check_data
+from aot.opset.products.pool_windows import AXIS_NAMES, AutoPad, entries, larger, reduce_over, reduction_axis
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Expr, Var, as_expr, prim, select
 from runtime.abi import DType
@@ -123,7 +123,7 @@ class ConvolutionBackpropData(Transposed, ComputeOp):
         return self.result(x, w.shape[1], w.shape[2:], output_shape)
 
     def conditions(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> Sequence[Condition]:
-        return [(x.shape[1], w.shape[0], CHANNELS)]
+        return [(x.shape[1], w.shape[0], CHANNELS_RULE)]
 
     def compute(self, out: TensorType, x: Input, w: Input, output_shape: Input | None = None) -> Element:
         spreads = self.spreads(x.shape[2:], w.shape[2:], self.wanted(out.shape[2:], output_shape))
@@ -149,7 +149,7 @@ class GroupConvolutionBackpropData(Transposed, ComputeOp):
         return self.result(x, w.shape[0] * w.shape[2], w.shape[3:], output_shape)
 
     def conditions(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> Sequence[Condition]:
-        return [(x.shape[1], simplify(w.shape[0] * w.shape[1]), CHANNELS)]
+        return [(x.shape[1], simplify(w.shape[0] * w.shape[1]), CHANNELS_RULE)]
 
     def compute(self, out: TensorType, x: Input, w: Input, output_shape: Input | None = None) -> Element:
         spreads = self.spreads(x.shape[2:], w.shape[3:], self.wanted(out.shape[2:], output_shape))
@@ -170,7 +170,9 @@ class GroupConvolutionBackpropData(Transposed, ComputeOp):
 
 
 def phase_axes(spreads: tuple[Spread, ...]) -> tuple[Var | int, ...]:
-    return tuple(reduction_axis(f"q{name}", s.phases) for name, s in zip(SPATIAL[len(spreads)], spreads, strict=True))
+    return tuple(
+        reduction_axis(f"q{name}", s.phases) for name, s in zip(AXIS_NAMES[len(spreads)], spreads, strict=True)
+    )
 
 
 def gather(

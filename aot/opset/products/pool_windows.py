@@ -20,7 +20,7 @@ from codegen.ir.loops import Buffer, Expr, Reduce, Space, Var, as_expr, cast, de
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
+AXIS_NAMES = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 
 
 class AutoPad(StrEnum):
@@ -137,7 +137,7 @@ def windows(
 ) -> Windows:
     """Return the geometry that attributes describe; empty lists mean ones, or zeros for padding."""
     rank = len(extents)
-    if rank not in SPATIAL:
+    if rank not in AXIS_NAMES:
         raise ShapeError(f"{what}: 1 to 3 spatial axes expected, got {rank}")
     if len(kernel) != rank:
         raise ShapeError(f"{what}: the kernel must have {rank} spatial axes, got {len(kernel)}")
@@ -189,7 +189,7 @@ def reduction_axis(name: str, extent: Dim) -> Var | int:
 
 
 def kernel_axes(kernel: Shape) -> tuple[Var | int, ...]:
-    return tuple(reduction_axis(f"k{name}", n) for name, n in zip(SPATIAL[len(kernel)], kernel, strict=True))
+    return tuple(reduction_axis(f"k{name}", n) for name, n in zip(AXIS_NAMES[len(kernel)], kernel, strict=True))
 
 
 def reduce_over(fn: str, axes: Sequence[Var | int], body: Expr) -> Expr:

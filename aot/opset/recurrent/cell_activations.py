@@ -52,10 +52,10 @@ def activation(what: str, name: str, alpha: float | None, beta: float | None) ->
 
 def usual_parameters(name: str) -> tuple[float, float]:
     """Return the default alpha and beta of a function, for attributes without them."""
-    return USUAL.get(name.lower(), (1.0, 0.0))
+    return DEFAULT_PARAMETERS.get(name.lower(), (1.0, 0.0))
 
 
-USUAL = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0.0), "scaledtanh": (1.0, 1.0)}
+DEFAULT_PARAMETERS = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0.0), "scaledtanh": (1.0, 1.0)}
 
 Scalar = Callable[[Expr, float, float], Expr]
 Whole = Callable[[Array, float, float], Array]

@@ -18,7 +18,7 @@ from codegen.ir.loops import Buffer, Expr, Space, cast, dense
 from codegen.script.script import Scripted, loops, var
 from runtime.abi import DType
 
-SINGLE = TensorType(DType.I64, ())
+COUNT_TYPE = TensorType(DType.I64, ())
 
 
 @op("opset3")
@@ -46,7 +46,7 @@ class NonZeroWithin(LoopOp):
     output_type: DType = DType.I64
 
     def infer(self, x: Operand) -> tuple[TensorType, TensorType]:
-        return TensorType(self.output_type, (x.rank, volume(x.shape))), SINGLE
+        return TensorType(self.output_type, (x.rank, volume(x.shape))), COUNT_TYPE
 
     def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
         return (_collect(outs[0], outs[1], x.buffer, x.shape),)
@@ -140,7 +140,7 @@ class UniqueWithin(LoopOp):
         number: Dim = volume(x.shape) if axis is None else x.shape[_along(x.rank, axis)]
         rows = TensorType(x.dtype, (number,) if axis is None else x.shape)
         index = TensorType(self.index_element_type, (number,))
-        return rows, index, index, TensorType(self.count_element_type, (number,)), SINGLE
+        return rows, index, index, TensorType(self.count_element_type, (number,)), COUNT_TYPE
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, axis: Input | None = None) -> tuple[Work, ...]:
         along = None if axis is None else _along(x.rank, axis.operand())

@@ -17,12 +17,12 @@ from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
-from codegen.script.script import LANES, Scripted, array, lanes, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-BESIDE = 4  # adjacent rows from which on they are vectorised
-FEW = 8  # up to this k a sorted list is faster than a heap
+MIN_VECTOR_ROWS = 4  # adjacent rows from which on they are vectorised
+MAX_LIST_LENGTH = 8  # up to this k a sorted list is faster than a heap
 
 
 class Mode(StrEnum):
@@ -71,9 +71,9 @@ class Selection(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
         along = axis_of(self.axis, x.rank, "TopK")
         count, larger, by_index = outs[0].shape[along], self.mode is Mode.MAX, self.sort is Order.INDEX
-        few = isinstance(count, int) and count <= FEW
+        few = isinstance(count, int) and count <= MAX_LIST_LENGTH
         last = x.shape[-1] if along < x.rank - 1 else 1
-        beside = few and count and (not isinstance(last, int) or last >= BESIDE)
+        beside = few and count and (not isinstance(last, int) or last >= MIN_VECTOR_ROWS)
         choose = _beside if beside else _few if few else _many
         return (choose(outs[0], outs[1], x.buffer, x.shape, along, count, larger, by_index),)
 
@@ -221,10 +221,13 @@ def _beside(
 def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...], Scripted]:
     """Split adjacent rows into vectors: first row, number of vectors and their width; and the number of rows left."""
     if isinstance(length, int):
-        width, left = min(length, LANES), length % min(length, LANES)
+        width, left = min(length, MAX_LANES), length % min(length, MAX_LANES)
         return ((0, length // width, width), *(((length - left, 1, left),) if left else ())), 0
-    rest = length % LANES
-    return ((0, length // LANES, LANES), (length - rest, rest // BESIDE, BESIDE)), length % BESIDE
+    rest = length % MAX_LANES
+    return (
+        (0, length // MAX_LANES, MAX_LANES),
+        (length - rest, rest // MIN_VECTOR_ROWS, MIN_VECTOR_ROWS),
+    ), length % MIN_VECTOR_ROWS
 
 
 @loops

@@ -25,8 +25,8 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)  # tried in this order
-WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes
-NARROW = 4  # least number of neighbours that fill vectors
+VECTOR_WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes
+MIN_VECTOR_WIDTH = 4  # least number of neighbours that fill vectors
 Index = tuple[Expr, ...]
 
 
@@ -163,8 +163,8 @@ def _stage(out: Scripted, x: Scripted, table: Scripted, sizes: tuple[int, int, i
     _, m, done = sizes
     rows, _, _, columns = x.shape
     run = done * columns
-    if not isinstance(run, int) or run >= NARROW:
-        width = min(run, WIDTH) if isinstance(run, int) else WIDTH
+    if not isinstance(run, int) or run >= MIN_VECTOR_WIDTH:
+        width = min(run, VECTOR_WIDTH) if isinstance(run, int) else VECTOR_WIDTH
         for item in parallel(rows * m):
             o = item // m
             b = item % m
@@ -178,7 +178,7 @@ def _stage(out: Scripted, x: Scripted, table: Scripted, sizes: tuple[int, int, i
                 for q in range(run - run % width, run):
                     _butterflies(out, x, table, (o, b, q), (0, 1, 1), (sizes, sign, scale))
     else:
-        width = min(m, WIDTH)
+        width = min(m, VECTOR_WIDTH)
         for item in parallel(rows * (m // width)):
             o = item // (m // width)
             b = item % (m // width) * width

@@ -14,7 +14,7 @@ from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-LONGEST = 1 << 21  # elements along a transformed axis at most, because twiddle factors are tables
+MAX_LENGTH = 1 << 21  # elements along a transformed axis at most, because twiddle factors are tables
 
 
 def _complex(array: Array) -> Array:
@@ -59,8 +59,8 @@ class FourierTransform(LoopOp):
 
     def lengths(self, size: Operand | None, count: int) -> tuple[int, ...]:
         found = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")
-        if max(found, default=0) > LONGEST:
-            raise UnsupportedError(f"{self.type}: signals have at most {LONGEST} elements, got {list(found)}")
+        if max(found, default=0) > MAX_LENGTH:
+            raise UnsupportedError(f"{self.type}: signals have at most {MAX_LENGTH} elements, got {list(found)}")
         if len(found) != count or any(n < 1 and n != -1 for n in found):
             raise ShapeError(f"{self.type}: a positive length or -1 for each of {count} axes, got {list(found)}")
         return found

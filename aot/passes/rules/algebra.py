@@ -17,11 +17,11 @@ from aot.opset.elementwise.unary import Abs, Exp, Negative
 from aot.passes.match import broadcasts, constant, only_reader, source, stretches_nothing, uniform, with_constant
 from aot.passes.rewrite import rule
 
-NEUTRAL: dict[type[Op], float] = {Add: 0.0, Subtract: 0.0, Multiply: 1.0, Divide: 1.0, Power: 1.0}
+NEUTRAL_OPERANDS: dict[type[Op], float] = {Add: 0.0, Subtract: 0.0, Multiply: 1.0, Divide: 1.0, Power: 1.0}
 COMMUTATIVE = (Add, Multiply)
 
 
-@rule(*NEUTRAL)
+@rule(*NEUTRAL_OPERANDS)
 def drop_neutral_operand(node: Node, op: Binary, build: Builder) -> OutPort | None:
     """x + 0, x - 0, x * 1, x / 1, x ^ 1 -> x"""
     found = (node.source(0), node.source(1))
@@ -29,7 +29,7 @@ def drop_neutral_operand(node: Node, op: Binary, build: Builder) -> OutPort | No
         found = with_constant(node) or found
     x, number = found
     same = broadcasts(op) and stretches_nothing(number.shape, x.shape)
-    return x if same and uniform(number) == NEUTRAL[type(op)] else None
+    return x if same and uniform(number) == NEUTRAL_OPERANDS[type(op)] else None
 
 
 @rule(Power)

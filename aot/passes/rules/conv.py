@@ -19,7 +19,7 @@ from aot.passes.match import broadcasts, channel_vector, constant, only_reader, 
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
-EXACT_ENOUGH = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
+MERGED_TYPES = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
 CONVOLUTIONS = (Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
 
 
@@ -30,7 +30,7 @@ def divide_by_constant(node: Node, op: Divide, build: Builder) -> OutPort | None
     Elsewhere it stays: 41 / 41 is 1, but 41 * (1 / 41) is a little less, and its floor is 0.
     """
     x, c = node.source(0), constant(node.source(1))
-    if c is None or x.type.dtype not in EXACT_ENOUGH or not broadcasts(op) or not _normal(c):
+    if c is None or x.type.dtype not in MERGED_TYPES or not broadcasts(op) or not _normal(c):
         return None
     if not (np.abs(np.frexp(c)[0]) == 0.5).all() and not _takes_scales(x):
         return None
@@ -65,7 +65,7 @@ def _smallest(value: Array) -> float:
 def subtract_constant(node: Node, op: Subtract, build: Builder) -> OutPort | None:
     """x - c -> x + (-c)"""
     x, c = node.source(0), constant(node.source(1))
-    if c is None or x.type.dtype not in EXACT_ENOUGH or not broadcasts(op):
+    if c is None or x.type.dtype not in MERGED_TYPES or not broadcasts(op):
         return None
     return build.Add(x, build.const(np.negative(c), x.type.dtype))
 
@@ -76,7 +76,7 @@ def merge_constants(node: Node, op: Binary, build: Builder) -> OutPort | None:
     outer = with_constant(node)
     inner_node = source(outer[0], type(op)) if outer else None
     inner = with_constant(inner_node) if inner_node is not None else None
-    if outer is None or inner is None or not only_reader(outer[0]) or node.out_port(0).type.dtype not in EXACT_ENOUGH:
+    if outer is None or inner is None or not only_reader(outer[0]) or node.out_port(0).type.dtype not in MERGED_TYPES:
         return None
     first, second = constant(inner[1]), constant(outer[1])
     assert first is not None
@@ -129,7 +129,7 @@ def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | No
 
 def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
     """Return inputs for which a convolution or product gives `scale` times its result; None if there are none."""
-    if node.out_port(0).type.dtype not in EXACT_ENOUGH or not np.isfinite(scale).all():
+    if node.out_port(0).type.dtype not in MERGED_TYPES or not np.isfinite(scale).all():
         return None
     if isinstance(node.op, MatMul):
         return _scaled_matrix(node, node.op, scale, build)
@@ -176,7 +176,7 @@ def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPo
     scaled, weights = source(node.source(0), Multiply), constant(node.source(1))
     found = with_constant(scaled) if scaled is not None else None
     x = node.source(0)
-    if found is None or weights is None or not only_reader(x) or x.type.dtype not in EXACT_ENOUGH:
+    if found is None or weights is None or not only_reader(x) or x.type.dtype not in MERGED_TYPES:
         return None
     scale = constant(found[1])
     assert scale is not None

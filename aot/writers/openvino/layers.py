@@ -24,8 +24,9 @@ from aot.writers.openvino.weights import WeightsFile, fits_half
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot hold
-OF_TENSORS = frozenset({"layout"})  # information that OpenVINO stores at ports
+# Characters that XML cannot hold.
+ILLEGAL_CHARS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+TENSOR_INFORMATION = frozenset({"layout"})  # information that OpenVINO stores at ports
 DECOMPRESSION = {"decompression": {"version": "0"}}
 
 Info = Mapping[str, Mapping[str, str]]
@@ -52,7 +53,7 @@ class _Network:
         element = etree.SubElement(self.layers, "layer", facts)
         if data:
             etree.SubElement(element, "data", {key: legal(value) for key, value in data.items()})
-        _add_info(element, {key: value for key, value in info.items() if key not in OF_TENSORS})
+        _add_info(element, {key: value for key, value in info.items() if key not in TENSOR_INFORMATION})
         return element
 
     def add_edges(self) -> None:
@@ -153,7 +154,7 @@ class Layers:
 
 def legal(text: str) -> str:
     r"""Return a text that XML can hold: other characters are written as `\x01`."""
-    return ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return ILLEGAL_CHARS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def _order(graph: Graph) -> list[Node]:
@@ -194,7 +195,7 @@ def _add_ports(element: Element, kind: str, first: int, ports: Sequence[Port], i
         for dim in type.dims or ():
             etree.SubElement(port, "dim").text = str(dim) if isinstance(dim, int) else "-1"
         if not idx:
-            _add_info(port, {key: value for key, value in info.items() if key in OF_TENSORS})
+            _add_info(port, {key: value for key, value in info.items() if key in TENSOR_INFORMATION})
 
 
 def _add_info(element: Element, info: Info) -> None:

@@ -13,8 +13,8 @@ from runtime.abi import DType
 
 ALIGNMENT = 64
 HALF_MAX = float(np.finfo(np.float16).max)
-MOST_LOST = 0.75  # fraction of a constant's elements that f16 may round to zero, as in OpenVINO
-CHUNK = 1 << 22  # elements that are checked at a time
+MAX_ZEROED = 0.75  # fraction of a constant's elements that f16 may round to zero, as in OpenVINO
+CHUNK_ELEMENTS = 1 << 22  # elements that are checked at a time
 
 
 class WeightsFile:
@@ -43,12 +43,12 @@ class WeightsFile:
 
 
 def fits_half(values: Array) -> bool:
-    """True if f16 holds a constant of f32: no number becomes infinite, and at most `MOST_LOST` of them zero."""
+    """True if f16 holds a constant of f32: no number becomes infinite, and at most `MAX_ZEROED` of them zero."""
     flat, lost = values.reshape(-1), 0
-    for start in range(0, flat.size, CHUNK):
-        part = flat[start : start + CHUNK]
+    for start in range(0, flat.size, CHUNK_ELEMENTS):
+        part = flat[start : start + CHUNK_ELEMENTS]
         finite = part[np.isfinite(part)]
         if (np.abs(finite) > HALF_MAX).any():
             return False
         lost += int(((finite != 0) & (finite.astype(np.float16) == 0)).sum())
-    return flat.size > 0 and lost < MOST_LOST * flat.size
+    return flat.size > 0 and lost < MAX_ZEROED * flat.size

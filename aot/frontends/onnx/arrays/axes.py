@@ -13,7 +13,7 @@ from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from runtime.abi import DType
 
-ENDLESS = 2**63 - 1  # end of a slice: above any size
+OPEN_END = 2**63 - 1  # end of a slice: above any size
 
 
 def count_of(node: Call, axes: OutPort) -> int:

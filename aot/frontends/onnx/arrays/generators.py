@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
@@ -25,7 +25,7 @@ def eye_like(node: Call, x: OutPort) -> OutPort:
     return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
 
 
-MOST = 1 << 24  # bins, or samples of a frame or of a second; far above those of any real transform
+MAX_SAMPLES = 1 << 24  # bins, or samples of a frame or of a second; far above those of any real transform
 WINDOWS = {
     "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08),
 }  # fmt: skip
@@ -35,7 +35,7 @@ WINDOWS = {
 def window(node: Call, size: OutPort) -> OutPort:
     """a - b cos(t) + c cos(2 t) for t from 0 to 2 pi, which is the last element, or the one after it if periodic."""
     build, periodic = node.build, node.flag("periodic", True)
-    count = node.within(single(node, size), 0, ENDLESS, "the size must not be negative")
+    count = node.within(single(node, size), 0, OPEN_END, "the size must not be negative")
     span = node.cast(count, DType.F64)
     around = span if periodic else build.Subtract(span, 1.0)
     angle = build.Divide(build.Multiply(counted(node, count), 2 * np.pi), around)
@@ -67,7 +67,9 @@ def mel_weight_matrix(
     """Triangles of equal width in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
     build = node.build
     given = {"num_mel_bins": bins, "dft_length": length, "sample_rate": rate}
-    count, size, hertz = (node.within(single(node, p), 0, MOST, f"{n} is 0 to {MOST}") for n, p in given.items())
+    count, size, hertz = (
+        node.within(single(node, p), 0, MAX_SAMPLES, f"{n} is 0 to {MAX_SAMPLES}") for n, p in given.items()
+    )
     first, last = (_mel(node, p) for p in (low, high))
     steps = build.Add(count, 2)
     width = build.Divide(build.Subtract(last, first), node.cast(steps, DType.F64))

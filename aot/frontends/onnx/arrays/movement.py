@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.arrays.axes import ENDLESS, spread
+from aot.frontends.onnx.arrays.axes import OPEN_END, spread
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
@@ -36,7 +36,7 @@ def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPo
         part = build.Divide(build.Add(node.dims(x, [axis]), count - 1), count)
         lengths = build.Concat(*[part] * (count - 1), node.list([-1]), axis=0)
     else:
-        lengths = node.within(lengths, 0, ENDLESS, "lengths must not be negative")
+        lengths = node.within(lengths, 0, OPEN_END, "lengths must not be negative")
     first = build.VariadicSplit(x, node.scalar(axis), lengths, outputs=count)
     return tuple(first.node.out_ports().values())
 
@@ -64,14 +64,14 @@ def slice(
         steps = node.list([1] * count)
     if axes.value is None:
         rank = x.type.rank
-        defaults = (node.list([v] * rank) for v in (0, ENDLESS, 1))
+        defaults = (node.list([v] * rank) for v in (0, OPEN_END, 1))
         given = zip((starts, ends, steps), defaults, strict=True)
         starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in given)
         axes = node.list(range(rank))
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
 
-FAR = float(1 << 40)  # a diagonal this far away is outside of any matrix, and sums with it do not overflow
+MAX_DIAGONAL = float(1 << 40)  # a diagonal this far away is outside of any matrix, and sums with it do not overflow
 PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadMode.REFLECT}
 
 
@@ -111,7 +111,7 @@ def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None)
         before, behind = (build.Maximum(p, 0) for p in (low, high))
         cut = build.Subtract(before, low)
         kept = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
-        kept = node.within(kept, 1, ENDLESS, "an axis that is repeated has elements")
+        kept = node.within(kept, 1, OPEN_END, "an axis that is repeated has elements")
         places = build.Range(build.Negative(before), build.Add(kept, behind), node.scalar(1), output_type=DType.I64)
         x = build.Gather(x, build.Add(build.FloorMod(places, kept), cut), node.scalar(a))
     return x
@@ -161,7 +161,7 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
         return build.Range(zero, size, one, output_type=DType.I64)
 
     k = node.single(k)
-    k = k if k.value is not None else build.Clamp(node.cast(k, DType.I64), min=-FAR, max=FAR)
+    k = k if k.value is not None else build.Clamp(node.cast(k, DType.I64), min=-MAX_DIAGONAL, max=MAX_DIAGONAL)
     rows, columns = build.Add(build.Unsqueeze(count(-2), node.list([1])), k), count(-1)
     return build.GreaterEqual(columns, rows) if upper else build.LessEqual(columns, rows)
 
@@ -171,7 +171,7 @@ def center_crop_pad(node: Call, x: OutPort, size: OutPort) -> OutPort:
     """Crop the middle of `x`, or pad it with zeros on both sides."""
     build, rank = node.build, x.type.rank
     sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))
-    size = node.within(size, 0, ENDLESS, "sizes must not be negative")
+    size = node.within(size, 0, OPEN_END, "sizes must not be negative")
     wanted = spread(node, size, axes, sizes, rank)
     less, more = (build.Maximum(build.Subtract(*p), 0) for p in ((sizes, wanted), (wanted, sizes)))
     starts, begins = (build.Divide(p, 2) for p in (less, more))

@@ -10,13 +10,13 @@ from zlib import crc32
 
 import numpy as np
 
-from aot.frontends.onnx.registry import SHORT, Call, onnx
+from aot.frontends.onnx.registry import SHORT_FLOATS, Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
-MASK = (1 << 64) - 1
-DRAWN = (*SHORT, DType.F32, DType.F64)
+KEY_MASK = (1 << 64) - 1
+DRAWN_TYPES = (*SHORT_FLOATS, DType.F32, DType.F64)
 
 
 def _key(node: Call) -> int:
@@ -29,7 +29,7 @@ def _key(node: Call) -> int:
     else:
         origin = node.build.origin
         own = crc32("\n".join(origin.layers if origin is not None else ()).encode("utf-8", "surrogateescape"))
-    return (node.seed << 32 | own) & MASK
+    return (node.seed << 32 | own) & KEY_MASK
 
 
 def _uniform(node: Call, shape: OutPort, dtype: DType, stream: int = 0) -> OutPort:
@@ -44,7 +44,7 @@ def _shape(node: Call, x: OutPort | None) -> OutPort:
 
 def _dtype(node: Call, x: OutPort | None) -> DType:
     found = node.dtype("dtype", DType.F32 if x is None else x.type.dtype)
-    node.refuse(found not in DRAWN, f"numbers of floating point are drawn, got {found.value}")
+    node.refuse(found not in DRAWN_TYPES, f"numbers of floating point are drawn, got {found.value}")
     return found
 
 

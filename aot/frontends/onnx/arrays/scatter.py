@@ -7,7 +7,7 @@ from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from runtime.abi import DType
 
-HOW = {
+REDUCTIONS = {
     "none": Combination.NONE,
     "add": Combination.SUM,
     "mul": Combination.PROD,
@@ -18,13 +18,13 @@ HOW = {
 
 @onnx("Scatter", "ScatterElements")
 def scatter_elements(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
-    axis, how = node.scalar(node.integer("axis", 0)), node.choice("reduction", HOW, "none")
+    axis, how = node.scalar(node.integer("axis", 0)), node.choice("reduction", REDUCTIONS, "none")
     return node.build.ScatterElementsUpdate(x, indices, updates, axis, reduction=how)
 
 
 @onnx("ScatterND")
 def scatter_nd(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
-    return node.build.ScatterNDUpdate(x, indices, updates, reduction=node.choice("reduction", HOW, "none"))
+    return node.build.ScatterNDUpdate(x, indices, updates, reduction=node.choice("reduction", REDUCTIONS, "none"))
 
 
 @onnx("TensorScatter")

@@ -17,7 +17,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import InputMap
 from aot.opset.elementwise.broadcasting import BroadcastMode
 
-FORKS = 2  # dimensions of a tensor that may be 1: each doubles the forms of all consumers
+MAX_FORKED_DIMS = 2  # dimensions of a tensor that may be 1: each doubles the forms of all consumers
 
 
 @onnx("Identity")
@@ -78,7 +78,7 @@ def _without_ones(node: Call, x: OutPort) -> Value:
     if not may_be:
         ones = [k for k, n in enumerate(x.shape) if n == 1]
         return node.build.Squeeze(x) if not known else node.build.Squeeze(x, node.list(ones)) if ones else x
-    node.refuse(len(may_be) > FORKS, which_are_one(x.type))
+    node.refuse(len(may_be) > MAX_FORKED_DIMS, which_are_one(x.type))
     place, build = may_be[0], node.build
     is_one = build.Equal(node.size(x, place), node.scalar(1))
     made = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.arrays.generators import indices
 from aot.frontends.onnx.neural.convolution import Windowing, windowing
 from aot.frontends.onnx.registry import Call, onnx
@@ -18,8 +18,8 @@ def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
     made = windowing(node, rank)
     if rank == 2 and all(p.value is not None and p.value.dtype != object for p in (size, block)):
         return node.build.Col2Im(x, size, block, **made.fields("auto_pad"))
-    size = node.within(node.cast(size, DType.I64), 0, ENDLESS, "image sizes must not be negative")
-    block = node.within(node.cast(block, DType.I64), 1, ENDLESS, "block sizes must be positive")
+    size = node.within(node.cast(size, DType.I64), 0, OPEN_END, "image sizes must not be negative")
+    block = node.within(node.cast(block, DType.I64), 1, OPEN_END, "block sizes must be positive")
     return _added(node, x, size, block, made)
 
 

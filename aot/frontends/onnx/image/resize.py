@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
@@ -15,8 +15,8 @@ from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
 from runtime.abi import DType
 
 MODES = {"nearest": Mode.NEAREST, "linear": Mode.LINEAR, "cubic": Mode.CUBIC}
-PLACES = {c.value: c for c in Coordinates}
-ROUNDINGS = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
+COORDINATE_MODES = {c.value: c for c in Coordinates}
+NEAREST_MODES = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
 
 
 @onnx("Upsample")
@@ -51,8 +51,8 @@ def resize(
     fields = {
         "mode": node.choice("mode", MODES, "nearest"),
         "antialias": node.flag("antialias"),
-        "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", PLACES, "half_pixel"),
-        "nearest_mode": node.choice("nearest_mode", ROUNDINGS, "round_prefer_floor"),
+        "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", COORDINATE_MODES, "half_pixel"),
+        "nearest_mode": node.choice("nearest_mode", NEAREST_MODES, "round_prefer_floor"),
         "cube_coeff": node.number("cubic_coeff_a", -0.75),
     }
     return _interpolated(node, x, axes, wanted, kind, fields)
@@ -63,7 +63,7 @@ def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
     if wanted.value is not None:
         return wanted
     if by_size:
-        return node.within(wanted, 0, ENDLESS, "sizes must not be negative")
+        return node.within(wanted, 0, OPEN_END, "sizes must not be negative")
     build = node.build
     positive = build.LogicalAnd(build.IsFinite(wanted), build.Greater(wanted, node.like(0, wanted)))
     return node.demand(positive, "scales must be positive and finite", wanted)
@@ -75,7 +75,7 @@ def _needs_taps(node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: 
         return True
     places = node.text("coordinate_transformation_mode", "half_pixel")
     smooth = node.text("mode", "nearest") != "nearest"
-    if places not in PLACES or (smooth and (node.flag("exclude_outside") or node.flag("antialias"))):
+    if places not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias"))):
         return True
     if kind is ShapeFrom.SIZES or places != "align_corners":
         return False

@@ -20,12 +20,12 @@ MODES = {
     "bicubic": SampleMode.BICUBIC,
     "cubic": SampleMode.BICUBIC,
 }
-OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTION}
+PADDING_MODES = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTION}
 
 
 @onnx("GridSample")
 def grid_sample(node: Call, x: OutPort, grid: OutPort) -> OutPort:
-    mode, outside = node.choice("mode", MODES, "linear"), node.choice("padding_mode", OUTSIDE, "zeros")
+    mode, outside = node.choice("mode", MODES, "linear"), node.choice("padding_mode", PADDING_MODES, "zeros")
     if x.type.rank == 4:
         aligned = node.flag("align_corners")
         return node.build.GridSample(x, grid, align_corners=aligned, mode=mode, padding_mode=outside)

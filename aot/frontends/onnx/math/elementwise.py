@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
-from aot.opset.elementwise.conversion import SMALL
+from aot.opset.elementwise.conversion import SMALL_FLOATS
 from runtime.abi import DType
 
 SAME = {
@@ -62,7 +62,7 @@ SAME_TWO = {
 }
 
 
-ROUNDING = 1e-12  # relative error of powers, so that 2^3 does not become 7
+POWER_ERROR = 1e-12  # relative error of powers, so that 2^3 does not become 7
 
 
 @onnx(*SAME)
@@ -88,7 +88,7 @@ def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
     dtype, exponent = x.type.dtype, y.type.dtype
     if dtype.is_integer and exponent.is_float:
         power = node.build.Power(node.cast(x, DType.F64), node.cast(y, DType.F64))
-        return node.cast(node.build.Multiply(power, 1 + ROUNDING), dtype)
+        return node.cast(node.build.Multiply(power, 1 + POWER_ERROR), dtype)
     return node.build.Power(x, node.cast(y, dtype))
 
 
@@ -223,8 +223,8 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     node.refuse(DType.STRING in (own, to), "strings cannot be converted")
     if to is DType.F8E8M0:
         return _power_of_two(node, x)
-    if to in SMALL and node.flag("saturate", True):
-        limit, wide = SMALL[to].greatest, node.cast(x, DType.F32)
+    if to in SMALL_FLOATS and node.flag("saturate", True):
+        limit, wide = SMALL_FLOATS[to].greatest, node.cast(x, DType.F32)
         inside = build.Minimum(build.Maximum(wide, -limit), limit)
         return node.cast(build.Select(build.Equal(wide, wide), inside, wide), to)
     if own.is_float and to.is_integer and to.bits < 8:
@@ -232,14 +232,14 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     return node.cast(x, to)
 
 
-ROUNDED = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # added to the mantissa before it is cut off
+ROUNDING_BITS = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # added to the mantissa before it is cut off
 
 
 def _power_of_two(node: Call, x: OutPort) -> OutPort:
     """Return the power of two above, below or nearest to |x|, from the exponent's bits."""
     build, wide = node.build, node.cast(x, DType.F32)
     bits = build.BitCast(wide, destination_type=DType.I32)
-    size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDED, "up")), 0x7F800000)
+    size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDING_BITS, "up")), 0x7F800000)
     size = build.Select(build.Equal(wide, 0.0), build.const(0, DType.I32), size)
     power = build.BitCast(size, destination_type=DType.F32)
     return node.cast(build.Select(build.IsFinite(wide), power, build.const(np.nan, DType.F32)), DType.F8E8M0)

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from aot.frontends.onnx.arrays.axes import ENDLESS, bounded
+from aot.frontends.onnx.arrays.axes import OPEN_END, bounded
 from aot.frontends.onnx.arrays.generators import single
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.estimate import check_table
@@ -15,7 +15,8 @@ from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-SMALL = 256  # longest transform that is a product with a matrix, in f64: cancelling terms then give nearly zero
+# Longest transform that is a product with a matrix, in f64: cancelling terms then give nearly zero.
+MAX_MATRIX_LENGTH = 256
 
 
 @onnx("DFT")
@@ -27,7 +28,7 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
         along = node.build.Select(node.build.Less(given, 0), node.build.Add(given, rank), given)
         along = node.within(along, 0, rank - 2, "the axis is one of the signal's dimensions")
         rule = "dft_length must be positive"
-        points = None if length is None else node.within(single(node, length), 1, ENDLESS, rule)
+        points = None if length is None else node.within(single(node, length), 1, OPEN_END, rule)
         return _by_sums(node, x, along, points)
     given = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
     along = node.axis(given, rank)
@@ -39,7 +40,7 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
         size = node.ints(length, "dft_length")[0]
     elif isinstance(extent, int):
         size = 2 * (extent - 1) if onesided and inverse else extent
-    if size is not None and size <= SMALL and isinstance(extent, int):
+    if size is not None and size <= MAX_MATRIX_LENGTH and isinstance(extent, int):
         return _by_matrix(node, x, along, size)
     return _by_transform(node, x, along, real, None if length is None else node.list([size or 0]))
 
@@ -174,7 +175,7 @@ def stft(
             window = build.Broadcast(node.like(1, signal), node.list([int(frame.value)]))
         return build.STFT(flat, window, frame, single(node, step))
     parts = signal if signal.type.rank == 3 else build.Unsqueeze(signal, node.list([2]))
-    hop = node.within(single(node, step), 1, ENDLESS, "frame_step must be positive")
+    hop = node.within(single(node, step), 1, OPEN_END, "frame_step must be positive")
     extent = build.Squeeze(node.dims(parts, [1]), node.list([0]))
     frame = node.within(frame, 1, extent, "frames are not empty, and at most as long as the signal")
     count = build.Add(build.Divide(build.Subtract(extent, frame), hop), 1)

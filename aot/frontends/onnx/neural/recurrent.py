@@ -16,7 +16,7 @@ from runtime.errors import ModelError
 DIRECTIONS = {d.value: d for d in Direction}
 WITH_BETA = ("hardsigmoid", "scaledtanh", "affine")
 WITH_ALPHA = (*WITH_BETA, "leakyrelu", "elu", "thresholdedrelu")
-MOST_CELLS = 64  # steps at most that are unrolled; beyond, there is too much code
+MAX_UNROLLED_CELLS = 64  # steps at most that are unrolled; beyond, there is too much code
 
 
 class _Layer:
@@ -174,7 +174,9 @@ def _with_peepholes(
     """Build cells step by step, because LSTMSequence has no peepholes; a sequence that has ended keeps its state."""
     node, build = layer.node, layer.build
     steps = node.extent(layer.x, 1, "the number of steps beside peepholes")
-    node.refuse(steps > MOST_CELLS, f"peepholes are supported for up to {MOST_CELLS} steps, got {steps}")
+    node.refuse(
+        steps > MAX_UNROLLED_CELLS, f"peepholes are supported for up to {MAX_UNROLLED_CELLS} steps, got {steps}"
+    )
     fields = {k: v for k, v in layer.fields(3).items() if k != "direction"}
     weights = [layer.sorted(q, "2031") for q in (layer.w, layer.r, bias)]
     found: list[tuple[OutPort, ...]] = []

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from math import prod
 
-from aot.frontends.onnx.registry import SHORT, Call, onnx
+from aot.frontends.onnx.registry import SHORT_FLOATS, Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from runtime.abi import DType
 
-FEW = 16  # elements at most that are summed in bf16; of more, the last would be lost (256 + 1 = 256)
+MAX_SERIAL_TERMS = 16  # elements at most that are summed in bf16; of more, the last would be lost (256 + 1 = 256)
 
 
 @onnx("Softmax", "LogSoftmax", "Hardmax")
@@ -44,7 +44,7 @@ def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
 def weights(node: Call, x: OutPort, axis: int) -> OutPort:
     """Return the softmax along an axis, in the type of `x`."""
     build = node.build
-    if x.type.dtype not in SHORT or not x.type.rank:
+    if x.type.dtype not in SHORT_FLOATS or not x.type.rank:
         return build.Softmax(x, axis=axis)
     top = build.ReduceMax(x, node.list([axis]), keep_dims=True)
     powers = node.rounded(build.Exp(node.rounded(build.Subtract(x, top))))
@@ -54,7 +54,7 @@ def weights(node: Call, x: OutPort, axis: int) -> OutPort:
 def _total(node: Call, x: OutPort, axis: int) -> OutPort:
     """Return the sum along an axis; a few numbers of bf16 are summed in sequence and rounded each time, as in ONNX."""
     build, count = node.build, x.shape[axis]
-    if x.type.dtype is not DType.BF16 or not isinstance(count, int) or not 1 < count <= FEW:
+    if x.type.dtype is not DType.BF16 or not isinstance(count, int) or not 1 < count <= MAX_SERIAL_TERMS:
         return node.rounded(build.ReduceSum(x, node.list([axis]), keep_dims=True))
     parts = build.Split(x, node.scalar(axis), num_splits=count, outputs=count)
     total, *rest = parts.node.out_ports().values()

@@ -24,9 +24,9 @@ from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError
 
-LEAST = 1e-7  # lower bound of a probability of two classes
-MOST_CLASSES = 256  # limit for probabilities by pairs of classes: their matrices grow with the third power
-MOST_PAIRED = 1 << 26  # elements at most of the matrix from support vectors to pairs of classes
+MIN_PROBABILITY = 1e-7  # lower bound of a probability of two classes
+MAX_PAIRED_CLASSES = 256  # limit for probabilities by pairs of classes: their matrices grow with the third power
+MAX_PAIR_ELEMENTS = 1 << 26  # elements at most of the matrix from support vectors to pairs of classes
 
 
 @onnx("LinearRegressor", domain=ML)
@@ -109,7 +109,9 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     rows, sizes = rows_of(node, x, DType.F32), node.integers("vectors_per_class", ())
     if sum(sizes) <= 0:
         return _linear_svm(node, rows, names, transform)
-    node.refuse(len(names) > MOST_CLASSES, f"at most {MOST_CLASSES} classes are supported, got {len(names)}")
+    node.refuse(
+        len(names) > MAX_PAIRED_CLASSES, f"at most {MAX_PAIRED_CLASSES} classes are supported, got {len(names)}"
+    )
     if len(sizes) != len(names) or len(sizes) < 2 or min(sizes) < 0:
         raise ModelError(f"SVMClassifier: vectors_per_class must have {len(names)} numbers, two or more, got {sizes}")
     build, pairs = node.build, list(combinations(range(len(names)), 2))
@@ -137,7 +139,9 @@ def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequenc
     """Return a score for each pair of classes [rows, pairs], above 0 for the first; f64, since signs choose labels."""
     build, count = node.build, sum(sizes)
     coefficients = _matrix(node, "coefficients", len(sizes) - 1, count)
-    node.refuse(count * len(pairs) > MOST_PAIRED, f"too many vectors of pairs of classes, got {count * len(pairs)}")
+    node.refuse(
+        count * len(pairs) > MAX_PAIR_ELEMENTS, f"too many vectors of pairs of classes, got {count * len(pairs)}"
+    )
     rho = np.array(node.numbers("rho"), np.float64)[: len(pairs)]
     if len(rho) < len(pairs):
         raise ModelError(f"SVMClassifier: rho must have {len(pairs)} numbers, got {len(rho)}")
@@ -158,7 +162,7 @@ def _probabilities(
     build, count = node.build, len(pairs)
     value = build.Multiply(scores, build.const(slopes[:count], DType.F32))
     logistic = build.Sigmoid(build.Negative(build.Add(value, build.const(shifts[:count], DType.F32))))
-    first = build.Clamp(logistic, min=LEAST, max=float(np.float32(1) - np.float32(LEAST)))
+    first = build.Clamp(logistic, min=MIN_PROBABILITY, max=float(np.float32(1) - np.float32(MIN_PROBABILITY)))
     places = np.full((classes, classes), 2 * count)
     for k, (i, j) in enumerate(pairs):
         places[i, j], places[j, i] = k, count + k

@@ -14,8 +14,8 @@ from aot.ir.types import Array, dtype_of, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-UNUSED = "_Unused"  # default of attributes that are texts
-TEXTS = "texts as keys or categories are not supported: replace them by numbers outside of the model"
+DEFAULT_TEXT = "_Unused"  # default of attributes that are texts
+TEXTS_REASON = "texts as keys or categories are not supported: replace them by numbers outside of the model"
 
 
 @onnx("Scaler", domain=ML)
@@ -95,16 +95,16 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
     if node.has("classes_strings"):
         _numbers_only(node, x)
         texts = node.texts("classes_strings")
-        return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", UNUSED))
+        return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", DEFAULT_TEXT))
     _numbers_only(node, x, node.has("keys_strings"))
     keys, values = _pairs(node, "keys"), _pairs(node, "values")
     if isinstance(keys, tuple):
-        raise UnsupportedError(f"{node.kind}: {TEXTS}")
+        raise UnsupportedError(f"{node.kind}: {TEXTS_REASON}")
     default: str | float
     if node.has("default_tensor"):
         default = node.tensor("default_tensor").reshape(-1)[0]
     elif isinstance(values, tuple):
-        default = node.text("default_string", UNUSED)
+        default = node.text("default_string", DEFAULT_TEXT)
     elif values.dtype.kind == "f":
         default = node.number("default_float", -0.0)
     else:
@@ -127,11 +127,11 @@ def category_mapper(node: Call, x: OutPort) -> OutPort:
     """Map numbers to texts."""
     _numbers_only(node, x)
     keys, texts = np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings")
-    return _mapped(node, x, keys, texts, node.text("default_string", UNUSED))
+    return _mapped(node, x, keys, texts, node.text("default_string", DEFAULT_TEXT))
 
 
 def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
-    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS)
+    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS_REASON)
 
 
 def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float) -> OutPort:

@@ -16,7 +16,7 @@ from runtime.errors import ModelError
 
 ML = "ai.onnx.ml"
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # in the numbering of TreeEnsemble-5
-TINY = 1e-7  # SOFTMAX_ZERO treats smaller scores as 0
+MAX_ZERO_SCORE = 1e-7  # SOFTMAX_ZERO treats smaller scores as 0
 
 
 def transform_of(node: Call) -> str:
@@ -41,7 +41,7 @@ def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
             return build.Sigmoid(scores)
         case "SOFTMAX_ZERO":
             most = build.ReduceMax(scores, node.list([1]), keep_dims=True)
-            other = build.Greater(build.Abs(scores), node.like(TINY, scores))
+            other = build.Greater(build.Abs(scores), node.like(MAX_ZERO_SCORE, scores))
             shares = build.Exp(build.Subtract(scores, most))
             zeros = build.Multiply(scores, build.Exp(build.Negative(most)))
             total = build.ReduceSum(build.Select(other, shares, node.like(0, scores)), node.list([1]), keep_dims=True)

@@ -17,9 +17,9 @@ from aot.opset.estimators.tree_tables import Forest
 from runtime.errors import ModelError, UnsupportedError
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = MODES = range(7)  # in the numbering of TreeEnsemble-5
-DEEPEST = 4096  # levels of a tree at most
-PADDING = 64  # maximum ratio of a table of weights to the weights in the file
-MOST_TARGETS = 1 << 20
+MAX_LEVELS = 4096  # levels of a tree at most
+MAX_TABLE_RATIO = 64  # maximum ratio of a table of weights to the weights in the file
+MAX_TARGETS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def forest(kind: str, branches: Branches, weights: Weights, targets: int, fill: 
     """
     order, leaf_trees = _visited(kind, branches, weights.count)
     first, width = _columns(kind, weights, leaf_trees, len(branches.roots), targets)
-    if weights.count * width > max(1 << 20, PADDING * len(weights.values)):
+    if weights.count * width > max(1 << 20, MAX_TABLE_RATIO * len(weights.values)):
         raise UnsupportedError(f"{kind}: too many targets for {len(weights.values)} weights, got {width}")
     table = np.full((weights.count, width), fill, weights.values.dtype)
     place = weights.leaves, weights.targets - first[np.maximum(leaf_trees, 0)][weights.leaves]
@@ -70,7 +70,7 @@ def _visited(kind: str, branches: Branches, leaves: int) -> tuple[Array, Array]:
     trees, levels = (np.full(len(branches.modes), -1) for _ in range(2))
     leaf_trees = np.full(leaves, -1)
     refs, tree = branches.roots, np.arange(len(branches.roots))
-    for level in range(DEEPEST + 1):
+    for level in range(MAX_LEVELS + 1):
         leaf = refs < 0
         known, new = leaf_trees[~refs[leaf]], tree[leaf]
         leaf_trees[~refs[leaf]] = np.where((known == -1) | (known == new), new, -2)
@@ -83,13 +83,13 @@ def _visited(kind: str, branches: Branches, leaves: int) -> tuple[Array, Array]:
             raise ModelError(f"{kind}: a node must have one parent at most, got several of node {node}")
         trees[nodes], levels[nodes] = tree, level
         refs, tree = branches.children[nodes].reshape(-1), np.repeat(tree, 2)
-    raise UnsupportedError(f"{kind}: trees of at most {DEEPEST} levels are supported, got a deeper one")
+    raise UnsupportedError(f"{kind}: trees of at most {MAX_LEVELS} levels are supported, got a deeper one")
 
 
 def _columns(kind: str, weights: Weights, leaf_trees: Array, trees: int, targets: int) -> tuple[Array, int]:
     """Return the first target that each tree's leaves add to; and the number of targets from there, equal for all."""
-    if not 0 < targets <= MOST_TARGETS:
-        raise UnsupportedError(f"{kind}: 1 to {MOST_TARGETS} targets are supported, got {targets}")
+    if not 0 < targets <= MAX_TARGETS:
+        raise UnsupportedError(f"{kind}: 1 to {MAX_TARGETS} targets are supported, got {targets}")
     wrong = weights.targets[(weights.targets < 0) | (weights.targets >= targets)]
     if len(wrong):
         raise ModelError(f"{kind}: a leaf's target must be in 0..{targets - 1}, got {wrong[0]}")
