@@ -21,17 +21,17 @@ def replacing(path: Path) -> Generator[Path]:
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
-    made = path.parent / f".{path.name}.{os.urandom(8).hex()}"
+    temporary_path = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     mode = 0o777 if path.suffix == ".so" else 0o666
-    os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+    os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
     try:
-        yield made
+        yield temporary_path
         umask = os.umask(0)
         os.umask(umask)
-        made.chmod(mode & ~umask)
-        made.replace(path)
+        temporary_path.chmod(mode & ~umask)
+        temporary_path.replace(path)
     finally:
-        made.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
 
 
 @contextmanager

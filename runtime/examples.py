@@ -27,17 +27,17 @@ def example_inputs(
     """
     sizes = _sizes(infos, rules, *_ranges(infos, shapes, dims))
     noise = np.random.default_rng(0)
-    made: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for info in infos:
         if info.default is not None:
             continue
         shape = tuple(sizes[d.text] if isinstance(d, Dim) else d for d in info.shape)
         if info.dtype is DType.STRING:
-            made[info.name] = np.full(shape, "", object)
+            arrays[info.name] = np.full(shape, "", object)
             continue
         dtype = numpy_dtype(info)
-        made[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
-    return made
+        arrays[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
+    return arrays
 
 
 def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[dict[str, int], dict[str, int]]:
@@ -83,18 +83,18 @@ def _sizes(
     for size in range(2, MAX_TRIED_SIZE + 1):
         if not wrong:
             return best
-        found = all_at(size)
-        if found == best:
+        trial = all_at(size)
+        if trial == best:
             break
-        if len(now := broken(found)) < len(wrong):
-            best, wrong = found, now
+        if len(now := broken(trial)) < len(wrong):
+            best, wrong = trial, now
     for name in [*least, *least]:
         for size in range(max(1, least[name]), most[name] + 1):
             if not wrong:
                 return best
-            found = {**best, name: size}
-            if len(now := broken(found)) < len(wrong):
-                best, wrong = found, now
+            trial = {**best, name: size}
+            if len(now := broken(trial)) < len(wrong):
+                best, wrong = trial, now
     if wrong:
         inputs = ", ".join(f"{i.name}: {i}" for i in infos)
         raise UsageError(

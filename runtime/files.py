@@ -17,20 +17,20 @@ from runtime.regular import open_file
 Arrays = dict[str, NDArray[np.generic]]
 
 
-def read_inputs(given: list[str], names: list[str]) -> Arrays:
+def read_inputs(paths: list[str], names: list[str]) -> Arrays:
     """Return arrays by input name from files; those without a name are used in the order of the model's inputs."""
-    found: Arrays = {}
-    for text in given:
+    arrays: Arrays = {}
+    for text in paths:
         name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
         loaded = read_arrays(Path(path))
         if isinstance(loaded, dict):
-            found |= loaded
+            arrays |= loaded
             continue
-        free = [n for n in names if n not in found]
+        free = [n for n in names if n not in arrays]
         if not name and not free:
             raise UsageError(f"run: inputs must be {', '.join(names) or 'none'}, got one array more: {text}")
-        found[name or free[0]] = loaded
-    return found
+        arrays[name or free[0]] = loaded
+    return arrays
 
 
 def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
@@ -66,7 +66,7 @@ def check_output(path: Path, *inputs: Path) -> None:
 def write_outputs(path: Path, results: Arrays) -> None:
     """Write all results, whole or not at all, to a path that passed `check_results_path`; strings as arrays of str."""
     results = {name: a.astype(str) if a.dtype == object else a for name, a in results.items()}
-    with replacing(path) as made, made.open("wb") as stream:
+    with replacing(path) as new, new.open("wb") as stream:
         if path.suffix == ".npy":
             np.save(stream, next(iter(results.values())))
         else:

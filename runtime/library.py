@@ -118,8 +118,8 @@ class Pool:
 def _of_level(manifest: Manifest, table: Table) -> Manifest:
     """Return the whole model's manifest with the entries of the level that the code chose."""
     tree: dict[str, object] = json.loads(ctypes.string_at(table.manifest, table.manifest_bytes))
-    kept = {key: manifest.json[key] for key in ("hash", "tag", "levels")}
-    return from_json(tree | kept, manifest.name)
+    entries = {key: manifest.json[key] for key in ("hash", "tag", "levels")}
+    return from_json(tree | entries, manifest.name)
 
 
 def _check_threads(threads: int) -> None:
@@ -188,28 +188,32 @@ def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | 
 def _loaded(source: int, side: int | None, manifest: Manifest, path: Path | None) -> Library:
     """Load the library behind a descriptor, with weights from `side`; both descriptors are kept for export."""
     name = "memory" if path is None else str(path)
-    kept = [os.dup(d) for d in (source, side) if d is not None]
+    descriptors = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = map_library(kept[0], path, name)
+        handle = map_library(descriptors[0], path, name)
     except BaseException:
-        _close(kept)
+        _close(descriptors)
         raise
     try:
-        library = Library(manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(kept, path))
+        library = Library(
+            manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(descriptors, path)
+        )
     except BaseException as error:
-        _unload(handle, kept)
+        _unload(handle, descriptors)
         if isinstance(error, OSError):
             raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
         raise
-    weakref.finalize(library, _unload, handle, kept).atexit = False
+    weakref.finalize(library, _unload, handle, descriptors).atexit = False
     return library
 
 
 def check_key(manifest: Manifest, key: str, name: str) -> None:
     """Raise CorruptError unless the manifest is that of the cache entry `key`."""
-    found = manifest.json.get("key", "none")
-    if found != key:
-        raise CorruptError(f"load: {name}: its key must be {key[:16]}..., got {str(found)[:16]}: another model's entry")
+    actual = manifest.json.get("key", "none")
+    if actual != key:
+        raise CorruptError(
+            f"load: {name}: its key must be {key[:16]}..., got {str(actual)[:16]}: another model's entry"
+        )
 
 
 def verify(path: Path) -> Manifest:
@@ -246,9 +250,9 @@ def _end(library: Library, destroy: Callable[[int], None], address: int) -> None
     del library
 
 
-def _unload(handle: int, kept: list[int]) -> None:
+def _unload(handle: int, descriptors: list[int]) -> None:
     dlclose(handle)
-    _close(kept)
+    _close(descriptors)
 
 
 def _close(descriptors: list[int]) -> None:
@@ -256,10 +260,10 @@ def _close(descriptors: list[int]) -> None:
         os.close(descriptor)
 
 
-def _save(kept: list[int], path: Path) -> None:
+def _save(descriptors: list[int], path: Path) -> None:
     """Write the files behind the descriptors, library and weights, to `path` and beside it; each atomically."""
-    for descriptor, target in reversed(list(zip(kept, (path, beside(path)), strict=False))):
-        with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as made, made.open("wb") as stream:
+    for descriptor, target in reversed(list(zip(descriptors, (path, beside(path)), strict=False))):
+        with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as new, new.open("wb") as stream:
             source.seek(0)
             copy(source, stream)
 

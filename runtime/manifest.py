@@ -176,14 +176,14 @@ def _cancel(root: _Reader, stored: int) -> int | None:
 
 def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
     """Return inputs or outputs; strings are three tensors: begins and ends of one shape, then bytes."""
-    found = tuple(_tensor(t, root.natural("weights")) for t in root.objects(key))
-    parts = [info for info in found if info.string]
+    tensors = tuple(_tensor(t, root.natural("weights")) for t in root.objects(key))
+    parts = [info for info in tensors if info.string]
     for group in (parts[k : k + 3] for k in range(0, len(parts), 3)):
-        at = found.index(group[0])
+        at = tensors.index(group[0])
         whole = [info.dtype for info in group] == [DType.I32, DType.I32, DType.U8] and len(group[2].shape) == 1
-        if not whole or list(found[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
+        if not whole or list(tensors[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
             raise root.wrong(key, f"a list with begins, ends and symbols of the strings {group[0].string!r}")
-    return found
+    return tensors
 
 
 def _tensor(reader: _Reader, weights: int) -> TensorInfo:

@@ -78,12 +78,12 @@ def _is(path: Path, descriptor: int) -> bool:
 @contextmanager
 def _in_memory(descriptor: int) -> Generator[str | None]:
     """Yield the path of a copy in memory, on no file system; None without /proc."""
-    made = os.memfd_create("library", os.MFD_CLOEXEC)
+    copy = os.memfd_create("library", os.MFD_CLOEXEC)
     try:
-        _copy(descriptor, made)
-        yield _visible(made, None)
+        _copy(descriptor, copy)
+        yield _visible(copy, None)
     finally:
-        os.close(made)
+        os.close(copy)
 
 
 @contextmanager
@@ -93,16 +93,16 @@ def _in_folder(descriptor: int) -> Generator[str | None]:
         with suppress(OSError):
             if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC:
                 path = os.path.join(folder, f".aot-{os.urandom(8).hex()}.so")
-                made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o700)
+                copy = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o700)
                 break
     else:
         yield None
         return
     try:
-        _copy(descriptor, made)
+        _copy(descriptor, copy)
         yield path
     finally:
-        os.close(made)
+        os.close(copy)
         os.unlink(path)
 
 

@@ -62,15 +62,15 @@ class Pipeline:
                 self._room.give_back(future)
                 return
             try:
-                made = function(value)
+                result = function(value)
             except BaseException as error:  # the future passes it on
                 self._room.give_back(future)
                 future.set_exception(error)
                 return
             if index + 1 < len(self._stages):
-                self._run(index + 1, made, future)
+                self._run(index + 1, result, future)
             else:
                 self._room.give_back(future)
-                future.set_result(made)
+                future.set_result(result)
 
         executor.submit(task)

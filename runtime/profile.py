@@ -62,13 +62,13 @@ def measure(
 ) -> ModelProfile:
     """Infer for about `seconds`, half of it with profiling on; UsageError for wrong inputs."""
     request = model.create_infer_request()
-    given = dict(inputs)
-    request.infer(given)
-    whole = np.array(_repeat(lambda: _timed(lambda: request.infer(given)), seconds / 2))
+    arrays = dict(inputs)
+    request.infer(arrays)
+    whole = np.array(_repeat(lambda: _timed(lambda: request.infer(arrays)), seconds / 2))
     request.enable_profiling()
 
     def calls() -> list[float]:
-        request.infer(given)
+        request.infer(arrays)
         return [call.seconds for call in request.get_profiling_info()]
 
     times = np.array(_repeat(calls, seconds / 2)).reshape(-1, len(model.manifest.calls))

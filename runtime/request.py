@@ -197,8 +197,8 @@ class InferRequest:
     def get_output_tensor(self, index: int = 0) -> Array:
         """Return the array that was set for output `index`, else the one of the last inference."""
         find("output", self._outputs_info, index)
-        given = self._given[index]
-        return given if given is not None else self.results[index]
+        array = self._given[index]
+        return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
         """Bind output `index` to the array `value`; None: to a new array for each inference."""

@@ -29,8 +29,8 @@ class StringRequest(InferRequest):
     def get_output_tensor(self, index: int = 0) -> Array:
         """Return the tensor of an output, as `InferRequest.get_output_tensor` does."""
         find("output", self._seen_outputs, index)
-        given = self._given[self._output_at[index]]
-        return given if given is not None else self.results[index]
+        array = self._given[self._output_at[index]]
+        return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
         """Bind an output, as `InferRequest.set_output_tensor` does, except strings, which are always new arrays."""
@@ -62,8 +62,8 @@ class StringRequest(InferRequest):
     def _run(self) -> Outputs:
         return self._joined(super()._run())
 
-    def _joined(self, found: Outputs) -> Outputs:
-        arrays = found.to_tuple()
+    def _joined(self, outputs: Outputs) -> Outputs:
+        arrays = outputs.to_tuple()
         pairs = zip(self._output_at, self._seen_outputs, strict=True)
-        made = (texts(*arrays[at : at + len(PARTS)]) if i.dtype is DType.STRING else arrays[at] for at, i in pairs)
-        return Outputs(self._seen_outputs, tuple(made))
+        tensors = (texts(*arrays[at : at + len(PARTS)]) if i.dtype is DType.STRING else arrays[at] for at, i in pairs)
+        return Outputs(self._seen_outputs, tuple(tensors))

@@ -23,22 +23,22 @@ ENCODING = ("utf-8", "surrogateescape")
 
 def spell(array: Array) -> tuple[Array, Array, Array]:
     """Return the three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
-    found = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
-    ends = np.cumsum([len(text) for text in found], dtype=np.int64).reshape(array.shape)
+    encoded = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64).reshape(array.shape)
     if ends.max(initial=0) > MAX_TEXT_BYTES:
         raise UsageError(f"strings: a tensor must have at most {MAX_TEXT_BYTES} bytes of text, got {ends.max()}")
-    lengths = np.array([len(text) for text in found], np.int32).reshape(array.shape)
+    lengths = np.array([len(text) for text in encoded], np.int32).reshape(array.shape)
     last = ends.astype(np.int32)
-    return last - lengths, last, np.frombuffer(b"".join(found), np.uint8)
+    return last - lengths, last, np.frombuffer(b"".join(encoded), np.uint8)
 
 
 def texts(begins: Array, ends: Array, symbols: Array) -> Array:
     """Return the array of str, with dtype object: strings keep trailing zeros, and differ in length."""
     data = symbols.tobytes()
-    found = np.empty(begins.shape, object)
+    strings = np.empty(begins.shape, object)
     pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
-    found.reshape(-1)[:] = [data[low:high].decode(*ENCODING) for low, high in pairs]
-    return found
+    strings.reshape(-1)[:] = [data[low:high].decode(*ENCODING) for low, high in pairs]
+    return strings
 
 
 def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
@@ -48,9 +48,9 @@ def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
     except ValueError as error:
         raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
     dtype = cast(Array, value).dtype if isinstance(value, np.ndarray) else array.dtype
-    given = "string" if dtype.kind in "USOT" else dtype
-    if given != "string" or not fits(info, array.shape):
-        raise UsageError(f"{kind} '{info.name}': expected {info}, got {given}[{','.join(map(str, array.shape))}]")
+    target = "string" if dtype.kind in "USOT" else dtype
+    if target != "string" or not fits(info, array.shape):
+        raise UsageError(f"{kind} '{info.name}': expected {info}, got {target}[{','.join(map(str, array.shape))}]")
     return array
 
 

@@ -111,26 +111,26 @@ def from_numbers(dtype: DType, value: object, bits: np.dtype[Any]) -> Array:
 
     ValueError or OverflowError for a number that the type does not have.
     """
-    given = np.asarray(value)
-    objects = given.flat if given.dtype.kind == "O" else ()
-    if given.dtype.kind not in "biufO" or not all(isinstance(x, Number) for x in objects):
-        raise ValueError(f"elements must be real numbers, got {given.dtype.name}")
+    numbers = np.asarray(value)
+    objects = numbers.flat if numbers.dtype.kind == "O" else ()
+    if numbers.dtype.kind not in "biufO" or not all(isinstance(x, Number) for x in objects):
+        raise ValueError(f"elements must be real numbers, got {numbers.dtype.name}")
     if dtype in _SHORT_FLOATS:
         return bits_of(dtype, np.asarray(value, np.float64)).astype(bits)
     with np.errstate(over="ignore", invalid="ignore"):
-        made = np.asarray(value, bits)  # not of `given`, where large integers may be f64
+        array = np.asarray(value, bits)  # not of `numbers`, where large integers may be f64
     if bits.kind == "f":
-        wrong = np.isinf(made) & ~np.isinf(given.astype(np.float64))
+        wrong = np.isinf(array) & ~np.isinf(numbers.astype(np.float64))
         rule = f"must be at most {np.finfo(bits).max:g}"
     else:
         low, high = _RANGES.get(dtype, (None, None))
-        wrong = made != given
+        wrong = array != numbers
         rule = "must be a value of the type"
         if low is not None:
-            wrong |= (made < low) | (made > high)
+            wrong |= (array < low) | (array > high)
     if wrong.any():
-        raise ValueError(f"a number {rule}, got {given[wrong][0]}")
-    return made
+        raise ValueError(f"a number {rule}, got {numbers[wrong][0]}")
+    return array
 
 
 def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:

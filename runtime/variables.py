@@ -57,8 +57,8 @@ class Variables:
             place, *sizes = map(int, self._entries(info)[1:])
             for k, n in zip(info.varying, sizes, strict=True):
                 shape = (*shape[:k], n, *shape[k + 1 :])
-        found = self.memory[place : place + _bytes(info, shape)]
-        return found.view(numpy_dtype(info.tensor)).reshape(shape).copy()
+        part = self.memory[place : place + _bytes(info, shape)]
+        return part.view(numpy_dtype(info.tensor)).reshape(shape).copy()
 
     def set(self, info: VariableInfo, value: object) -> None:
         """Set a variable; UsageError for another type or a shape that the variable cannot have."""
@@ -74,13 +74,13 @@ class Variables:
 
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
-            before, made = self.memory, aligned_bytes(size)
-            made[: before.nbytes] = before
-            made[before.nbytes :] = 0
-            where = address(made)
+            before, after = self.memory, aligned_bytes(size)
+            after[: before.nbytes] = before
+            after[before.nbytes :] = 0
+            where = address(after)
             # no call between these two, so that a signal handler cannot raise there
             self._request.state = where
-            self.memory = made
+            self.memory = after
 
     def _entries(self, info: VariableInfo) -> Array:
         """Return the flag and, if dimensions are dynamic, the offset and those dimensions."""

@@ -59,7 +59,7 @@ def padded(size: int) -> int:
 def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) -> None:
     """Write the file from the weights in order, atomically."""
     header = _MAGIC + json.dumps(info._asdict(), sort_keys=True).encode()
-    with replacing(path) as made, made.open("wb") as stream:
+    with replacing(path) as new, new.open("wb") as stream:
         stream.write(header.ljust(WEIGHTS_PAGE, b"\0"))
         for part in parts:
             stream.write(part)
@@ -79,13 +79,13 @@ def check_embedded(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) 
 
 def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
     """Raise CorruptError with the reason unless the open file holds the weights that are `wanted`."""
-    found = _header(stream, name)
-    if found.layout != wanted.layout:
-        raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {found.layout[:12]}")
-    _check_contents(stream, found, name)
-    if found.sha256 != wanted.sha256:
+    header = _header(stream, name)
+    if header.layout != wanted.layout:
+        raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {header.layout[:12]}")
+    _check_contents(stream, header, name)
+    if header.sha256 != wanted.sha256:
         rule = f"must have the hash {wanted.sha256[:12]} that the model was made with"
-        raise CorruptError(f"weights: {name}: {rule}, got {found.sha256[:12]}; update_weights takes other values")
+        raise CorruptError(f"weights: {name}: {rule}, got {header.sha256[:12]}; update_weights takes other values")
 
 
 def map_into(stream: BinaryIO, address: int, size: int) -> None:
@@ -94,8 +94,8 @@ def map_into(stream: BinaryIO, address: int, size: int) -> None:
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
     flags = mmap.MAP_SHARED | _MAP_FIXED
-    made = libc.mmap(address, padded(size), mmap.PROT_READ, flags, stream.fileno(), WEIGHTS_PAGE)
-    if made != address:
+    mapped = libc.mmap(address, padded(size), mmap.PROT_READ, flags, stream.fileno(), WEIGHTS_PAGE)
+    if mapped != address:
         raise OSError(ctypes.get_errno(), f"weights: cannot be mapped: {os.strerror(ctypes.get_errno())}")
 
 
@@ -114,22 +114,22 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
     if old is None:
         raise UsageError(f"weights: {path}: must be compiled with --weights external, got embedded weights")
     with open_file(source, "weights") as stream:
-        found = _header(stream, str(source))
-        new = WeightsInfo(old.bytes, old.layout, found.sha256)
+        header = _header(stream, str(source))
+        new = WeightsInfo(old.bytes, old.layout, header.sha256)
         check(stream, new, str(source))
         stream.seek(0)
-        with replacing(beside(path)) as made, made.open("wb") as target:
+        with replacing(beside(path)) as new_file, new_file.open("wb") as target:
             copy(stream, target)
     tree |= {"external": new._asdict(), "hash": content_hash(new)}
     changed = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode("ascii")
     if len(changed) != len(text):
         raise CorruptError(f"weights: {path}: the manifest must keep its size of {len(text)} bytes, got {len(changed)}")
-    with replacing(path) as made:
-        with path.open("rb") as stream, made.open("wb") as target:
+    with replacing(path) as new_file:
+        with path.open("rb") as stream, new_file.open("wb") as target:
             copy(stream, target)
             target.seek(offset)
             target.write(changed)
-        seal(made)
+        seal(new_file)
     return content_hash(new)
 
 
@@ -172,5 +172,5 @@ def _check_hash(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> 
         if not data:
             break
     if digest.hexdigest() != info.sha256:
-        found = digest.hexdigest()[:12]
-        raise CorruptError(f"weights: {name}: must have the hash {info.sha256[:12]}, got {found}: edited or damaged")
+        actual = digest.hexdigest()[:12]
+        raise CorruptError(f"weights: {name}: must have the hash {info.sha256[:12]}, got {actual}: edited or damaged")

@@ -82,15 +82,15 @@ class Workspace:
     def _resolved(self, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
         """Set symbols from the input shapes, and return the resulting output shapes."""
         flat = [extent for shape in shapes for extent in shape]
-        given = (ctypes.c_int64 * len(flat))(*flat)
-        made = (ctypes.c_int64 * sum(self._ranks))()
+        input_dims = (ctypes.c_int64 * len(flat))(*flat)
+        output_dims = (ctypes.c_int64 * sum(self._ranks))()
         symbols = ctypes.addressof(self.symbols)
-        code = self._library.shapes(ctypes.addressof(given), symbols, ctypes.addressof(made))
+        code = self._library.shapes(ctypes.addressof(input_dims), symbols, ctypes.addressof(output_dims))
         if code == ERROR_SIZE:
             raise BudgetError(self._library.error_text(code))
         if code:
             raise UsageError(f"inputs: {disagreement(self._manifest.inputs, self._manifest.rules, shapes)}")
-        known = self._parted(made)
+        known = self._parted(output_dims)
         if not self.late:
             return known
         sizes = (ctypes.c_int64 * len(known))()

@@ -51,10 +51,13 @@ def _quotient(a: Affine, n: int) -> Expr:
         whole = (t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv")
         inner = [t for t in whole if _number(t.args[1]) > 0]
         if not inner:
-            made = normal(a.expr() // n, {}).expr()
-            if not isinstance(made, Prim) or made.fn != "floordiv" or not 0 < _number(made.args[1]) < n:
-                return made
-            a, n = normal(made.args[0], {}), _number(made.args[1])  # the normal form has divided out common factors
+            quotient = normal(a.expr() // n, {}).expr()
+            if not isinstance(quotient, Prim) or quotient.fn != "floordiv" or not 0 < _number(quotient.args[1]) < n:
+                return quotient
+            a, n = (
+                normal(quotient.args[0], {}),
+                _number(quotient.args[1]),
+            )  # the normal form has divided out common factors
             continue
         x, m = inner[0].args[0], _number(inner[0].args[1])
         rest = a.plus(Affine({inner[0]: 1}), -1)
@@ -70,9 +73,9 @@ def _extreme(fn: str, args: tuple[Expr, ...]) -> Expr:
     other = "min" if fn == "max" else "max"
     parts = dict.fromkeys(p for a in args for p in _flat(fn, a))
     nested = {p for p in parts if isinstance(p, Prim) and p.fn == other}
-    kept = [p for p in parts if p not in nested or not any(q in parts for q in _flat(other, p))]
-    total = kept[0]
-    for p in sorted(kept[1:], key=repr):
+    operands = [p for p in parts if p not in nested or not any(q in parts for q in _flat(other, p))]
+    total = operands[0]
+    for p in sorted(operands[1:], key=repr):
         total = normal(prim(fn, total, p), {}).expr()
     return total
 

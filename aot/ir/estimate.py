@@ -35,11 +35,11 @@ def is_quick(op: Op, inputs: Sequence[Operand | None], types: Sequence[TensorTyp
 
 def _terms(op: ComputeOp, inputs: Sequence[Operand | None], out: TensorType) -> int:
     """Return the number of terms of the sums of one element; sums of unknown extent count as one term."""
-    given = [
+    buffers = [
         None if o is None else Input(dense(f"x{i}", *o.shape, dtype=o.dtype), o.type, o.value)
         for i, o in enumerate(inputs)
     ]
     index = [Var(f"i{k}", n) for k, n in enumerate(out.shape)]
-    sums = [e for e in walk(op.compute(out, *given)(*index)) if isinstance(e, Reduce)]
+    sums = [e for e in walk(op.compute(out, *buffers)(*index)) if isinstance(e, Reduce)]
     extents = [[a.extent for a in e.axes if isinstance(a.extent, int)] for e in sums]
-    return max((prod(found) for found in extents), default=1)
+    return max((prod(sizes) for sizes in extents), default=1)

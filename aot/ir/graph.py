@@ -115,11 +115,11 @@ class OutPort:
 
     def symbols(self) -> Array:
         """Return the value, with symbols for unknown integers; UnsupportedError unless it has a few integers."""
-        found = self.node.symbols()[self.idx][0]
-        if found is None:
+        values = self.node.symbols()[self.idx][0]
+        if values is None:
             rule = "sizes are a few integers, and how many must be known"
             raise UnsupportedError(f"{self.node.name}: {rule}, got {self.type}")
-        return found
+        return values
 
     @property
     def label(self) -> str:
@@ -134,8 +134,8 @@ class OutPort:
     @property
     def own_symbols(self) -> Array | None:
         """Symbols that stand for this output's elements, if an operation needed them."""
-        found, own = self.node.asked(self.idx)
-        return found if self.value is None and own else None
+        symbols, own = self.node.asked(self.idx)
+        return symbols if self.value is None and own else None
 
     @property
     def shape(self) -> Shape:
@@ -296,8 +296,8 @@ class Node:
         pairs = zip(known, self._inputs, strict=True)
         inputs = [None if k is None or p.source is None else k[p.source.idx] for k, p in pairs]
         try:
-            found = infer_outputs(self._op, inputs, len(self._outputs), self.data, self.regions)
-            self._operands = tuple(replace(o, source=p) for o, p in zip(found, self._outputs, strict=True))
+            outputs = infer_outputs(self._op, inputs, len(self._outputs), self.data, self.regions)
+            self._operands = tuple(replace(o, source=p) for o, p in zip(outputs, self._outputs, strict=True))
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise

@@ -66,8 +66,8 @@ def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) ->
         case MemoryError():
             return BudgetError(f"{name}: inference needs more memory than there is{': ' if str(error) else ''}{error}")
         case ArithmeticError() | IndexError() | ValueError():  # a dimension that does not exist, a size of 0
-            given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
-            return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {given}")
+            types = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
+            return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {types}")
         case _:
             return InternalError(f"{name}: inference failed: {error!r}")
 
@@ -122,13 +122,13 @@ def _required(cls: type[Op], count: int) -> frozenset[int]:
     """Return the indices of the inputs that an operation requires."""
     if issubclass(cls, RegionOp):
         return frozenset()
-    found: set[int] = set()
+    required: set[int] = set()
     for i, p in enumerate(list(signature(cls.infer).parameters.values())[1:]):
         if p.kind is Parameter.VAR_POSITIONAL:
-            found |= set() if "None" in str(p.annotation) else set(range(i, count))
+            required |= set() if "None" in str(p.annotation) else set(range(i, count))
         elif p.default is Parameter.empty:
-            found.add(i)
-    return frozenset(found)
+            required.add(i)
+    return frozenset(required)
 
 
 def _values(
@@ -141,16 +141,16 @@ def _values(
     try:
         with np.errstate(all="ignore"):
             known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
-            found = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
+            values = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
     except UNDEFINED_RESULTS:
-        found = None
+        values = None
     except TypeError:  # a symbol where a number is needed
         if not any(i is not None and i.value is not None and i.value.dtype == object for i in inputs):
             raise
-        found = None
-    if found is None:
+        values = None
+    if values is None:
         return [None] * len(types)
-    return [held(value, t.dtype) for value, t in zip(found, types, strict=True)]
+    return [held(value, t.dtype) for value, t in zip(values, types, strict=True)]
 
 
 def _constant_dtype(op: Op, data: Array) -> DType:
@@ -167,10 +167,10 @@ def few_integers(type: TensorType) -> bool:
 def named(name: str, type: TensorType) -> Array:
     """Return a symbol for each element of a tensor of integers."""
     low, extent = _range(type.dtype)
-    found = np.empty(type.static_shape, object)
-    for at in range(found.size):
-        found.reshape(-1)[at] = Var(f"{name}_{at}" if found.ndim else name, extent, low)
-    return found
+    symbols = np.empty(type.static_shape, object)
+    for at in range(symbols.size):
+        symbols.reshape(-1)[at] = Var(f"{name}_{at}" if symbols.ndim else name, extent, low)
+    return symbols
 
 
 def _range(dtype: DType) -> tuple[int, int | None]:
@@ -187,8 +187,8 @@ def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Ope
         return None
     try:
         with np.errstate(all="ignore"):
-            found = op.fold(*inputs)
-        return None if found is None else [held(v, o.dtype) for v, o in zip(found, outputs, strict=True)]
+            values = op.fold(*inputs)
+        return None if values is None else [held(v, o.dtype) for v, o in zip(values, outputs, strict=True)]
     except (AotError, IndexError, TypeError, ValueError):  # a symbol where a number is needed
         return None
 
@@ -201,12 +201,12 @@ def name_outputs(
     Operands that are not `mine` come from elsewhere: they are passed into a body.
     """
     computed = with_symbols(op, inputs, outputs) or [None] * len(outputs)
-    found: list[Named] = []
+    results: list[Named] = []
     for operand, value, label, own in zip(outputs, computed, labels, mine, strict=True):
         if operand.value is not None or value is not None:
-            found.append((operand.value if operand.value is not None else value, False))
+            results.append((operand.value if operand.value is not None else value, False))
         elif operand.source is not None and not own:
-            found.append((operand.source.symbols(), False))
+            results.append((operand.source.symbols(), False))
         else:
-            found.append((named(label, operand.type) if few_integers(operand.type) else None, True))
-    return tuple(found)
+            results.append((named(label, operand.type) if few_integers(operand.type) else None, True))
+    return tuple(results)

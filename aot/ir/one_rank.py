@@ -44,14 +44,14 @@ def one_rank_needed(
 
 def _sizes_behind(port: OutPort) -> list[str]:
     """Return the names of the sizes that a value is computed from."""
-    found, seen, todo = set[str](), set[int](), [port]
+    names, seen, todo = set[str](), set[int](), [port]
     while todo:
         port = todo.pop()
         if port.node.id in seen:
             continue
         seen.add(port.node.id)
         if port.value is not None:
-            found |= {v.name for d in port.value.flat if isinstance(d, Expr) for v in variables(d)}
+            names |= {v.name for d in port.value.flat if isinstance(d, Expr) for v in variables(d)}
         else:
             todo += [s for s in port.node.sources() if s is not None]
-    return sorted(found)
+    return sorted(names)

@@ -78,8 +78,8 @@ class Operand:
 
     def dims(self, what: str) -> Shape:
         """Return the value as dimensions, which may be symbolic."""
-        found = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
-        return tuple(v if isinstance(v, Expr) else int(v) for v in found.reshape(-1).tolist())
+        value = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
+        return tuple(v if isinstance(v, Expr) else int(v) for v in value.reshape(-1).tolist())
 
     def same(self, other: Operand) -> bool:
         """True if the same facts are known of the other operand."""
@@ -224,8 +224,8 @@ class Op:
 
     def outputs(self, *operands: Operand | None) -> tuple[TensorType, ...]:
         """Return the types of the outputs: `infer`, always as a tuple."""
-        found = self.infer(*operands)
-        return found if isinstance(found, tuple) else (found,)
+        types = self.infer(*operands)
+        return types if isinstance(types, tuple) else (types,)
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
         """Return the outputs' values if the inputs' values are known, else None."""
@@ -259,8 +259,8 @@ class Op:
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
         """Return the outputs' values: `reference`, always as a tuple."""
-        found: Array | tuple[Array, ...] = self.reference(*arrays)
-        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
+        results: Array | tuple[Array, ...] = self.reference(*arrays)
+        return tuple(map(np.asarray, results)) if isinstance(results, tuple) else (np.asarray(results),)
 
 
 @dataclass(frozen=True)
@@ -352,25 +352,25 @@ def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[
     """
 
     def register(cls: Any) -> Any:
-        made = dataclass(frozen=True)(cls)
-        made.type = type or cls.__name__
-        made.xml_type = xml or made.type
-        made.opset = opsets[0] if opsets else ""
+        definition = dataclass(frozen=True)(cls)
+        definition.type = type or cls.__name__
+        definition.xml_type = xml or definition.type
+        definition.opset = opsets[0] if opsets else ""
         scope = scope_for(cls.__module__)
         names = REGISTRY if scope is None else scope.operations
         types: dict[str, dict[int, Any]] = _BY_TYPE if scope is None else scope.types
         known = REGISTRY.get(cls.__name__, names.get(cls.__name__))
         own = not any(map(is_numbered, opsets)) and bool(opsets)
-        if known is not None and not (own and known.opset == made.opset):  # extensions may redefine their own
+        if known is not None and not (own and known.opset == definition.opset):  # extensions may redefine their own
             raise InternalError(f"operation {cls.__name__} is registered twice")
-        names[cls.__name__] = made
+        names[cls.__name__] = definition
         sets = _SETS if scope is None else scope.sets
         for name in opsets:
             if is_numbered(name):
-                types.setdefault(made.type.lower(), {})[_number(name)] = made
+                types.setdefault(definition.type.lower(), {})[_number(name)] = definition
             else:
-                sets[name.lower(), made.type.lower()] = made
-        return made
+                sets[name.lower(), definition.type.lower()] = definition
+        return definition
 
     return register
 
@@ -421,7 +421,7 @@ def _versions(type_name: str) -> Mapping[int, type[Op] | None]:
 
 def opsets_of(cls: type[Op]) -> tuple[int, ...]:
     """Return the operation sets in which definitions with this meaning were first registered."""
-    return tuple(sorted(n for n, found in _versions(cls.type.lower()).items() if found is cls))
+    return tuple(sorted(n for n, definition in _versions(cls.type.lower()).items() if definition is cls))
 
 
 def definition_of(op: Op) -> str | None:

@@ -108,12 +108,12 @@ class _Parser:
 
     def output_types(self, count: int) -> tuple[TensorType, ...] | None:
         """Parse the types of `count` outputs; None if one of them is `?`."""
-        found: list[TensorType | None] = []
+        types: list[TensorType | None] = []
         for i in range(count):
             if i:
                 self.scan.expect(",")
-            found.append(None if self.scan.accept("?") else self.scan.type())
-        known = tuple(t for t in found if t is not None)
+            types.append(None if self.scan.accept("?") else self.scan.type())
+        known = tuple(t for t in types if t is not None)
         return known if len(known) == count else None
 
     def operation(
@@ -161,17 +161,17 @@ class _Parser:
     def arguments(self, cls: type[Any], close: str) -> dict[str, Any]:
         """Parse `field=value, ... close`, by the types of the fields of a dataclass."""
         hints = get_type_hints(cls)
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
 
         def pair() -> None:
             key = self.scan.word()
             if key not in hints:
                 raise self.scan.error(f"an attribute of {cls.__name__} instead of {key!r}")
             self.scan.expect("=")
-            found[key] = self.value(hints[key])
+            attributes[key] = self.value(hints[key])
 
         self.scan.several(close, pair)
-        return found
+        return attributes
 
     def value(self, hint: Any) -> Any:
         """Parse a value for a field of type `hint`."""
@@ -193,14 +193,14 @@ class _Parser:
                 raise self.scan.error(hint.__name__)
             self.scan.expect("(")
             return hint(**self.arguments(hint, ")"))
-        found = self.literal()
-        return float(found) if hint is float and not isinstance(found, bool) else found
+        value = self.literal()
+        return float(value) if hint is float and not isinstance(value, bool) else value
 
     def tuple_of(self, item: Callable[[], Any]) -> tuple[Any, ...]:
-        found: list[Any] = []
+        items: list[Any] = []
         self.scan.expect("(")
-        self.scan.several(")", lambda: found.append(item()))
-        return tuple(found)
+        self.scan.several(")", lambda: items.append(item()))
+        return tuple(items)
 
     def literal(self) -> Any:
         """Parse a value by its syntax: number, string, word, tuple, element type, tensor type, constant."""
@@ -234,13 +234,13 @@ class _Parser:
         elif self.scan.accept("fill="):
             data = np.full(shape, self.element(), dtype)
         else:
-            found: list[Any] = []
+            elements: list[Any] = []
             if self.scan.accept("["):
-                self.scan.several("]", lambda: found.append(self.element()))
+                self.scan.several("]", lambda: elements.append(self.element()))
             else:
-                found.append(self.element())
-            flat = np.empty(len(found), dtype)
-            flat[:] = found
+                elements.append(self.element())
+            flat = np.empty(len(elements), dtype)
+            flat[:] = elements
             if flat.size != int(np.prod(shape)):
                 raise self.scan.error(f"{int(np.prod(shape))} elements instead of {flat.size}")
             data = flat.reshape(shape)

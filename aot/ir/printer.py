@@ -48,13 +48,13 @@ def print_graph(graph: Graph) -> str:
 
 def constants_by_sha(graph: Graph) -> dict[str, Array]:
     """Return the constants that the text names by their hash, for the parser."""
-    found: dict[str, Array] = {}
+    constants: dict[str, Array] = {}
     for node in graph.nodes.values():
         if node.data is not None:
-            found[sha(node.data)] = node.data
+            constants[sha(node.data)] = node.data
         for region in node.regions.values():
-            found |= constants_by_sha(region)
-    return found
+            constants |= constants_by_sha(region)
+    return constants
 
 
 def sha(data: Array) -> str:
@@ -106,15 +106,15 @@ def _port_text(name: str, idx: int) -> str:
 
 def _names(graph: Graph) -> dict[int, str]:
     """Return `%name` for each node id; names that are not unique get a suffix."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     taken: set[str] = set()
     for node in graph.nodes.values():
         name = node.name
         while name in taken:
             name += "_"
         taken.add(name)
-        found[node.id] = f"%{name_text(name)}"
-    return found
+        names[node.id] = f"%{name_text(name)}"
+    return names
 
 
 def _types_text(node: Node) -> str:
@@ -194,15 +194,15 @@ def element_text(value: Any, dtype: DType) -> str:
 
 def _symbols(graph: Graph) -> list[Var]:
     """Return the symbols of parameters and attributes, in order of appearance, regions included."""
-    found: dict[Var, None] = {}
+    symbols: dict[Var, None] = {}
     for node in graph.nodes.values():
         if not isinstance(node.op, Foreign):
             values = [getattr(node.op, field.name) for field in attributes(node.op)]
             for dim in _dims(tuple(values) if node.given is None else node.given.type.dims):
-                found |= dict.fromkeys(sorted(variables(dim), key=lambda v: v.name))
+                symbols |= dict.fromkeys(sorted(variables(dim), key=lambda v: v.name))
         for region in node.regions.values():
-            found |= dict.fromkeys(_symbols(region))
-    return list(found)
+            symbols |= dict.fromkeys(_symbols(region))
+    return list(symbols)
 
 
 def _dims(value: object) -> Iterator[Expr]:

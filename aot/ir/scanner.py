@@ -33,11 +33,11 @@ class Scanner:
 
     def take(self, pattern: re.Pattern[str]) -> str | None:
         self.skip_space()
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return None
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def accept(self, text: str) -> bool:
         self.skip_space()
@@ -55,10 +55,10 @@ class Scanner:
             raise self.error(repr(text))
 
     def need(self, pattern: re.Pattern[str], what: str) -> str:
-        found = self.take(pattern)
-        if found is None:
+        token = self.take(pattern)
+        if token is None:
             raise self.error(what)
-        return found
+        return token
 
     def error(self, wanted: str) -> ModelError:
         line = self.text.count("\n", 0, self.at) + 1
@@ -144,12 +144,12 @@ class Scanner:
         args: list[Dim] = []
         self.several(")", lambda: args.append(self.dim()))
         try:
-            made = prim(name, *args)
+            result = prim(name, *args)
         except ValueError as error:
             raise self.error(f"a function instead of {name!r}") from error
-        return int(made.value) if isinstance(made, Const) else made
+        return int(result.value) if isinstance(result, Const) else result
 
 
 def _combine(fn: str, left: Dim, right: Dim) -> Dim:
-    made = prim(fn, left, right)
-    return int(made.value) if isinstance(made, Const) else made
+    result = prim(fn, left, right)
+    return int(result.value) if isinstance(result, Const) else result

@@ -46,15 +46,15 @@ def scope_for(module: str) -> Scope | None:
 
 def raised_in(error: BaseException) -> str | None:
     """Return the last line of an extension's file in an error's traceback, as `FILE:LINE`; None without one."""
-    found = None
+    line = None
     trace = error.__traceback__
     while trace is not None:
         if str(trace.tb_frame.f_globals.get("__name__", "")).startswith(EXTENSION_MODULES):
-            found = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            line = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename:
-        found = f"{error.filename}:{error.lineno}"
-    return found
+        line = f"{error.filename}:{error.lineno}"
+    return line
 
 
 @contextmanager

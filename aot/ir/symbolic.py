@@ -60,9 +60,9 @@ def held(value: Array, dtype: DType) -> Array | None:
         return value
     if not all(_fits(v, dtype) for v in value.flat if isinstance(v, Expr)):
         return None
-    made = np.empty(value.size, object)
-    made[:] = [v if isinstance(v, Expr) else wrapped(int(v), dtype) for v in value.flat]
-    return settled(made.reshape(value.shape), dtype)
+    result = np.empty(value.size, object)
+    result[:] = [v if isinstance(v, Expr) else wrapped(int(v), dtype) for v in value.flat]
+    return settled(result.reshape(value.shape), dtype)
 
 
 def _fits(element: Expr, dtype: DType) -> bool:

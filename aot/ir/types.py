@@ -118,10 +118,10 @@ class TensorType:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape as numbers; UnsupportedError if a dimension is dynamic."""
-        found = tuple(d for d in self.shape if isinstance(d, int))
-        if len(found) != self.rank:
+        numbers = tuple(d for d in self.shape if isinstance(d, int))
+        if len(numbers) != self.rank:
             raise UnsupportedError(f"{self}: dimensions must be known at compile time here")
-        return found
+        return numbers
 
     def __str__(self) -> str:
         dims = "..." if self.dims is None else ",".join(map(dim_text, self.dims))

@@ -75,10 +75,10 @@ def _content(node: Node) -> None:
 def _lists(graph: Graph) -> None:
     listed = {"Parameter": graph.parameters, "Result": graph.results, "Assign": graph.sinks}
     for type, nodes in listed.items():
-        found = {n.id for n in graph.nodes.values() if n.type == type}
-        if sorted(n.id for n in nodes) != sorted(found):
+        ids = {n.id for n in graph.nodes.values() if n.type == type}
+        if sorted(n.id for n in nodes) != sorted(ids):
             listed_ids = {n.id for n in nodes}
-            wrong = [n.name for n in nodes if n.id not in found] or [graph.nodes[i].name for i in found - listed_ids]
+            wrong = [n.name for n in nodes if n.id not in ids] or [graph.nodes[i].name for i in ids - listed_ids]
             what = wrong or "a node listed twice"
             raise InternalError(f"graph {graph.name}: its list of {type} nodes is wrong about {what}")
     for name, count in Counter(n.name for n in graph.nodes.values()).items():

@@ -83,7 +83,7 @@ def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
     node = source(port, Multiply)
     if node is None or not broadcasts(node.op) or (inner and not only_reader(port)):
         return [port], 1.0
-    found: list[OutPort] = []
+    ports: list[OutPort] = []
     number = 1.0
     for factor in (node.source(0), node.source(1)):
         value = uniform(factor)
@@ -91,9 +91,9 @@ def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
             number *= value
             continue
         inside, scale = factors(factor, inner=True)
-        found += inside
+        ports += inside
         number *= scale
-    return found, number
+    return ports, number
 
 
 def same_dims(a: Shape, b: Shape) -> bool:

@@ -64,19 +64,19 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
 def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mapping[str, str]) -> list[str]:
     """Return the named passes that run; the anchor of the phase if a constraint names only passes that do not run."""
-    found = [name for name in names if name in known]
+    running = [name for name in names if name in known]
     if not item.extension:
-        return found
+        return running
     texts = [p for p in _given(item.target, attribute) or () if isinstance(p, str)]
     for name in texts:
         if name not in known and name not in OPTIONAL_PASSES:
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]}" if near else ""
             raise PassError(f"pass {item.name}: {attribute} names passes, got {name}{hint}")
-    if names and not found:
+    if names and not running:
         start, finish = _anchors(item.target)
         return [finish if attribute == "run_before" else start] if start in known else []
-    return found
+    return running
 
 
 def _anchors(target: Any) -> tuple[str, str]:
@@ -123,25 +123,25 @@ def name_of(target: Any) -> str:
     if isinstance(target, str):
         return target
     for attribute in ("name", "__name__"):
-        found = getattr(target, attribute, None)
-        if isinstance(found, str):
-            return found
+        name = getattr(target, attribute, None)
+        if isinstance(name, str):
+            return name
     return type(target).__name__
 
 
 def _constraint(target: Any, attribute: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    given = _given(target, attribute)
-    return default if given is None else tuple(name_of(p) for p in given)
+    passes = _given(target, attribute)
+    return default if passes is None else tuple(name_of(p) for p in passes)
 
 
 def _given(target: Any, attribute: str) -> tuple[Any, ...] | None:
     """Return the passes that a constraint names; None without one."""
-    given = getattr(target, attribute, None)
-    if given is None:
+    passes = getattr(target, attribute, None)
+    if passes is None:
         return None
-    if callable(given):
-        given = getattr(target() if isinstance(target, type) else target, attribute)()
-    return tuple(given or ())
+    if callable(passes):
+        passes = getattr(target() if isinstance(target, type) else target, attribute)()
+    return tuple(passes or ())
 
 
 def _names(items: Mapping[str, PassItem]) -> dict[str, str]:

@@ -140,15 +140,15 @@ class _Driver:
             mark = next(reversed(self.graph.nodes))
             build = Builder(self.graph, node.origin)
             try:
-                found = candidate(node, build)
+                replacement = candidate(node, build)
             except Exception as error:
                 error.add_note(f"in rule {candidate.name} ({candidate.equation}) at layer {node.name!r}")
                 raise
             fresh = _added(self.graph, mark)
-            if found is None:
+            if replacement is None:
                 sweep(self.graph, fresh)
                 continue
-            ports = found if isinstance(found, tuple) else (found,)
+            ports = replacement if isinstance(replacement, tuple) else (replacement,)
             self.log.add(candidate.name, node.name)
             self._replace(candidate, node, ports, fresh)
             return candidate
@@ -198,8 +198,8 @@ def _sole_reader(port: OutPort) -> list[InPort]:
 
 def _added(graph: Graph, mark: int) -> list[Node]:
     """Return the nodes younger than node `mark`, oldest first."""
-    found = list(takewhile(lambda node: node.id > mark, reversed(graph.nodes.values())))
-    return found[::-1]
+    nodes = list(takewhile(lambda node: node.id > mark, reversed(graph.nodes.values())))
+    return nodes[::-1]
 
 
 def _check_type(fired: Rule, node: Node, old: OutPort, new: OutPort) -> None:

@@ -193,8 +193,8 @@ def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str) -> bool:
     """Run a pass of any kind; one without rules counts as one rewrite if it changes the graph."""
     if isinstance(target, RuleSet):
         return target.rewrite(graph, log)
-    found = _function(target)(graph)
-    changed = found is not False  # extensions return None: they may have changed it
+    result = _function(target)(graph)
+    changed = result is not False  # extensions return None: they may have changed it
     if changed:
         log.add(name, graph.name)
     return changed

@@ -124,13 +124,13 @@ def points(d: Definition) -> Size:
 
 def _extents(axes: tuple[Var, ...]) -> list[Size]:
     """Return the number of points of each axis; the upper bound if the extent depends on another one of `axes`."""
-    found: list[Size] = []
+    extents: list[Size] = []
     for a in axes:
         assert a.extent is not None
         inner = not isinstance(a.extent, int) and not variables(a.extent).isdisjoint(axes)
         size = int(bounds(normal(a.extent, {}))[1]) if inner and not isinstance(a.extent, int) else a.extent
-        found.append(size - a.low if a.low else size)
-    return found
+        extents.append(size - a.low if a.low else size)
+    return extents
 
 
 def volume(extents: Iterable[Size]) -> Size:
@@ -145,12 +145,12 @@ def volume(extents: Iterable[Size]) -> Size:
 
 def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
     """Express each axis by quotients and remainders of `flat`, which counts points in row-major order."""
-    found: dict[Expr, Expr] = {}
+    coordinates: dict[Expr, Expr] = {}
     rest: Expr = flat
     for a in reversed(axes[1:]):
         assert a.extent is not None
-        found[a], rest = rest % a.extent, rest // a.extent
-    return {**found, axes[0]: rest}
+        coordinates[a], rest = rest % a.extent, rest // a.extent
+    return {**coordinates, axes[0]: rest}
 
 
 def known(size: Size) -> int:
@@ -205,8 +205,8 @@ def work(d: Definition) -> Size:
 def _operations(e: Expr, apart: Expr | None) -> int:
     """Sum the weights (`COST`) of float operations and i32 products in `e`, outside of `apart`."""
     inside = set(walk(apart)) if apart is not None else set[Expr]()
-    found = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
-    return sum(COST.get(p.fn, 1) for p in found if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
+    prims = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
+    return sum(COST.get(p.fn, 1) for p in prims if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
 
 
 def traffic(d: Definition) -> Size:

@@ -58,9 +58,9 @@ class Definition(_Summing):
         try:
             return self._reduction
         except AttributeError:
-            found = next((e for e in walk(self.value) if isinstance(e, Reduce)), None)
-            object.__setattr__(self, "_reduction", found)
-            return found
+            reduction = next((e for e in walk(self.value) if isinstance(e, Reduce)), None)
+            object.__setattr__(self, "_reduction", reduction)
+            return reduction
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _is_far(e: Expr, producers: Mapping[str, Expr], depth: int = 4) -> bool:
         case Reduce("add", _, Prim(("exp" | "exp_normal"), _, _), _):
             return True
         case Reduce("add", _, Load(buffer, _), _) if buffer.name in producers:
-            return isinstance(made := producers[buffer.name], Prim) and made.fn in ("exp", "exp_normal")
+            return isinstance(producer := producers[buffer.name], Prim) and producer.fn in ("exp", "exp_normal")
         case _:
             return False
 

@@ -25,11 +25,11 @@ def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | No
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
-        made = memo.get(e)
-        if made is None:
-            found = look(e)
-            made = memo[e] = found if found is not None else _with_children(e, go)
-        return made
+        result = memo.get(e)
+        if result is None:
+            replacement = look(e)
+            result = memo[e] = replacement if replacement is not None else _with_children(e, go)
+        return result
 
     return go(node)
 
@@ -75,9 +75,9 @@ def _variables(node: Expr) -> frozenset[Var]:
     try:
         return node.known_variables
     except AttributeError:
-        found = frozenset[Var]().union(*map(_variables, children(node)))
-        object.__setattr__(node, "known_variables", found)
-        return found
+        result = frozenset[Var]().union(*map(_variables, children(node)))
+        object.__setattr__(node, "known_variables", result)
+        return result
 
 
 def measure(node: Expr) -> tuple[int, int]:
@@ -86,9 +86,9 @@ def measure(node: Expr) -> tuple[int, int]:
         return node.known_measure
     except AttributeError:
         parts = [measure(child) for child in children(node)]
-        found = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
-        object.__setattr__(node, "known_measure", found)
-        return found
+        result = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
+        object.__setattr__(node, "known_measure", result)
+        return result
 
 
 def loads(*nodes: Expr) -> tuple[Load, ...]:
@@ -98,11 +98,11 @@ def loads(*nodes: Expr) -> tuple[Load, ...]:
 
 def _loads(node: Expr) -> tuple[Load, ...]:
     try:
-        found = node.known_loads
+        cached = node.known_loads
     except AttributeError:
-        found = tuple(dict.fromkeys(chain.from_iterable(map(_loads, children(node)))))
-        object.__setattr__(node, "known_loads", found)
-    return (node, *found) if isinstance(node, Load) else found
+        cached = tuple(dict.fromkeys(chain.from_iterable(map(_loads, children(node)))))
+        object.__setattr__(node, "known_loads", cached)
+    return (node, *cached) if isinstance(node, Load) else cached
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:

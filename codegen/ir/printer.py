@@ -72,8 +72,8 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
     pad = "  " * depth
     match work:
         case Group(name, axes, temps, members, row_ranges):
-            kept = f" with {', '.join(map(_declaration, temps))}" if temps else ""
-            head = f"{pad}group {name} over {_axes(axes)}{kept}"
+            suffix = f" with {', '.join(map(_declaration, temps))}" if temps else ""
+            head = f"{pad}group {name} over {_axes(axes)}{suffix}"
             rows = (f"{pad}  rows {_row_range(w)}" for w in row_ranges)
             return "\n".join([head, *rows, *(definition_text(m, depth + 1) for m in members)])
         case Definition(out, axes, value, _, where):

@@ -75,10 +75,10 @@ class Schedule:
 
     def size(self, axis: str) -> Tile:
         """Return the tile of an axis. A vector axis without one is cut into vectors."""
-        found = next((t for t in self.tile if t.axis == axis), None)
-        if self.lanes and self.lanes[0] == axis and (found is None or found.size == 1):
+        tile = next((t for t in self.tile if t.axis == axis), None)
+        if self.lanes and self.lanes[0] == axis and (tile is None or tile.size == 1):
             return Tile(axis, self.lanes[1], Tail.CUT)
-        return found or Tile(axis, 1)
+        return tile or Tile(axis, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,8 +198,8 @@ class _Statements:
         while True:
             count = self.used.get(wanted, 0)
             self.used[wanted] = count + 1
-            if (found := f"{wanted}.{count}" if count else wanted) not in self.sizes:
-                return found
+            if (name := f"{wanted}.{count}" if count else wanted) not in self.sizes:
+                return name
 
     def cell(self, name: str, dtype: DType, value: Operand) -> _Cell:
         buffer = dense(self.name(name), space=Space.REGISTERS, dtype=dtype)
@@ -226,8 +226,8 @@ class _Walk(Evaluator):
     def lookup(self, node: ast.Name) -> Any:
         if node.id not in self.env and node.id not in self.outer:
             raise self.error(node, f"no {node.id!r} here; names bound inside a run-time block end with it")
-        found = self.env[node.id] if node.id in self.env else self.outer[node.id]
-        return found.buffer[()] if isinstance(found, _Cell) else found
+        value = self.env[node.id] if node.id in self.env else self.outer[node.id]
+        return value.buffer[()] if isinstance(value, _Cell) else value
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if isinstance(function, Script):

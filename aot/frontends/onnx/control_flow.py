@@ -34,15 +34,15 @@ def _region(node: Call, name: str) -> Graph:
 def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
     """Build a region in place and return its results; captured values follow its formal inputs."""
     region = _region(node, name)
-    given: list[Value] = [None] * len(region.parameters)
+    arguments: list[Value] = [None] * len(region.parameters)
     positions = dict(node.captures[name])
-    free = [i for i in range(len(given)) if i not in positions]
+    free = [i for i in range(len(arguments)) if i not in positions]
     node.refuse(len(free) != len(inputs), f"{name} has {len(free)} inputs, got {len(inputs)}")
     for i, value in zip(free, inputs, strict=True):
-        given[i] = value
+        arguments[i] = value
     for i, value in positions.items():
-        given[i] = value
-    return node.bodies.inline(region, given)
+        arguments[i] = value
+    return node.bodies.inline(region, arguments)
 
 
 @onnx("If")
@@ -58,12 +58,12 @@ def if_(node: Call, condition: OutPort) -> Outputs:
         captured = node.captures[name]
         maps.append(tuple(InputMap(external=len(ports) + k, parameter=i) for k, (i, _) in enumerate(captured)))
         ports += [_tensor(v) for _, v in captured]
-    made = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
+    op = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
     regions: list[tuple[Graph, list[OutPort]]] = []
     for name in BRANCHES:
         values, region = dict(node.captures[name]), _region(node, name)
         regions.append((region, [_tensor(values[i]) for i in range(len(region.parameters))]))
-    return Outputs(node.bodies.fork(node, made, regions))
+    return Outputs(node.bodies.fork(node, op, regions))
 
 
 @onnx("Loop")
@@ -83,13 +83,13 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
     for step in range(count):
         if not alive:
             break
-        found = _inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
-        more = _number(_tensor(found[0]))
+        results = _inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
+        more = _number(_tensor(results[0]))
         if more is None and step < count - 1:
             return _at_run_time(node, body, trips, going, states)
         alive = bool(more)
-        values = found[1 : 1 + len(states)]
-        for parts, value in zip(collected, found[1 + len(states) :], strict=True):
+        values = results[1 : 1 + len(states)]
+        for parts, value in zip(collected, results[1 + len(states) :], strict=True):
             parts.append(_tensor(value))
     if any(not parts for parts in collected):
         return _at_run_time(node, body, trips, going, states)
@@ -123,26 +123,26 @@ def _at_run_time(
     total = node.scalar(-1) if trips is None else _trips(node, trips)
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
-    given = iter([node.scalar(0), start, *states])
-    ports = [_tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]
+    sources = iter([node.scalar(0), start, *states])
+    ports = [_tensor(captured[i] if i in captured else next(sources)) for i in range(len(body.parameters))]
     carried = range(2, 2 + len(states))
-    made = _body(node, body, ports, captured, {i: i - 1 for i in carried})
-    inner = Builder(made)
-    for result in made.results[1 + len(states) :]:
+    converted = _body(node, body, ports, captured, {i: i - 1 for i in carried})
+    inner = Builder(converted)
+    for result in converted.results[1 + len(states) :]:
         result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([0], DType.I64)))
     # parameter i reads input i, but for the first: input 0 is the number of steps, parameter 0 counts them
     op = Loop(
         input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(ports))),
         output_maps=tuple(
             OutputMap(external=r - 1, result=r, axis=None if r <= len(states) else 0)
-            for r in range(1, len(made.results))
+            for r in range(1, len(converted.results))
         ),
         back_edges=tuple(BackEdge(result=r, parameter=r + 1) for r in range(1 + len(states))),
         current_iteration=0,
         execution_condition=0,
     )
-    outer = build.node(op, total, start, *ports[2:], outputs=len(made.results) - 1)
-    outer.regions = {"body": made}
+    outer = build.node(op, total, start, *ports[2:], outputs=len(converted.results) - 1)
+    outer.regions = {"body": converted}
     return Outputs(list(outer.out_ports().values()))
 
 
@@ -157,14 +157,14 @@ def _body(
     """Return a body converted for sizes that hold in all iterations. `carried`: parameter -> result that it carries."""
     known = [i in captured for i in range(len(ports))]
     types = Graph("types")
-    given = list(ports)
+    inputs = list(ports)
     while True:
-        made = node.bodies.separate(body, given, known)
-        wider = {i: _widened(i, given[i].type, made.results[r].source(0).type) for i, r in carried.items()}
-        if all(wider[i] == given[i].type for i in carried):
-            return made
+        converted = node.bodies.separate(body, inputs, known)
+        wider = {i: _widened(i, inputs[i].type, converted.results[r].source(0).type) for i, r in carried.items()}
+        if all(wider[i] == inputs[i].type for i in carried):
+            return converted
         for i, type in wider.items():
-            given[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
+            inputs[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
 
 
 def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:
@@ -183,8 +183,8 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     body, count = _region(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
-    given = node.integers("scan_input_axes", (0,) * count)
-    axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
+    input_axes = node.integers("scan_input_axes", (0,) * count)
+    axes = [node.axis(a, p.type.rank) for a, p in zip(input_axes, scanned, strict=True)]
     steps = scanned[0].shape[axes[0]]
     if not isinstance(steps, int) or not steps or steps * len(body.nodes) > MAX_UNROLLED_NODES:
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
@@ -194,9 +194,9 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
         parts = [node.build.Gather(p, i, node.scalar(a)) for p, i, a in zip(scanned, places, axes, strict=True)]
-        found = _inlined(node, "body", (*states, *parts))
-        states = found[: len(states)]
-        for row, value in zip(collected, found[len(states) :], strict=True):
+        results = _inlined(node, "body", (*states, *parts))
+        states = results[: len(states)]
+        for row, value in zip(collected, results[len(states) :], strict=True):
             row.append(_tensor(value))
     rows = zip(collected, _directions(node, len(collected)), strict=True)
     stacked = [_stacked(node, row[::-1] if b else row, node.axis(a, row[0].type.rank + 1)) for row, (a, b) in rows]
@@ -213,21 +213,21 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
     """Build the opset's TensorIterator: inputs are states, scanned tensors, captures; parts keep the scanned axis."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
-    given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
+    body_ports, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
     places = range(len(body.parameters))
-    ports = [_tensor(captured[i] if i in captured else next(given)) for i in places]
+    ports = [_tensor(captured[i] if i in captured else next(body_ports)) for i in places]
     inputs = [_tensor(captured[i] if i in captured else next(outer)) for i in places]
     free = [i for i in places if i not in captured]
     carried = {i: r for r, i in enumerate(free[: len(states)])}
-    made = _body(node, body, ports, captured, carried)
-    inner = Builder(made)
+    converted = _body(node, body, ports, captured, carried)
+    inner = Builder(converted)
     backwards = node.integers("scan_input_directions", (0,) * len(scanned))
     maps = {i: InputMap(i, i) for i in places}
     for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
-        _keep_axis(inner, made.parameters[i], port, axis)
+        _keep_axis(inner, converted.parameters[i], port, axis)
         maps[i] = InputMap(i, i, axis, -1, 0, -1) if back else InputMap(i, i, axis)
     outs = [OutputMap(r, r) for r in range(len(states))]
-    collected = made.results[len(states) :]
+    collected = converted.results[len(states) :]
     rows = zip(collected, _directions(node, len(collected)), strict=True)
     for r, (result, (axis, back)) in enumerate(rows, len(states)):
         at = node.axis(axis, result.source(0).type.rank + 1)
@@ -235,7 +235,7 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
         outs.append(OutputMap(r, r, at, -1, 0, -1) if back else OutputMap(r, r, at))
     edges = tuple(BackEdge(r, i) for i, r in carried.items())
     loop = build.node(TensorIterator(tuple(maps.values()), tuple(outs), edges), *inputs, outputs=len(outs))
-    loop.regions = {"body": made}
+    loop.regions = {"body": converted}
     return Outputs(list(loop.out_ports().values()))
 
 
@@ -296,10 +296,10 @@ def split_to_sequence(node: Call, x: OutPort, split: OutPort | None = None) -> O
     if split is None:
         lengths, dropped = [1] * extent, not keep
     else:
-        given, dropped = node.ints(split, "split"), False
-        lengths = list(given)
+        sizes, dropped = node.ints(split, "split"), False
+        lengths = list(sizes)
         if split.type.rank == 0:
-            lengths = [min(given[0], extent - i) for i in range(0, extent, given[0])]
+            lengths = [min(sizes[0], extent - i) for i in range(0, extent, sizes[0])]
     first = node.build.VariadicSplit(x, node.scalar(axis), node.list(lengths), outputs=len(lengths))
     ports = first.node.out_ports().values()
     return Outputs([tuple(node.build.Squeeze(p, node.list([axis])) if dropped else p for p in ports)])

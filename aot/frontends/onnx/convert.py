@@ -150,14 +150,14 @@ class _Work:
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
         """Return the connected inputs of a node of the opset, each with the converted tensor."""
-        found: list[tuple[InPort, OutPort]] = []
+        pairs: list[tuple[InPort, OutPort]] = []
         for port in node.in_ports().values():
             value = None if port.source is None else joined(env[port.source])
             if isinstance(value, OutPort):
-                found.append((port, value))
+                pairs.append((port, value))
             elif port.source is not None and value is not FAILED:
                 self.problems.append(Problem(node.name, node.type, "", 0, f"input {port.idx} must be a tensor"))
-        return found
+        return pairs
 
     def _convert(self, node: Node, env: Environment) -> None:
         inputs = [None if s is None else env[s] for s in node.sources()]
@@ -226,15 +226,15 @@ class _Work:
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
         call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
-        given = inputs[:count]
-        while given and given[-1] is None:
-            given.pop()
-        _check_inputs(op.kind, function, call, given)
+        arguments = inputs[:count]
+        while arguments and arguments[-1] is None:
+            arguments.pop()
+        _check_inputs(op.kind, function, call, arguments)
         try:
-            found = function(call, *given)
+            outputs = function(call, *arguments)
         except CONVERSION_ERRORS as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
-        parts = found.values if isinstance(found, Outputs) else found
+        parts = outputs.values if isinstance(outputs, Outputs) else outputs
         values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort | Forked) else list(parts)
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
@@ -274,36 +274,36 @@ class _Work:
         """Convert a region into the graph of this work, whose parameters are like `inputs`; return its results."""
         env: Environment = {}
         for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
-            made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
+            parameter = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
             value = port.value
             if fixed and value is not None and value.dtype != object:
-                made = self.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
-            env[node.out_port(0)] = made
+                parameter = self.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
+            env[node.out_port(0)] = parameter
         return _whole(self.results(region, env))
 
     def fork(
-        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+        self, node: Call, if_node: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
     ) -> list[Any]:
         """Return the outputs of an If whose node has no output yet: a pair for each if their ranks differ."""
-        op = made.op
+        op = if_node.op
         assert isinstance(op, If)
         sides: list[Side] = []
-        found: list[list[Value]] = []
+        results: list[list[Value]] = []
         for name, (region, ports) in zip(BRANCHES, regions, strict=True):
             inner = self._inner(region)
-            made.regions[name] = inner.graph
+            if_node.regions[name] = inner.graph
             sides.append(Side(inner, list(op.maps(name)[0])))
             try:
-                found.append(inner.branch(region, ports, [True] * len(ports)))
+                results.append(inner.branch(region, ports, [True] * len(ports)))
             except ModelError as error:
                 sides[-1].error = error
-                found.append([None] * len(region.results))
+                results.append([None] * len(region.results))
         if all(side.error for side in sides):
             raise sides[0].error or sides[1].error  # type: ignore[misc]
-        node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
+        node.refuse(len(results[0]) != len(results[1]), "its branches have different numbers of outputs")
         call = CallOf(node.node, tuple(node.inputs))
-        fork = Fork(self, made, (sides[0], sides[1]), size, call)
-        pairs = fork.pairs(found[0], found[1], call)
+        fork = Fork(self, if_node, (sides[0], sides[1]), size, call)
+        pairs = fork.pairs(results[0], results[1], call)
         if not open_ranks(pairs):
             return [joined(p) for p in pairs]
         self.forks.append(fork)
@@ -313,13 +313,13 @@ class _Work:
         return pairs
 
 
-def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:
+def _check_inputs(kind: str, function: Conversion, call: Call, inputs: Sequence[Value]) -> None:
     """Raise ModelError for too few or too many inputs, or for the absence of a required one."""
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(call, *given)
+        bound = signature.bind(call, *inputs)
     except TypeError as error:
-        raise ModelError(f"{kind}: {len(given)} inputs do not fit it ({error})") from error
+        raise ModelError(f"{kind}: {len(inputs)} inputs do not fit it ({error})") from error
     for name, value in bound.arguments.items():
         annotation = str(signature.parameters[name].annotation)
         if value is None and "None" not in annotation and "Value" not in annotation:
@@ -338,11 +338,11 @@ def _ids(nodes: Iterable[Node]) -> set[int]:
 
 def _needed(graph: Graph) -> set[int]:
     """Return the ids of the nodes that results depend on, and of all parameters."""
-    found = _ids(graph.parameters)
+    ids = _ids(graph.parameters)
     stack = list(graph.results)
     while stack:
         node = stack.pop()
-        if node.id not in found or node.op.type == "Parameter":
-            found.add(node.id)
-            stack += [s.node for s in node.sources() if s is not None and s.node.id not in found]
-    return found
+        if node.id not in ids or node.op.type == "Parameter":
+            ids.add(node.id)
+            stack += [s.node for s in node.sources() if s is not None and s.node.id not in ids]
+    return ids

@@ -24,9 +24,11 @@ def node_proto(node: Node) -> NodeProto:
     count = attrs.get("inputs", len(node.in_ports()))
     inputs = ["" if s is None else _name(s) for s in node.sources()[:count]]
     domain = attrs.get("domain") or None
-    made = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
-    made.attribute.extend(_attribute(k, v) for k, v in attrs.items() if k not in _READER_ATTRIBUTES and v is not None)
-    return made
+    message = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
+    message.attribute.extend(
+        _attribute(k, v) for k, v in attrs.items() if k not in _READER_ATTRIBUTES and v is not None
+    )
+    return message
 
 
 def _name(port: OutPort) -> str:

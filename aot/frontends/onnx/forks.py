@@ -170,13 +170,13 @@ class Fork:
     def evaluate(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
         """Return the outputs of a node that reads an open pair. ModelError if it fits neither branch."""
         call = Call(node, tuple(inputs))
-        found = [self._evaluated(k, call) for k in (0, 1)]
+        results = [self._evaluated(k, call) for k in (0, 1)]
         errors = [side.error for side in self.sides]
         if all(errors):
             raise errors[0] or InternalError("a fork without a branch")
         self._update()
         absent: list[Value] = [None] * len(node.out_ports())
-        then, other = (absent if values is None else values for values in found)
+        then, other = (absent if values is None else values for values in results)
         return self.pairs(then, other, call)
 
     def _evaluated(self, k: int, call: Call) -> list[Value] | None:
@@ -184,19 +184,19 @@ class Fork:
         if side.error is not None:
             return None
         try:
-            found = side.again[call] = side.work.evaluate(call.node, [self.inside(k, v) for v in call.inputs])
+            outputs = side.again[call] = side.work.evaluate(call.node, [self.inside(k, v) for v in call.inputs])
         except ModelError as error:
             side.error = error
             return None
-        return found
+        return outputs
 
     # ---- values that enter the branches
 
     def inside(self, k: int, value: Value) -> Value:
         """Return the value in branch `k` for a value of the graph around the If."""
         todo: list[Value] = [value]
-        while (found := self._inside(k, todo[-1])) is _MISSING or len(todo) > 1:
-            if found is not _MISSING:
+        while (branch_value := self._inside(k, todo[-1])) is _MISSING or len(todo) > 1:
+            if branch_value is not _MISSING:
                 todo.pop()
                 continue
             call = self._call(k, todo[-1])
@@ -206,7 +206,7 @@ class Fork:
             else:
                 side = self.sides[k]
                 side.again[call] = side.work.evaluate(call.node, [self._inside(k, v) for v in call.inputs])
-        return found
+        return branch_value
 
     def _inside(self, k: int, value: Value) -> Value:
         """Return `inside`'s value; _MISSING if the call that computes it must be converted in the branch first."""
@@ -221,20 +221,20 @@ class Fork:
             case Forked():
                 return self._again(k, value.call, value.index)
             case OutPort():
-                made = self.work.made.get(value)
-                if made is None or not any(f is self or self in f.forks for f in made.forks):
+                origin = self.work.made.get(value)
+                if origin is None or not any(f is self or self in f.forks for f in origin.forks):
                     return self._imported(k, value)
-                if made.pair is not None and made.pair.fork is self:
-                    return made.pair.sides[k]
-                source = made.pair or made
+                if origin.pair is not None and origin.pair.fork is self:
+                    return origin.pair.sides[k]
+                source = origin.pair or origin
                 return self._again(k, source.call, source.index)
             case _:
                 return value
 
     def _again(self, k: int, call: Call | None, index: int) -> Value:
         """Return the output of a call that was converted again in branch `k`."""
-        found = None if call is None else self.sides[k].again.get(call)
-        return _MISSING if found is None else found[index]
+        outputs = None if call is None else self.sides[k].again.get(call)
+        return _MISSING if outputs is None else outputs[index]
 
     def _call(self, k: int, value: Value) -> Call:
         """Return the call that computes a value which is missing in branch `k`."""
@@ -243,10 +243,10 @@ class Fork:
                 value = next(v for v in _flat(value) if self._inside(k, v) is _MISSING)
                 continue
             assert isinstance(value, OutPort)
-            made = self.work.made[value]
-            if made.call is not None:
-                return made.call
-            value = _tensor(made.pair)
+            origin = self.work.made[value]
+            if origin.call is not None:
+                return origin.call
+            value = _tensor(origin.pair)
         return value.call
 
     def _imported(self, k: int, port: OutPort) -> OutPort:
@@ -300,11 +300,11 @@ class Fork:
             if port is not None:
                 side.work.graph.add(Result(), port, name=port.node.name)
             results.append(len(side.work.graph.results) - 1)
-        made = self.node.add_output_port()
-        made.add_tensor_names(pair.names)
+        output = self.node.add_output_port()
+        output.add_tensor_names(pair.names)
         self._update()
-        self.work.made[made] = Made(frozenset((self,)) | self.forks, pair=pair)
-        return made
+        self.work.made[output] = Made(frozenset((self,)) | self.forks, pair=pair)
+        return output
 
     def _update(self) -> None:
         """Update the If's operation: its port maps, and the branch that must run."""
@@ -347,8 +347,8 @@ def open_ranks(values: Iterable[Value]) -> bool:
 
 def open_fork(values: Iterable[Value]) -> Fork | None:
     """Return the innermost fork of the open pairs among values: the one created last."""
-    found = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.open]
-    return max(found, key=lambda f: f.node.id, default=None)
+    forks = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.open]
+    return max(forks, key=lambda f: f.node.id, default=None)
 
 
 def joined(value: Value) -> Any:
@@ -360,10 +360,10 @@ def joined(value: Value) -> Any:
 
 def forks_of(work: Work, value: Value) -> frozenset[Fork]:
     """Return the forks that a value of `work` depends on."""
-    found = frozenset[Fork]()
+    forks = frozenset[Fork]()
     for v in _flat((value,)):
         if isinstance(v, Forked):
-            found |= {v.fork} | v.fork.forks
+            forks |= {v.fork} | v.fork.forks
         elif isinstance(v, OutPort) and v in work.made:
-            found |= work.made[v].forks
-    return found
+            forks |= work.made[v].forks
+    return forks

@@ -19,10 +19,10 @@ def expanded(model: ModelProto, opsets: dict[str, int]) -> ModelProto:
     """Return `model`, or a copy whose nodes without a conversion are replaced by the functions that define them."""
     for _ in range(MAX_ROUNDS):
         nodes = ((node, _defined(node, opsets)) for node in every_node(model.graph.node))
-        found = [(node, schema) for node, schema in nodes if schema is not None]
-        if not found:
+        defined = [(node, schema) for node, schema in nodes if schema is not None]
+        if not defined:
             break
-        model = _inlined(model, found)
+        model = _inlined(model, defined)
     return model
 
 
@@ -81,50 +81,50 @@ def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
 
 def _body(node: NodeProto, schema: Schema, types: dict[str, TypeProto]) -> FunctionProto:
     """Return a copy of the function's body for the node's types; the node gets its default attributes."""
-    found = FunctionProto()
+    body = FunctionProto()
     if schema.has_function:
-        found.CopyFrom(schema.function_body)
+        body.CopyFrom(schema.function_body)
     else:
-        given = [types.get(name, TypeProto()).SerializeToString() for name in node.input]
-        found.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), given))
+        inputs = [types.get(name, TypeProto()).SerializeToString() for name in node.input]
+        body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), inputs))
     present = {a.name for a in node.attribute}
-    defaults = [schema.attributes[name].default_value for name in found.attribute if name not in present]
+    defaults = [schema.attributes[name].default_value for name in body.attribute if name not in present]
     node.attribute.extend(a for a in defaults if a.name)
-    return found
+    return body
 
 
-def _inlined(model: ModelProto, found: list[tuple[NodeProto, Schema]]) -> ModelProto:
+def _inlined(model: ModelProto, defined: list[tuple[NodeProto, Schema]]) -> ModelProto:
     """Return a model in which each node has called a local function of its own, which was inlined."""
     types = _types(model.graph, shape_inference.infer_shapes(model).graph)
-    for i, (node, schema) in enumerate(found):
+    for i, (node, schema) in enumerate(defined):
         function = _body(node, schema, types)
         node.domain = function.domain = DOMAIN
         node.op_type = function.name = f"{node.op_type}_{i}"
         function.ClearField("overload")
         model.functions.append(function)
     model.opset_import.add(domain=DOMAIN, version=1)
-    made = inliner.inline_local_functions(model)
-    kept = [o for o in made.opset_import if o.domain != DOMAIN]
-    del made.opset_import[:]
-    made.opset_import.extend(kept)
-    return made
+    inlined = inliner.inline_local_functions(model)
+    opsets = [o for o in inlined.opset_import if o.domain != DOMAIN]
+    del inlined.opset_import[:]
+    inlined.opset_import.extend(opsets)
+    return inlined
 
 
 def _types(*graphs: GraphProto) -> dict[str, TypeProto]:
     """Return the types of values by name; initializers are inputs of their type."""
-    found: dict[str, TypeProto] = {}
+    types: dict[str, TypeProto] = {}
     for graph in graphs:
         for info in (*graph.input, *graph.value_info, *graph.output):
-            found[info.name] = info.type
+            types[info.name] = info.type
         for tensor in graph.initializer:
             kind = TypeProto()
             kind.tensor_type.elem_type = tensor.data_type
             kind.tensor_type.shape.SetInParent()
             for d in tensor.dims:
                 kind.tensor_type.shape.dim.add(dim_value=d)
-            found[tensor.name] = kind
+            types[tensor.name] = kind
         for node in graph.node:
             for a in node.attribute:
                 if a.HasField("g"):
-                    found |= _types(a.g)
-    return found
+                    types |= _types(a.g)
+    return types

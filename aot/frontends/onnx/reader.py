@@ -84,14 +84,14 @@ def _upgraded(model: ModelProto, file: str) -> ModelProto:
 
 
 def _opsets(model: ModelProto, file: str) -> dict[str, int]:
-    found = {("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in model.opset_import}
-    newest, version = defs.onnx_opset_version(), found.get("", OLDEST_OPSET)
+    versions = {("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in model.opset_import}
+    newest, version = defs.onnx_opset_version(), versions.get("", OLDEST_OPSET)
     if not OLDEST_OPSET <= version <= newest:
         raise UnsupportedError(
             f"{file}: opsets {OLDEST_OPSET} to {newest} can be read, got {version}: "
             + ("install a newer onnx package" if version > newest else "convert it with onnx.version_converter")
         )
-    return found
+    return versions
 
 
 def _inlined(model: ModelProto, file: str) -> ModelProto:
@@ -159,10 +159,10 @@ class _Reader:
             source = scope.find(info.name)
             if source is None:
                 raise CorruptError(f"{self.file}: output {info.name!r} is made by no node")
-            made = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
-            made.out_port(0).names = (info.name,)
+            result = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
+            result.out_port(0).names = (info.name,)
             if scope.outer is None and info.type.tensor_type.HasField("shape"):
-                made.rt_info["declared"] = {"rank": str(len(info.type.tensor_type.shape.dim))}
+                result.rt_info["declared"] = {"rank": str(len(info.type.tensor_type.shape.dim))}
 
     def _parameter(self, scope: _Scope, info: ValueInfoProto) -> OutPort:
         origin, top = Origin((info.name,), self.file), scope.outer is None
@@ -208,8 +208,8 @@ class _Reader:
 
     def _constant(self, scope: _Scope, name: str, data: Any) -> OutPort:
         try:
-            found = data()
-            return scope.graph.add(Constant(dtype_of(found)), name=name, data=found).out_port(0)
+            value = data()
+            return scope.graph.add(Constant(dtype_of(value)), name=name, data=value).out_port(0)
         except UnsupportedError as error:
             return self._refused(scope, name, "Initializer", str(error)).out_port(0)
 
@@ -266,23 +266,23 @@ class _Reader:
             ("inputs", proto.input, schema.min_input, schema.max_input),
             ("outputs", proto.output, schema.min_output, schema.max_output),
         )
-        for what, given, least, most in counts:
-            named = max((i for i, n in enumerate(given, 1) if n), default=0)
-            if len(given) < least or named > most:
+        for what, count, least, most in counts:
+            named = max((i for i, n in enumerate(count, 1) if n), default=0)
+            if len(count) < least or named > most:
                 several = f"{least} to {most}" if most < UNLIMITED_INPUTS else f"{least} or more"
                 wanted = str(least) if least == most else several
                 opset = self.opsets.get(domain, 1)
-                error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(given)}")
+                error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(count)}")
                 error.add_note(f"in ONNX node {name!r} ({kind}) of {self.file}")
                 raise error
 
     def _source(self, scope: _Scope, name: str, node: str) -> OutPort | None:
         if not name:
             return None
-        found = scope.find(name)
-        if found is None:
+        port = scope.find(name)
+        if port is None:
             raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which nothing before it makes")
-        return found
+        return port
 
     def _region(self, scope: _Scope, proto: GraphProto, name: str) -> tuple[Graph, list[tuple[int, OutPort]]]:
         if scope.depth >= MAX_DEPTH:

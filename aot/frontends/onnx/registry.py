@@ -51,9 +51,9 @@ class Bodies(Protocol):
         ...
 
     def fork(
-        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+        self, node: Call, if_node: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
     ) -> Sequence[Value]:
-        """Return the outputs of `made`, an If without outputs, given both regions and their parameters' values.
+        """Return the outputs of `if_node`, an If without outputs, given both regions and their parameters' values.
 
         `size`: the condition is that this size is 1.
         """
@@ -137,9 +137,9 @@ class Call:
 
     def float_type(self, name: str, default: DType) -> DType:
         """Return the element type, as `dtype`; UnsupportedError unless it is a float type."""
-        found = self.dtype(name, default)
-        self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
-        return found
+        dtype = self.dtype(name, default)
+        self.refuse(not dtype.is_float, f"{name} must be a type of floats, got {dtype.value}")
+        return dtype
 
     def tensor(self, name: str) -> Array:
         return self._get(name, np.ndarray, None)
@@ -171,17 +171,17 @@ class Call:
 
     def extent(self, x: OutPort, axis: int, what: str) -> int:
         """Return a dimension of `x` as a number; UnsupportedError if it is dynamic."""
-        found = x.shape[axis]
-        if not isinstance(found, int):
+        size = x.shape[axis]
+        if not isinstance(size, int):
             raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
-        return found
+        return size
 
     def within(
         self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
     ) -> OutPort:
         """Return `data`, or `x`, after a check that the few integers x are in low..high."""
-        made = Within(operation=self.kind, rule=rule)
-        return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
+        check = Within(operation=self.kind, rule=rule)
+        return self.build(check, x, low, high) if data is None else self.build(check, x, low, high, data)
 
     def axes_within(self, axes: OutPort, rank: int) -> OutPort:
         """Return axes of a tensor of `rank`, checked to be in range and distinct."""
@@ -208,9 +208,9 @@ class Call:
         """Return some dimensions of `x` as an i64 vector."""
         if any(not -x.type.rank <= a < x.type.rank for a in axes):
             raise ModelError(f"{self.kind}: axes {list(axes)} are out of range for rank {x.type.rank}")
-        found = [x.shape[a] for a in axes]
-        numbers = [d for d in found if isinstance(d, int)]
-        if len(numbers) == len(found):
+        sizes = [x.shape[a] for a in axes]
+        numbers = [d for d in sizes if isinstance(d, int)]
+        if len(numbers) == len(sizes):
             return self.list(numbers)
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
 

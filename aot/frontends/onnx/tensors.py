@@ -24,12 +24,12 @@ def array(tensor: TensorProto, external: ExternalData) -> Array:
     if tensor.data_location == TensorProto.EXTERNAL:
         return _external(tensor, dtype, shape, external)
     try:
-        found = numpy_helper.to_array(tensor)
+        value = numpy_helper.to_array(tensor)
     except Exception as error:
         raise CorruptError(f"tensor {name!r}: data does not fit {dtype.value}{list(shape)}: {error}") from error
     if dtype is DType.STRING:
-        return np.array([_text(s) for s in found.reshape(-1)], dtype=object).reshape(shape)
-    return found
+        return np.array([_text(s) for s in value.reshape(-1)], dtype=object).reshape(shape)
+    return value
 
 
 def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], external: ExternalData) -> Array:

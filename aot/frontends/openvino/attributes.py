@@ -62,13 +62,13 @@ def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | No
 
 def texts(op: Op, opset: str) -> dict[str, str]:
     """Return the attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
-    op, found = op.spelled(), dict[str, str]()
+    op, result = op.spelled(), dict[str, str]()
     for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
         value = getattr(op, name)
         shaped = hint in (Shape, Shape | None)
         if shaped or (value is not None and is_written(op, field, opset)):
-            found[xml] = shape_text(value) if shaped else text_of(value)
-    return found
+            result[xml] = shape_text(value) if shaped else text_of(value)
+    return result
 
 
 def text_of(value: object) -> str:

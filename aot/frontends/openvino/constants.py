@@ -106,12 +106,12 @@ def pack(dtype: DType, values: Array, lowest_first: bool = False) -> Bytes:
 
 def _packed_strings(values: Array) -> Bytes:
     """Pack strings, the inverse of `strings`."""
-    found = [str(text).encode("utf-8", "surrogateescape") for text in values.reshape(-1)]
-    ends = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    encoded = [str(text).encode("utf-8", "surrogateescape") for text in values.reshape(-1)]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] > np.iinfo(np.int32).max:
         raise UnsupportedError(f"string constant: at most 2^31 - 1 bytes of text, got {ends[-1]}")
-    head = np.array([len(found), *ends], "<i4")
-    return np.concatenate([head.view(np.uint8), np.frombuffer(b"".join(found), np.uint8)])
+    head = np.array([len(encoded), *ends], "<i4")
+    return np.concatenate([head.view(np.uint8), np.frombuffer(b"".join(encoded), np.uint8)])
 
 
 def strings(raw: Bytes, count: int) -> Array:
@@ -125,10 +125,10 @@ def strings(raw: Bytes, count: int) -> Array:
     text = raw[4 * (count + 2) :].tobytes()
     if ends[0] != 0 or any(a > b for a, b in pairwise(ends)) or ends[-1] > len(text):
         raise CorruptError(f"string constant: offsets must rise from 0 to at most {len(text)}, got {ends[:8]}")
-    found = np.empty(count, object)
+    texts = np.empty(count, object)
     # Vocabularies contain pieces of characters; surrogateescape keeps their bytes.
-    found[:] = [text[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
-    return found
+    texts[:] = [text[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
+    return texts
 
 
 def _bits(raw: Bytes, width: int, highest_first: bool) -> Bytes:

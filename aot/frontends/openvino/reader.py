@@ -83,10 +83,10 @@ class _Reader:
         """Return the records of a network and of its bodies, with the class of each layer."""
         if depth > MAX_DEPTH:
             raise CorruptError(f"{self.file}: bodies of at most {MAX_DEPTH} levels, got more in {name!r}")
-        found = network(element, self.file if not depth else f"{self.file}: {name!r}")
+        records = network(element, self.file if not depth else f"{self.file}: {name!r}")
         classes: dict[int, type[Op]] = {}
         below: dict[int, dict[str, _Body]] = {}
-        for layer in found.layers:
+        for layer in records.layers:
             cls = _definition(layer)
             if cls is None:
                 self.unsupported.append(layer)
@@ -96,8 +96,8 @@ class _Reader:
             if inner:
                 below[layer.id] = {k: self.survey(e, f"{layer.name}.{k}", depth + 1) for k, e in inner.items()}
         products = {id for id, cls in classes.items() if cls.type == "BinaryConvolution"}
-        binary = frozenset(e.from_layer for e in found.edges if e.to_layer in products)
-        return _Body(name, found, classes, below, binary)
+        binary = frozenset(e.from_layer for e in records.edges if e.to_layer in products)
+        return _Body(name, records, classes, below, binary)
 
     def refuse_unsupported(self) -> None:
         if self.unsupported:

@@ -122,8 +122,8 @@ def join_names(names: Iterable[str]) -> str:
 
 def rt_info(element: Element) -> dict[str, object]:
     """Return the model's free information: nested elements with `value`s; `<info name= value=/>` for other keys."""
-    found: dict[str, object] = {}
-    stack = [(element, found)]
+    information: dict[str, object] = {}
+    stack = [(element, information)]
     while stack:
         parent, target = stack.pop()
         for child in parent:
@@ -134,7 +134,7 @@ def rt_info(element: Element) -> dict[str, object]:
                 stack.append((child, below))
             else:
                 target[str(key)] = child.get("value", dict(child.attrib) or "")
-    return found
+    return information
 
 
 def _layer(element: Element) -> Layer:
@@ -163,11 +163,11 @@ def _layer(element: Element) -> Layer:
 
 def _attributes(*elements: Element) -> dict[str, dict[str, str]]:
     """Return the attributes of a layer and its output ports; the layer's own take precedence."""
-    found: dict[str, dict[str, str]] = {}
+    attributes: dict[str, dict[str, str]] = {}
     for element in elements:
         for e in _below(element, "rt_info", "attribute"):
-            found[e.get("name", "")] = {k: v for k, v in e.attrib.items() if k != "name"}
-    return found
+            attributes[e.get("name", "")] = {k: v for k, v in e.attrib.items() if k != "name"}
+    return attributes
 
 
 def _edge(element: Element, where: str) -> Edge:

@@ -28,16 +28,16 @@ def reshaped(old: Shape, new: Shape) -> IndexMap:
     groups = _groups(old, new)
 
     def index(*at: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = [Const(0)] * len(old)
+        inner: list[Expr] = [Const(0)] * len(old)
         for mine, theirs in groups:
             flat: Expr = Const(0)
             for k in theirs:
                 flat = flat * new[k] + at[k]
             for k in reversed(mine[1:]):
-                found[k] = flat % old[k]
+                inner[k] = flat % old[k]
                 flat = flat // old[k]
-            found[mine[0]] = flat
-        return tuple(found)
+            inner[mine[0]] = flat
+        return tuple(inner)
 
     return index
 
@@ -72,10 +72,10 @@ def permuted(order: Sequence[int]) -> IndexMap:
     """Return the index map of a transposition: output dimension k is input dimension order[k]."""
 
     def index(*at: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = [Const(0)] * len(order)
+        inner: list[Expr] = [Const(0)] * len(order)
         for k, o in enumerate(order):
-            found[o] = at[k]
-        return tuple(found)
+            inner[o] = at[k]
+        return tuple(inner)
 
     return index
 

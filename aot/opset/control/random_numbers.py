@@ -248,21 +248,21 @@ class Multinomial(LoopOp):
         raw = np.asarray(generator.random_raw(len(probabilities) * count))
         units = (raw.astype(np.float32) / np.float32(0xFFFFFFFF)).reshape(-1, count)
         rows = probabilities.astype(np.float32)
-        found = [self._draws(np.exp(r) if self.log_probs else r, u) for r, u in zip(rows, units, strict=True)]
-        return np.array(found).reshape(units.shape).astype(numpy_dtype(self.convert_type))
+        draws = [self._draws(np.exp(r) if self.log_probs else r, u) for r, u in zip(rows, units, strict=True)]
+        return np.array(draws).reshape(units.shape).astype(numpy_dtype(self.convert_type))
 
     def _draws(self, row: Array, units: Array) -> list[int]:
         steps = np.cumsum(row)
         steps = steps / steps[-1]
-        found: list[int] = []
+        classes: list[int] = []
         for u in units:
             chosen = min(int(np.sum(steps < u)), len(row) - 1)
-            found.append(chosen)
+            classes.append(chosen)
             if not self.with_replacement:
                 steps[chosen:] -= steps[chosen] - (steps[chosen - 1] if chosen else 0)
                 with np.errstate(invalid="ignore"):  # all weight may be gone after the last class
                     steps = steps / steps[-1]
-        return found
+        return classes
 
 
 @loops

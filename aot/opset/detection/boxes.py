@@ -42,8 +42,8 @@ def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbe
 def check_limits(what: str, *limits: Operand | None) -> None:
     """Raise ShapeError unless limits of overlap and of scores are floats."""
     if any(o is not None and not o.dtype.is_float for o in limits):
-        given = ", ".join("nothing" if o is None else str(o.type) for o in limits)
-        raise ShapeError(f"{what}: limits of overlap and of scores must be floats, got {given}")
+        types = ", ".join("nothing" if o is None else str(o.type) for o in limits)
+        raise ShapeError(f"{what}: limits of overlap and of scores must be floats, got {types}")
 
 
 @dataclass(frozen=True)

@@ -147,9 +147,9 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
     def infer(
         self, rois: Operand, deltas: Operand, scores: Operand, picture: Operand
     ) -> tuple[TensorType, TensorType, TensorType]:
-        given = (rois, deltas, scores, picture)
-        if any(x.rank != 2 for x in given):
-            shapes = ", ".join(str(x.type) for x in given)
+        inputs = (rois, deltas, scores, picture)
+        if any(x.rank != 2 for x in inputs):
+            shapes = ", ".join(str(x.type) for x in inputs)
             raise ShapeError(f"{self.type}: [R, 4], [R, 4 C], [R, C], [1, 3] with C = {self.num_classes}, got {shapes}")
         if len(self.deltas_weights) != 4:
             raise ShapeError(f"{self.type}: there are 4 deltas_weights, got {len(self.deltas_weights)}")
@@ -179,18 +179,18 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
 
     def reference(self, rois: Array, deltas: Array, scores: Array, picture: Array) -> tuple[Array, Array, Array]:
         start, moved = rois.astype(np.float64), deltas.astype(np.float64).reshape(len(rois), -1, 4)
-        found: list[tuple[float, int, Array]] = []
+        detections: list[tuple[float, int, Array]] = []
         for c in range(1, self.num_classes):
             boxes = self._refined(start, moved[:, c])
             valid = (start[:, 2:] > start[:, :2]).all(1)
             own = np.where(valid, scores[:, c].astype(np.float64), 0)
             order = np.argsort(-own, kind="stable")
             kept = greedy(boxes, order[own[order] > self.score_threshold], self.nms_threshold, self.post_nms_count, 1.0)
-            found += [(float(own[r]), c, boxes[r]) for r in kept]
-        if len(found) > self.max_detections_per_image:
-            found = sorted(found, key=lambda f: -f[0])[: self.max_detections_per_image]
+            detections += [(float(own[r]), c, boxes[r]) for r in kept]
+        if len(detections) > self.max_detections_per_image:
+            detections = sorted(detections, key=lambda f: -f[0])[: self.max_detections_per_image]
         out = np.zeros((self.max_detections_per_image, 6))
-        for m, (score, c, box) in enumerate(found):
+        for m, (score, c, box) in enumerate(detections):
             out[m] = (*box, c, score)
         return out[:, :4].astype(rois.dtype), out[:, 4].astype(np.int32), out[:, 5].astype(rois.dtype)
 

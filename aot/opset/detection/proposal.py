@@ -125,7 +125,7 @@ class Proposals(LoopOp):
 
     def anchors(self) -> Array:
         """Return the corners (x0, y0, x1, y1) of the anchors of the first cell."""
-        found: list[list[float]] = []
+        anchors: list[list[float]] = []
         middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.tensorflow else 0.0)
         for ratio in self.ratio:
             width = float(np.sqrt(self.base_size * self.base_size / ratio))
@@ -133,8 +133,8 @@ class Proposals(LoopOp):
             height = width * ratio if self.tensorflow else float(np.floor(width * ratio + 0.5))
             for scale in self.scale:
                 half = [0.5 * (n * scale - self.offset) for n in (width, height)]
-                found.append([middle - half[0], middle - half[1], middle + half[0], middle + half[1]])
-        return np.array(found)
+                anchors.append([middle - half[0], middle - half[1], middle + half[0], middle + half[1]])
+        return np.array(anchors)
 
     def results(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
         if (x.rank, deltas.rank) != (4, 4) or image.rank not in (1, 2):
@@ -191,8 +191,8 @@ class Proposals(LoopOp):
             scores = x[n, len(anchors) :].reshape(len(anchors), -1).T.reshape(-1).astype(np.float64)
             scores = scores * (boxes[:, 2:] - boxes[:, :2] + self.offset >= least).all(1)
             chosen = _searched(boxes, scores, s)
-            found = np.clip(boxes[chosen], 0, limits) if self.clip_after_nms else boxes[chosen]
-            out[n, : len(chosen), 0], out[n, : len(chosen), 1:] = n, found / limits if self.normalize else found
+            clipped = np.clip(boxes[chosen], 0, limits) if self.clip_after_nms else boxes[chosen]
+            out[n, : len(chosen), 0], out[n, : len(chosen), 1:] = n, clipped / limits if self.normalize else clipped
             probabilities[n, : len(chosen)] = scores[chosen]
             if len(chosen) < self.post_nms_topn:
                 out[n, len(chosen), 0] = -1
@@ -325,8 +325,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand
     ) -> tuple[TensorType, TensorType]:
         if (image.rank, anchors.rank, deltas.rank, scores.rank) != (1, 2, 3, 3):
-            given = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
-            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {given}")
+            types = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
+            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {types}")
         count = self.post_nms_count
         return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
 
@@ -361,9 +361,9 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         marks = scores.reshape(count, -1).T.reshape(-1).astype(np.float64)
         marks = marks * (boxes[:, 2:] - boxes[:, :2] + 1 >= self.min_size).all(1)
         chosen = _searched(boxes, marks, self._search(len(boxes)))
-        out, found = np.zeros((self.post_nms_count, 4)), np.zeros(self.post_nms_count)
-        out[: len(chosen)], found[: len(chosen)] = boxes[chosen], marks[chosen]
-        return out.astype(deltas.dtype), found.astype(deltas.dtype)
+        out, out_scores = np.zeros((self.post_nms_count, 4)), np.zeros(self.post_nms_count)
+        out[: len(chosen)], out_scores[: len(chosen)] = boxes[chosen], marks[chosen]
+        return out.astype(deltas.dtype), out_scores.astype(deltas.dtype)
 
 
 @loops

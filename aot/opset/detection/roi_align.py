@@ -202,8 +202,8 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
                     y, z = y + roi[1] * s.scale - 0.5, z + roi[0] * s.scale - 0.5
                 values.append(_sample(x[int(batches[r])], y, z, height, width))
             if values:
-                found = np.stack(values)
-                out[r, :, ph, pw] = np.maximum(found.max(0), 0) if s.pooling is Pooling.MAX else found.mean(0)
+                samples = np.stack(values)
+                out[r, :, ph, pw] = np.maximum(samples.max(0), 0) if s.pooling is Pooling.MAX else samples.mean(0)
     return out.astype(x.dtype)
 
 
@@ -249,8 +249,8 @@ class BoxAlign(LoopOp):
     def infer(self, x: Operand, rois: Operand, batches: Operand) -> TensorType:
         numbers = 5 if self.sampling.rotated else 4
         if (x.rank, rois.rank, batches.rank) != (4, 2, 1):
-            found = f"{x.type}, {rois.type}"
-            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {found}")
+            types = f"{x.type}, {rois.type}"
+            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {types}")
         if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:
             raise ShapeError(f"{self.type}: cells must be positive, got {self.pooled_h} x {self.pooled_w}")
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], self.pooled_h, self.pooled_w))

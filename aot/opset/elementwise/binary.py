@@ -56,8 +56,8 @@ class AutoBroadcast(StrEnum):
 def read_aligned(x: Input, shape: Shape, index: tuple[Expr, ...]) -> Expr:
     """Return the element at `index` of `x` read as `shape`, which has the dimensions of `x` and further ones."""
     own = iter(index[len(index) - len(shape) :])
-    kept = [i for i, n in zip(own, shape, strict=True) if n != 1]
-    values = iter(kept)
+    dims = [i for i, n in zip(own, shape, strict=True) if n != 1]
+    values = iter(dims)
     return x(*(0 if n == 1 else stretched(next(values), n) for n in x.shape))
 
 

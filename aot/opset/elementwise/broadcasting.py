@@ -107,8 +107,8 @@ class Broadcast(ViewOp):
         wanted = tuple(int(n) for n in target.reshape(-1))
         if self.mode is BroadcastMode.BIDIRECTIONAL:
             return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, wanted)))
-        given = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
-        aligned = TensorType(dtype_of(x), self._aligned(x.shape, wanted, given)).static_shape
+        axes = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
+        aligned = TensorType(dtype_of(x), self._aligned(x.shape, wanted, axes)).static_shape
         return np.array(np.broadcast_to(x.reshape(aligned), wanted))
 
 

@@ -236,11 +236,11 @@ class ConvertPromoteTypes(DecomposedOp):
             return self._checked(self.u64_integer_promotion_target, True, a, b)
         return self._checked(common, common not in (a, b), a, b)
 
-    def _checked(self, found: DType, loses: bool, a: DType, b: DType) -> DType:
+    def _checked(self, common: DType, loses: bool, a: DType, b: DType) -> DType:
         if loses and not self.promote_unsafe:
             kinds = f"{a.value} and {b.value}"
-            raise ShapeError(f"ConvertPromoteTypes: promote_unsafe is needed for {found.value}, got {kinds}")
-        return found
+            raise ShapeError(f"ConvertPromoteTypes: promote_unsafe is needed for {common.value}, got {kinds}")
+        return common
 
     def decompose(self, build: Builder, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
         dtype = self.promoted(a.type.dtype, a.shape, b.type.dtype, b.shape)

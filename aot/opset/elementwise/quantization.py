@@ -91,8 +91,8 @@ class FakeConvert(Elementwise):
     def infer(self, x: Operand, scale: Operand, shift: Operand | None = None) -> TensorType:
         if x.dtype is DType.F64:
             raise UnsupportedError("FakeConvert: elements must be f32, f16 or bf16, got f64")
-        found = super().infer(x, scale, *([] if shift is None else [shift]))
-        if found.rank != x.rank:
+        result = super().infer(x, scale, *([] if shift is None else [shift]))
+        if result.rank != x.rank:
             raise ShapeError(f"FakeConvert: scale must broadcast to {x.type}, got {scale.type}")
         return x.type
 

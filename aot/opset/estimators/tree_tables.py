@@ -46,15 +46,15 @@ class Forest:
             "nan_first": (self.nan_first.shape, (nodes,)),
             "columns": (self.columns.shape, self.roots.shape),
         }
-        for table, (found, wanted) in shapes.items():
-            if found != wanted:
-                raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(found)}")
+        for table, (shape, wanted) in shapes.items():
+            if shape != wanted:
+                raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(shape)}")
         if self.roots.ndim != 1 or not self.roots.size or self.weights.ndim != 2 or not self.weights.size:
             raise ShapeError(f"{name}: there must be at least one tree and one leaf, got {self.roots.shape}")
         _inside(name, "features", self.features, 0, features)
         _inside(name, "columns", self.columns, 0, targets - self.weights.shape[1] + 1)
-        for table, found in (("children", self.children), ("roots", self.roots)):
-            _inside(name, table, found, -leaves, nodes)
+        for table, indices in (("children", self.children), ("roots", self.roots)):
+            _inside(name, table, indices, -leaves, nodes)
         early = np.nonzero((self.children >= 0) & (self.children <= np.arange(nodes)[:, None]))
         if len(early[0]):
             node = int(early[0][0])
@@ -63,12 +63,12 @@ class Forest:
     @property
     def depths(self) -> Array:
         """Most comparisons that a row needs, for each tree."""
-        found = [0] * (len(self.features) + 1)  # the last entry is for all leaves
+        depths = [0] * (len(self.features) + 1)  # the last entry is for all leaves
         children: list[list[int]] = np.maximum(self.children, -1).tolist()
         for node in range(len(children) - 1, -1, -1):
             low, high = children[node]
-            found[node] = 1 + max(found[low], found[high])
-        return np.array(found)[np.maximum(self.roots, -1)]
+            depths[node] = 1 + max(depths[low], depths[high])
+        return np.array(depths)[np.maximum(self.roots, -1)]
 
 
 def _inside(name: str, table: str, values: Array, low: int, high: int) -> None:
@@ -81,10 +81,10 @@ def ordered(x: Array, nan_first: bool | Array) -> Array:
     """Return integers in the order of floats: 0 equals -0; NaN is before or after all others."""
     wide = np.int32 if x.dtype.itemsize == 4 else np.int64
     limits = np.iinfo(wide)
-    found = np.ascontiguousarray(x).view(wide)
-    found = np.where(found < 0, found ^ limits.max, found)
-    found = np.where(found == -1, 0, found)
-    return np.where(np.isnan(x), np.where(nan_first, limits.min, limits.max), found).astype(wide)
+    bits = np.ascontiguousarray(x).view(wide)
+    bits = np.where(bits < 0, bits ^ limits.max, bits)
+    bits = np.where(bits == -1, 0, bits)
+    return np.where(np.isnan(x), np.where(nan_first, limits.min, limits.max), bits).astype(wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,18 +229,18 @@ def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dic
     """
     leaves: list[int] = []
     low: dict[int, int] = {}
-    found: dict[int, tuple[int, int]] = {}
+    positions: dict[int, tuple[int, int]] = {}
     stack: list[tuple[int, bool]] = [(root, False)]
     while stack:
         at, middle = stack.pop()
         if at < 0:
             leaves.append(~at)
             if len(leaves) > MAX_MASK_LEAVES:
-                return None, found
+                return None, positions
         elif middle:
-            found[at] = low[at], len(leaves)
+            positions[at] = low[at], len(leaves)
             stack.append((children[at][1], False))
         else:
             low[at] = len(leaves)
             stack += [(at, True), (children[at][0], False)]
-    return leaves, found
+    return leaves, positions

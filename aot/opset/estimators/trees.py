@@ -87,12 +87,12 @@ class TreeEnsemble(DecomposedOp):
         nodes = [packed.thresholds, packed.links, packed.roots, packed.weights, packed.columns, packed.depths]
         if masks is not None and features * len(packed.nan_first) <= MAX_TRANSPOSED_COLUMNS:
             nodes += [masks.starts, masks.features, masks.thresholds, masks.bits, masks.weights]
-        made = PackedTrees(self.targets, self.aggregate, packed.complete, packed.depth, packed.nan_first)
-        return build(made, x, *(build.const(n, _dtype(n)) for n in nodes))
+        trees = PackedTrees(self.targets, self.aggregate, packed.complete, packed.depth, packed.nan_first)
+        return build(trees, x, *(build.const(n, _dtype(n)) for n in nodes))
 
     def reference(self, x: Array, *tables: Array) -> Array:
         forest, rows = Forest(*tables), np.arange(len(x))
-        found = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
+        totals = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
         merge = {"sum": np.add, "min": np.minimum, "max": np.maximum}[self.aggregate.value]
         for root, column in zip(forest.roots.tolist(), forest.columns.tolist(), strict=True):
             at = np.full(len(x), root)
@@ -101,9 +101,9 @@ class TreeEnsemble(DecomposedOp):
                 value = x[inner, forest.features[node]]
                 first = (value <= forest.thresholds[node]) | (np.isnan(value) & forest.nan_first[node])
                 at[inner] = forest.children[node, np.where(first, 0, 1)]
-            part = found[:, column : column + forest.weights.shape[1]]
+            part = totals[:, column : column + forest.weights.shape[1]]
             part[:] = merge(part, forest.weights[~at])
-        return found
+        return totals
 
 
 def _dtype(table: Array) -> DType:
@@ -138,7 +138,7 @@ class PackedTrees(LoopOp):
         wide = DType.I32 if x.dtype is DType.F32 else DType.I64
         keys = dense("keys", rows, len(self.nan_first) * features, space=Space.ARENA, dtype=wide)
         axes = n, f = Var("n", rows), Var("f", features)
-        made = [
+        works = [
             Definition(keys, axes, _ordered(x(n, f), wide, first), (n, f + k * features))
             for k, first in enumerate(self.nan_first)
         ]
@@ -146,15 +146,15 @@ class PackedTrees(LoopOp):
         thresholds, links, roots, weights, columns, depths, *masks = buffers
         walks = _Walks(self, keys, thresholds, links, roots, depths, _Leaves(self, columns, weights))
         if not masks:
-            return (*made, _evaluate(outs[0], walks, None, rows, self.aggregate.identity))
+            return (*works, _evaluate(outs[0], walks, None, rows, self.aggregate.identity))
         starts, features_of, limits, bits, weights = masks
         masked = _Masks(self, keys, starts, features_of, limits, bits, _Leaves(self, columns, weights))
-        return (*made, _evaluate(outs[0], walks, masked, rows, self.aggregate.identity))
+        return (*works, _evaluate(outs[0], walks, masked, rows, self.aggregate.identity))
 
     def reference(self, x: Array, *tables: Array) -> Array:
         thresholds, links, roots, weights, columns = tables[:5]
         keys = np.concatenate([ordered(x, first) for first in self.nan_first], 1)
-        found = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
+        totals = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
         merge = {"sum": np.add, "min": np.minimum, "max": np.maximum}[self.aggregate.value]
         for tree, (root, column) in enumerate(zip(roots.tolist(), columns.tolist(), strict=True)):
             at = np.full(len(x), 1 if self.complete else root)
@@ -163,9 +163,9 @@ class PackedTrees(LoopOp):
                 limit = thresholds[tree, at] if self.complete else thresholds[at]
                 more = keys[np.arange(len(x)), feature] > limit
                 at = (2 * at if self.complete else links[at, 1]) + more
-            part = found[:, column : column + weights.shape[1]]
+            part = totals[:, column : column + weights.shape[1]]
             part[:] = merge(part, weights[at + ((tree - 1) << self.depth) if self.complete else at])
-        return found
+        return totals
 
 
 def _ordered(x: Expr, wide: DType, nan_first: bool) -> Expr:

@@ -92,8 +92,8 @@ class GridSample(LoopOp):
         """Map a coordinate from -1..1 to pixels, within `MAX_POSITION`."""
         size = cast(as_expr(extent, DType.I64), coordinate.dtype)
         corner = (coordinate + 1.0) * (size - 1.0) if self.align_corners else (coordinate + 1.0) * size - 1.0
-        found = corner / 2.0
-        return prim("min", prim("max", found, -MAX_POSITION), MAX_POSITION)
+        position = corner / 2.0
+        return prim("min", prim("max", position, -MAX_POSITION), MAX_POSITION)
 
     def _pixel(self, read: Pixel, extents: Shape, row: Expr, column: Expr) -> Expr:
         height, width = extents
@@ -153,8 +153,8 @@ class GridSample(LoopOp):
             valid &= (i >= 0) & (i < n)
             places.append(np.clip(i, 0, n - 1))
         batch = np.expand_dims(np.arange(image.shape[0], dtype=np.int64), (1, 2))
-        found = np.moveaxis(image[batch, :, places[0], places[1]], -1, 1)
-        return np.where(valid[:, None], found, np.zeros((), image.dtype))
+        pixels = np.moveaxis(image[batch, :, places[0], places[1]], -1, 1)
+        return np.where(valid[:, None], pixels, np.zeros((), image.dtype))
 
 
 def _index(place: Expr) -> Expr:

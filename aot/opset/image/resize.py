@@ -62,13 +62,13 @@ class Plan:
     ends: tuple[int, ...]
     late: bool = False
 
-    def shape(self, given: Sequence[Dim]) -> Shape:
+    def shape(self, shape: Sequence[Dim]) -> Shape:
         """Return the output's shape."""
-        found = [simplify(n + b + e) for n, b, e in zip(given, self.begins, self.ends, strict=True)]
+        padded = [simplify(n + b + e) for n, b, e in zip(shape, self.begins, self.ends, strict=True)]
         for k, a in enumerate(self.axes):
             up, down = self.scales[k] if self.scales else (1, 1)
-            found[a] = simplify(found[a] * up // down) if self.scales else self.sizes[k]
-        return tuple(found)
+            padded[a] = simplify(padded[a] * up // down) if self.scales else self.sizes[k]
+        return tuple(padded)
 
     @property
     def flat_scales(self) -> tuple[int, ...]:
@@ -130,12 +130,12 @@ class Interpolation(DecomposedOp, ABC):
             return self._at_run_time(build, x, plan, wanted)
         if self._by_tables(plan, x.type):
             return self._tables(build, x, plan)
-        made, sizes = self._resampling(plan), None
+        resampling, sizes = self._resampling(plan), None
         if not plan.scales:
             sizes = inputs[0]
             if all(isinstance(n, int) for n in plan.sizes):
                 sizes = numbers(build, (n for n in plan.sizes if isinstance(n, int)))
-        return build(made, x, sizes) if sizes is not None else build(made, x)
+        return build(resampling, x, sizes) if sizes is not None else build(resampling, x)
 
     @property
     def _tabular(self) -> bool:
@@ -210,19 +210,19 @@ class Interpolation(DecomposedOp, ABC):
     def _matrices(self, plan: Plan, shape: tuple[int, ...]) -> list[Weights]:
         """Return weights for the axes of a padded input, for modes with many neighbours."""
         kind, _, coefficient = self.kind()
-        found: list[Weights] = []
+        matrices: list[Weights] = []
         for k, a in enumerate(plan.axes):
             n = shape[a]
             size = plan.sizes[k] if plan.sizes else n * plan.scales[k][0] // plan.scales[k][1]
             assert isinstance(size, int), "sizes are numbers here"
             up, down = plan.scales[k] if plan.scales else (size, n)
             if self.mode in PILLOW_MODES:
-                found.append(pillow(self.mode, n, size, coefficient))
+                matrices.append(pillow(self.mode, n, size, coefficient))
             elif size == n:
-                found.append(np.eye(n))
+                matrices.append(np.eye(n))
             else:
-                found.append(linear(coordinates(kind, n, size, up, down), n, up / down))
-        return found
+                matrices.append(linear(coordinates(kind, n, size, up, down), n, up / down))
+        return matrices
 
     def _tables(self, build: Builder, x: OutPort, plan: Plan) -> OutPort:
         dtype = x.type.dtype
@@ -247,10 +247,10 @@ class Interpolation(DecomposedOp, ABC):
         plan = self.plan(*operands)  # type: ignore[arg-type]
         padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
         if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
-            found = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
+            matrices = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
             if self.mode not in PILLOW_MODES or x.dtype.itemsize > 1:
-                return applied(padded, plan.axes, [m for _, m in found])
-            for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
+                return applied(padded, plan.axes, [m for _, m in matrices])
+            for a, matrix in sorted(matrices, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
                 padded = applied(padded, [a], [matrix])
             return padded
         return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)

@@ -44,8 +44,8 @@ def _rows(table: Array, indices: Array) -> Array:
 
 def _paired(indices: Operand, *others: Operand | None) -> list[Condition]:
     """Return the conditions that weights and segments have one entry for each index."""
-    given = [o.shape for o in others if o is not None]
-    return [c for shape in given for c in alike("there is one for each index", shape, indices.shape)]
+    shapes = [o.shape for o in others if o is not None]
+    return [c for shape in shapes for c in alike("there is one for each index", shape, indices.shape)]
 
 
 def _check_bags(what: str, table: Operand, indices: Operand, weights: Operand | None, rank: int) -> None:

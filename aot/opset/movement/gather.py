@@ -66,11 +66,11 @@ def _picked(data: Array, indices: Array, along: int) -> Array:
     places, valid = inside(indices, data.shape[along])
     if not data.shape[along]:
         return np.zeros((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
-    found = np.take(data, places, along)
+    values = np.take(data, places, along)
     if valid.all():
-        return found
+        return values
     keep = valid.reshape(*[1] * along, *valid.shape, *[1] * (data.ndim - along - 1))
-    return np.where(keep, found, np.zeros((), data.dtype))
+    return np.where(keep, values, np.zeros((), data.dtype))
 
 
 @dataclass(frozen=True)
@@ -258,8 +258,8 @@ class GatherND_5(GatheringND):
         return lambda *index: self.picked(data, indices, (*unravel(index[0], batch), *index[1:]))
 
     def reference(self, data: Array, indices: Array) -> Array:
-        found, shared = self.gathered(data, indices), self.batch_dims
-        return found.reshape(-1, *found.shape[shared:]) if shared > 1 else found
+        values, shared = self.gathered(data, indices), self.batch_dims
+        return values.reshape(-1, *values.shape[shared:]) if shared > 1 else values
 
 
 @op("opset1")
@@ -272,8 +272,8 @@ class GatherTree(LoopOp):
         if steps.rank != 3 or parents.rank != 3:
             raise ShapeError(f"GatherTree: inputs must have rank 3, got {steps.rank} and {parents.rank}")
         if any(o.dtype is not steps.dtype for o in (parents, lengths, end)):
-            given = ", ".join(o.dtype.value for o in (steps, parents, lengths, end))
-            raise ShapeError(f"GatherTree: element types differ: {given}")
+            types = ", ".join(o.dtype.value for o in (steps, parents, lengths, end))
+            raise ShapeError(f"GatherTree: element types differ: {types}")
         return steps.type
 
     def conditions(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> Sequence[Condition]:

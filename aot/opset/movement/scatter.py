@@ -369,11 +369,11 @@ class SliceScatter(ComputeOp):
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
             raise ShapeError(f"SliceScatter: starts, stops, steps and axes must be as many, got {counts}")
-        found: dict[int, tuple[Dim, Dim, int]] = {}
+        parts: dict[int, tuple[Dim, Dim, int]] = {}
         for a, start, stop, step in zip(where, low, high, by, strict=True):
             k = axis_of(a, data.rank, "SliceScatter")
-            found[k] = *range_of(data.shape[k], start, stop, step, "SliceScatter"), step
-        return found
+            parts[k] = *range_of(data.shape[k], start, stop, step, "SliceScatter"), step
+        return parts
 
     def compute(self, out: TensorType, data: Input, updates: Input, *bounds: Input | None) -> Element:
         parts = self._parts(data.operand(), *(None if b is None else b.operand() for b in bounds))

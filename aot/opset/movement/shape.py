@@ -78,9 +78,9 @@ class Reshape(Renaming):
         return tuple(wanted)
 
     def reference(self, x: Array, target: Array) -> Array:
-        given = [int(n) for n in target.reshape(-1)]
-        copied = {k for k, n in enumerate(given) if n == 0 and self.special_zero}
-        wanted = [x.shape[k] if k in copied else n for k, n in enumerate(given)]
+        sizes = [int(n) for n in target.reshape(-1)]
+        copied = {k for k, n in enumerate(sizes) if n == 0 and self.special_zero}
+        wanted = [x.shape[k] if k in copied else n for k, n in enumerate(sizes)]
         if -1 in wanted:
             left = math.prod(n for k, n in enumerate(x.shape) if k not in copied)
             rest = math.prod(n for k, n in enumerate(wanted) if k not in copied and n != -1)
@@ -173,10 +173,10 @@ class ShapeOf(ComputeOp):
 
     def compute(self, out: TensorType, x: Input) -> Element:
         def element(i: Expr) -> Expr:
-            found: Expr = Const(0)
+            size: Expr = Const(0)
             for k, n in enumerate(x.shape):
-                found = select(prim("eq", i, k), n, found)
-            return cast(found, self.output_type)
+                size = select(prim("eq", i, k), n, size)
+            return cast(size, self.output_type)
 
         return element
 

@@ -259,14 +259,14 @@ class StridedSlice(ViewOp):
         """Require indices in range if index or dimension is dynamic, and dynamic steps other than 0."""
         low = begin.dims("StridedSlice: begin")
         by = strides.dims("StridedSlice: strides") if strides is not None else ()
-        found: list[Condition] = []
+        rules: list[Condition] = []
         for k, d in self._entries(x.rank, len(low)):
             if not self._on(self.shrink_axis_mask, k):
-                found += not_zero(by[k]) if k < len(by) else []
+                rules += not_zero(by[k]) if k < len(by) else []
             elif not isinstance(low[k], int) or not isinstance(x.shape[d], int):
                 n = x.shape[d]
-                found.append(in_range(f"an index of dimension {d} is one of {dim_text(n)}", low[k], -n, n - 1))
-        return found
+                rules.append(in_range(f"an index of dimension {d} is one of {dim_text(n)}", low[k], -n, n - 1))
+        return rules
 
     def infer(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> TensorType:
         return TensorType(x.dtype, tuple(self._plan(x, begin, end, strides)[2]))

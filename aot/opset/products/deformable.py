@@ -69,21 +69,21 @@ class Deformable(LoopOp):
         points = w.shape[2] * w.shape[3] * self.deformable_group
         kernels = self.windows(tuple(sizes), w.shape[2:])
         places = kernels.counts
-        found = kernels.fitting()
-        found += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
-        found += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
+        rules = kernels.fitting()
+        rules += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
+        rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
         if mask is not None:
-            found += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
-        return found
+            rules += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
+        return rules
 
     def loops(self, out: Buffer, x: Input, offsets: Input, w: Input, mask: Input | None) -> tuple[Work, ...]:
-        found = self.windows(x.shape[2:], w.shape[2:])
+        geometry = self.windows(x.shape[2:], w.shape[2:])
         shape = (*x.shape[:2], *w.shape[2:], *out.shape[2:])
         columns = dense("columns", *shape, space=Space.ARENA, dtype=out.dtype.compute)
         axes = n, c, kh, kw, oh, ow = tuple(Var(name, e) for name, e in zip("nckljm", columns.shape, strict=True))
         point = c // (x.shape[1] // self.deformable_group) * (w.shape[2] * w.shape[3]) + kh * w.shape[3] + kw
         place = [
-            cast(found.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
+            cast(geometry.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
             for a, (i, k) in enumerate(((oh, kh), (ow, kw)))
         ]
         pixels, copied = channels_last(x, "pixels", x.dtype.compute)
@@ -123,8 +123,8 @@ class Deformable(LoopOp):
 
     def computed(self, x: Array, offsets: Array, w: Array, mask: Array | None) -> Array:
         """Compute for references, in double precision."""
-        found = self.windows(x.shape[2:], w.shape[2:])
-        oh, ow = found.sizes
+        geometry = self.windows(x.shape[2:], w.shape[2:])
+        oh, ow = geometry.sizes
         (kh, kw), shares = w.shape[2:], self.deformable_group
         moved = offsets.astype(np.float64).reshape(x.shape[0], shares, kh, kw, 2, oh, ow)
         shape = (x.shape[0], shares, kh, kw, oh, ow)
@@ -132,8 +132,8 @@ class Deformable(LoopOp):
         parts = np.split(x.astype(np.float64), shares, 1)
         total = np.zeros((x.shape[0], w.shape[0], oh, ow))
         for a, b in np.ndindex(kh, kw):
-            y = np.arange(oh)[:, None] * found.strides[0] - int(found.before[0]) + a * found.dilations[0]  # type: ignore[arg-type]
-            z = np.arange(ow)[None] * found.strides[1] - int(found.before[1]) + b * found.dilations[1]  # type: ignore[arg-type]
+            y = np.arange(oh)[:, None] * geometry.strides[0] - int(geometry.before[0]) + a * geometry.dilations[0]  # type: ignore[arg-type]
+            z = np.arange(ow)[None] * geometry.strides[1] - int(geometry.before[1]) + b * geometry.dilations[1]  # type: ignore[arg-type]
             samples = np.concatenate(
                 [
                     self._blend(p, y + moved[:, s, a, b, 0], z + moved[:, s, a, b, 1]) * weight[:, s, a, b][:, None]

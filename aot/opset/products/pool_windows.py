@@ -108,11 +108,11 @@ class Windows:
 
     def padding(self, counts: Sequence[int]) -> list[tuple[int, int]]:
         """Return the padding of each axis that encloses all windows, for references; negative to crop."""
-        found: list[tuple[int, int]] = []
+        pads: list[tuple[int, int]] = []
         for a, (n, before) in enumerate(zip(self.extents, self.before, strict=True)):
             last = (counts[a] - 1) * self.strides[a] + (_int(self.kernel[a]) - 1) * self.dilations[a] + 1
-            found.append((_int(before), last - _int(n) - _int(before)))
-        return found
+            pads.append((_int(before), last - _int(n) - _int(before)))
+        return pads
 
     @property
     def declared(self) -> list[tuple[int, int]]:
@@ -152,11 +152,11 @@ def windows(
     elif auto_pad is not AutoPad.VALID:
         pairs = [same(n, k, s, d, auto_pad) for n, k, s, d in zip(extents, kernel, steps, spread, strict=True)]
         before, after = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    made = Windows(extents, kernel, steps, spread, before, after, rounding)
-    for n, count in zip(extents, made.counts, strict=True):
+    result = Windows(extents, kernel, steps, spread, before, after, rounding)
+    for n, count in zip(extents, result.counts, strict=True):
         if isinstance(count, int) and count < 1:
             raise ShapeError(f"{what}: the kernel is larger than the padded input, got {dim_text(n)}")
-    return made
+    return result
 
 
 def same(n: Dim, kernel: Dim, stride: int, dilation: int, auto_pad: AutoPad) -> tuple[Dim, Dim]:
@@ -168,11 +168,11 @@ def same(n: Dim, kernel: Dim, stride: int, dilation: int, auto_pad: AutoPad) -> 
     return (half, rest) if auto_pad is AutoPad.SAME_UPPER else (rest, half)
 
 
-def entries(what: str, name: str, given: Sequence[int], rank: int, default: int) -> tuple[int, ...]:
+def entries(what: str, name: str, values: Sequence[int], rank: int, default: int) -> tuple[int, ...]:
     """Return an attribute with one number for each of `rank` axes."""
-    if given and len(given) != rank:
-        raise ShapeError(f"{what}: {name} must have {rank} entries, got {len(given)}")
-    return tuple(given) or (default,) * rank
+    if values and len(values) != rank:
+        raise ShapeError(f"{what}: {name} must have {rank} entries, got {len(values)}")
+    return tuple(values) or (default,) * rank
 
 
 def larger(a: Dim, b: Dim) -> Dim:

@@ -81,8 +81,8 @@ class CTCGreedyDecoder(LoopOp):
         for n in range(x.shape[1]):
             ended = np.flatnonzero(mask[:, n] == 0)
             length = int(ended[0]) if len(ended) else x.shape[0]
-            found = _decoded(x[:length, n], x.shape[2] - 1, self.ctc_merge_repeated)
-            out[n, : len(found), 0, 0] = found
+            classes = _decoded(x[:length, n], x.shape[2] - 1, self.ctc_merge_repeated)
+            out[n, : len(classes), 0, 0] = classes
         return out
 
 
@@ -133,8 +133,8 @@ class CTCGreedyDecoderSeqLen(LoopOp):
     def infer(self, x: Operand, lengths: Operand, blank: Operand | None = None) -> tuple[TensorType, TensorType]:
         if x.rank != 3 or lengths.rank != 1:
             raise ShapeError(f"{self.type}: scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}")
-        found = TensorType(self.classes_index_type, x.shape[:2])
-        return found, TensorType(self.sequence_length_type, x.shape[:1])
+        classes = TensorType(self.classes_index_type, x.shape[:2])
+        return classes, TensorType(self.sequence_length_type, x.shape[:1])
 
     def conditions(self, x: Operand, lengths: Operand, *_: Operand | None) -> Sequence[Condition]:
         return alike("there is a length for each row of the batch", x.shape[:1], lengths.shape)
@@ -148,8 +148,8 @@ class CTCGreedyDecoderSeqLen(LoopOp):
         counts = np.zeros(len(x), numpy_dtype(self.sequence_length_type))
         none = x.shape[2] - 1 if blank is None else int(blank.reshape(-1)[0])
         for n, length in enumerate(lengths):
-            found = _decoded(x[n, : int(length)], none, self.merge_repeated)
-            out[n, : len(found)], counts[n] = found, len(found)
+            classes = _decoded(x[n, : int(length)], none, self.merge_repeated)
+            out[n, : len(classes)], counts[n] = classes, len(classes)
         return out, counts
 
 
@@ -201,15 +201,15 @@ class CTCLoss(LoopOp):
         blank: Operand | None = None,
     ) -> TensorType:
         if (logits.rank, logit_lengths.rank, labels.rank, label_lengths.rank) != (3, 1, 2, 1):
-            found = f"{logits.type}, {labels.type}"
-            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {found}")
+            types = f"{logits.type}, {labels.type}"
+            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {types}")
         return TensorType(logits.dtype, logits.shape[:1])
 
     def conditions(
         self, logits: Operand, logit_lengths: Operand, labels: Operand, label_lengths: Operand, *_: Operand | None
     ) -> Sequence[Condition]:
-        given = (logit_lengths.shape[0], labels.shape[0], label_lengths.shape[0])
-        pairs = alike("batches must be equal", given, (logits.shape[0],) * 3)
+        batches = (logit_lengths.shape[0], labels.shape[0], label_lengths.shape[0])
+        pairs = alike("batches must be equal", batches, (logits.shape[0],) * 3)
         return [*pairs, at_least("there are classes", logits.shape[2], 1)]
 
     def nest(
@@ -250,17 +250,17 @@ class CTCLoss(LoopOp):
         none = logits.shape[2] - 1 if blank is None else int(blank.reshape(-1)[0])
         out = np.zeros(len(logits))
         for n in range(len(logits)):
-            kept: list[int] = []
+            labelling: list[int] = []
             for label in labels[n, : int(label_lengths[n])]:
-                again = self.preprocess_collapse_repeated and kept[-1:] == [int(label)]
-                dropped = int(label) in kept if self.unique else again
-                kept += [] if dropped else [int(label)]
-            out[n] = -self._path(scores[n, : int(logit_lengths[n])], kept, none)
+                again = self.preprocess_collapse_repeated and labelling[-1:] == [int(label)]
+                dropped = int(label) in labelling if self.unique else again
+                labelling += [] if dropped else [int(label)]
+            out[n] = -self._path(scores[n, : int(logit_lengths[n])], labelling, none)
         return out.astype(logits.dtype)
 
-    def _path(self, scores: Array, kept: list[int], blank: int) -> float:
+    def _path(self, scores: Array, labelling: list[int], blank: int) -> float:
         """Return the log of the sum over all paths; states are blank, label, blank, label, ... blank."""
-        states = [blank, *(s for label in kept for s in (label, blank))]
+        states = [blank, *(s for label in labelling for s in (label, blank))]
         now = np.array([0.0] + [-np.inf] * (len(states) - 1))
         begin = True
         for row in scores:

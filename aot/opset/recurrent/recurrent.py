@@ -75,11 +75,11 @@ class Directed(Recurrent, ABC):
         first = [one_each(build, widened(build, s), (0, self.hidden_size), count, 1) for s in states]
         weights, inner = (one_each(build, p, (rows, -1), count, 0) for p in (w, r))
         biases = one_each(build, b, (-1,), count, 0)
-        found = [
+        results = [
             self.recurrence(build, backwards, x, [s[d] for s in first], weights[d], inner[d], biases[d], short)
             for d, backwards in enumerate(self.reversals)
         ]
-        outs = [[build.Unsqueeze(p, numbers(build, (1,))) for p in ports] for ports in zip(*found, strict=True)]
+        outs = [[build.Unsqueeze(p, numbers(build, (1,))) for p in ports] for ports in zip(*results, strict=True)]
         joined = [p[0] if count == 1 else build.Concat(*p, axis=1) for p in outs]
         return tuple(narrowed(build, p, dtype) for p in joined)
 
@@ -100,7 +100,7 @@ class Directed(Recurrent, ABC):
     def run(self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array) -> tuple[Array, ...]:
         """Compute all directions, for references."""
         rows = self.gates * self.hidden_size
-        found = [
+        results = [
             recur(
                 self,
                 linear(x, w[d]) + wide(b[d, :rows]),
@@ -112,7 +112,7 @@ class Directed(Recurrent, ABC):
             )
             for d, backwards in enumerate(self.reversals)
         ]
-        return tuple(np.stack(parts, 1).astype(x.dtype) for parts in zip(*found, strict=True))
+        return tuple(np.stack(parts, 1).astype(x.dtype) for parts in zip(*results, strict=True))
 
 
 def one_each(build: Builder, port: OutPort, shape: tuple[int, ...], count: int, axis: int) -> list[OutPort]:

@@ -88,8 +88,8 @@ class SearchSorted(LoopOp):
         row = () if rows.ndim == 1 else tuple(np.indices(values.shape)[:-1])
         while (open_ := low < high).any():
             middle = (low + high) // 2
-            found = rows[(*row, np.minimum(middle, rows.shape[-1] - 1))]
-            above = (found <= values) if self.right_mode else (found < values)
+            boundaries = rows[(*row, np.minimum(middle, rows.shape[-1] - 1))]
+            above = (boundaries <= values) if self.right_mode else (boundaries < values)
             low, high = np.where(open_ & above, middle + 1, low), np.where(open_ & ~above, middle, high)
         return low.astype(numpy_dtype(self.output_type))
 

@@ -38,12 +38,12 @@ def indices(shape: Shape, name: str = "d") -> tuple[tuple[Var, ...], Index]:
 
 def radices(n: int) -> tuple[int, ...]:
     """Return the small factors of n, or none if it has a large prime factor."""
-    found: list[int] = []
+    factors: list[int] = []
     for r in RADICES:
         while n and n % r == 0:
-            found.append(r)
+            factors.append(r)
             n //= r
-    return tuple(found) if n == 1 else ()
+    return tuple(factors) if n == 1 else ()
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,15 @@ class Transforms:
         shape = (volume(before), 2, n, volume(after))
         if not isinstance(n, int):
             work = self._planes(x, axis, self.buffer(2, *shape), (Const(0),))
-            found = self._factorised(work, shape, n, inverse)
+            result = self._factorised(work, shape, n, inverse)
         elif factors := radices(n):
             planes = self._planes(x, axis, self.buffer(*shape))
-            found = self._mixed(planes, factors, inverse, 1 / n if inverse else 1.0)
+            result = self._mixed(planes, factors, inverse, 1 / n if inverse else 1.0)
         else:
-            found = self._chirped(self._planes(x, axis, self.buffer(*shape)), n, inverse)
-        return Signal(x.shape, lambda i: found[ravel(i[:axis], before), i[-1], i[axis], ravel(i[axis + 1 : -1], after)])
+            result = self._chirped(self._planes(x, axis, self.buffer(*shape)), n, inverse)
+        return Signal(
+            x.shape, lambda i: result[ravel(i[:axis], before), i[-1], i[axis], ravel(i[axis + 1 : -1], after)]
+        )
 
     def _planes(self, x: Signal, axis: int, out: Buffer, which: Index = ()) -> Buffer:
         before, after = x.shape[:axis], x.shape[axis + 1 : -1]

@@ -20,16 +20,16 @@ from aot.passes.rewrite import rule
 def _plus(port: OutPort, number: float) -> OutPort | None:
     """Match x + number; returns x."""
     node = source(port, Add)
-    found = with_constant(node) if node is not None else None
-    return found[0] if found is not None and close(uniform(found[1]), number) else None
+    operands = with_constant(node) if node is not None else None
+    return operands[0] if operands is not None and close(uniform(operands[1]), number) else None
 
 
 def _one_plus(port: OutPort, function: type[Op]) -> tuple[Node | None, float]:
     """Match (1 + f) s, which may be written f s + s; returns the node f and the number s."""
     add = source(port, Add)
-    found = with_constant(add) if add is not None else None
-    number = uniform(found[1]) if found is not None else None
-    product = _times(found[0]) if found is not None else None
+    operands = with_constant(add) if add is not None else None
+    number = uniform(operands[1]) if operands is not None else None
+    product = _times(operands[0]) if operands is not None else None
     if number is None or product is None or not close(product[1], number):
         return None, 0.0
     return source(product[0], function), number
@@ -41,16 +41,16 @@ def _times(port: OutPort) -> tuple[OutPort, float] | None:
     if node is not None:
         divisor = uniform(node.source(1))
         return (node.source(0), 1 / divisor) if divisor else None
-    found, number = factors(port)
-    return (found[0], number) if len(found) == 1 else None
+    ports, number = factors(port)
+    return (ports[0], number) if len(ports) == 1 else None
 
 
 def _two_factors(node: Node) -> tuple[tuple[tuple[OutPort, OutPort], ...], float]:
     """Match a product of two tensors and a number: the two in either order, and the number; no pairs otherwise."""
-    found, number = factors(node.out_port(0))
-    if len(found) != 2 or not node.out_port(0).type.dtype.is_float:
+    ports, number = factors(node.out_port(0))
+    if len(ports) != 2 or not node.out_port(0).type.dtype.is_float:
         return (), number
-    first, second = found
+    first, second = ports
     return ((first, second), (second, first)), number
 
 
@@ -88,8 +88,8 @@ def _is_cubic(port: OutPort, x: OutPort) -> bool:
     if node is None or x not in node.sources():
         return False
     cubic = node.source(1) if node.source(0) is x else node.source(0)
-    found, number = factors(cubic)
-    exponents = [_power_of(f, x) for f in found]
+    ports, number = factors(cubic)
+    exponents = [_power_of(f, x) for f in ports]
     return close(number, 0.044715) and all(exponents) and sum(exponents) == 3
 
 
@@ -137,8 +137,8 @@ def swish_as_quotient(node: Node, op: Divide, build: Builder) -> OutPort | None:
 @rule(Multiply, Divide)
 def hard_sigmoid_written_out(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | None:
     """Clamp(x + 3, 0, 6) / 6 -> HSigmoid(x)"""
-    found = _times(node.out_port(0))
-    x = _clamped(found[0]) if found is not None and close(found[1], 1 / 6) else None
+    product = _times(node.out_port(0))
+    x = _clamped(product[0]) if product is not None and close(product[1], 1 / 6) else None
     return build.HSigmoid(x) if x is not None else None
 
 

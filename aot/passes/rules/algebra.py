@@ -24,10 +24,10 @@ COMMUTATIVE = (Add, Multiply)
 @rule(*NEUTRAL_OPERANDS)
 def drop_neutral_operand(node: Node, op: Binary, build: Builder) -> OutPort | None:
     """x + 0, x - 0, x * 1, x / 1, x ^ 1 -> x"""
-    found = (node.source(0), node.source(1))
+    operands = (node.source(0), node.source(1))
     if isinstance(op, COMMUTATIVE):
-        found = with_constant(node) or found
-    x, number = found
+        operands = with_constant(node) or operands
+    x, number = operands
     same = broadcasts(op) and stretches_nothing(number.shape, x.shape)
     return x if same and uniform(number) == NEUTRAL_OPERANDS[type(op)] else None
 
@@ -108,28 +108,28 @@ def merge_clamps(node: Node, op: Clamp, build: Builder) -> OutPort | None:
 @rule(Maximum)
 def maximum_as_relu(node: Node, op: Maximum, build: Builder) -> OutPort | None:
     """max(x, 0) -> Relu(x)"""
-    found = _bound(node)
-    return build.Relu(found[0]) if found is not None and found[1] == 0 else None
+    bound = _bound(node)
+    return build.Relu(bound[0]) if bound is not None and bound[1] == 0 else None
 
 
 @rule(Minimum)
 def minimum_as_clamp(node: Node, op: Minimum, build: Builder) -> OutPort | None:
     """min(Relu(x), c) -> Clamp(x, 0, c)"""
-    found = _bound(node)
-    relu = source(found[0], Relu) if found is not None else None
-    if found is None or relu is None or not found[1] >= 0 or not only_reader(found[0]):
+    bound = _bound(node)
+    relu = source(bound[0], Relu) if bound is not None else None
+    if bound is None or relu is None or not bound[1] >= 0 or not only_reader(bound[0]):
         return None
-    return build(Clamp(0.0, found[1]), relu.source(0))
+    return build(Clamp(0.0, bound[1]), relu.source(0))
 
 
 def _bound(node: Node) -> tuple[OutPort, float] | None:
     """Match a float Maximum or Minimum with one number: the other operand, and the number."""
-    found = with_constant(node)
-    if found is None or not node.out_port(0).type.dtype.is_float:
+    operands = with_constant(node)
+    if operands is None or not node.out_port(0).type.dtype.is_float:
         return None
-    number = uniform(found[1])
-    fits = number is not None and stretches_nothing(found[1].shape, found[0].shape)
-    return (found[0], number) if fits and number is not None else None
+    number = uniform(operands[1])
+    fits = number is not None and stretches_nothing(operands[1].shape, operands[0].shape)
+    return (operands[0], number) if fits and number is not None else None
 
 
 RULES = (

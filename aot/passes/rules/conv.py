@@ -119,12 +119,12 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
 @rule(Multiply)
 def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     """f(x, w) * c -> f(x, w * c) for a convolution or product f and a factor for each channel of its output"""
-    found = with_constant(node)
-    if found is None or not only_reader(found[0]):
+    operands = with_constant(node)
+    if operands is None or not only_reader(operands[0]):
         return None
-    scale = constant(found[1])
-    made = _scaled_weights(found[0].node, scale, build) if scale is not None else None
-    return None if made is None else build(found[0].node.op, *made)
+    scale = constant(operands[1])
+    inputs = _scaled_weights(operands[0].node, scale, build) if scale is not None else None
+    return None if inputs is None else build(operands[0].node.op, *inputs)
 
 
 def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
@@ -174,17 +174,17 @@ def _scaled_matrix(node: Node, op: MatMul, scale: Array, build: Builder) -> list
 def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPort | None:
     """f(x * c, w) -> f(x, w * c) for a factor for each channel of the input; padding stays zero"""
     scaled, weights = source(node.source(0), Multiply), constant(node.source(1))
-    found = with_constant(scaled) if scaled is not None else None
+    operands = with_constant(scaled) if scaled is not None else None
     x = node.source(0)
-    if found is None or weights is None or not only_reader(x) or x.type.dtype not in MERGED_TYPES:
+    if operands is None or weights is None or not only_reader(x) or x.type.dtype not in MERGED_TYPES:
         return None
-    scale = constant(found[1])
+    scale = constant(operands[1])
     assert scale is not None
     by_channel = channel_vector(scale, x.type.rank, 1, x.shape[1])
-    if by_channel is None or not stretches_nothing(scale.shape, found[0].shape) or not np.isfinite(scale).all():
+    if by_channel is None or not stretches_nothing(scale.shape, operands[0].shape) or not np.isfinite(scale).all():
         return None
     inputs = node.sources()
-    inputs[0] = found[0]
+    inputs[0] = operands[0]
     inputs[1] = build.const(np.multiply(weights, _along_inputs(op, by_channel, weights)), x.type.dtype)
     return build(op, *inputs)
 
@@ -204,10 +204,10 @@ def _along_inputs(op: Windowed, vector: Array, weights: Array) -> Array:
 @rule(Add)
 def constant_second(node: Node, op: Add, build: Builder) -> OutPort | None:
     """c + x -> x + c: constants are second, where lowering looks for a bias"""
-    found = with_constant(node)
-    if found is None or node.source(1) is found[1]:
+    operands = with_constant(node)
+    if operands is None or node.source(1) is operands[1]:
         return None
-    return build(op, *found)
+    return build(op, *operands)
 
 
 RULES = (

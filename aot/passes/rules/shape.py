@@ -74,8 +74,8 @@ def reshaped(port: OutPort, shape: Shape, build: Builder) -> OutPort | None:
     if dims.count(-1) > 1 or (0 in shape and not same_dims(tuple(dims), shape)):
         return None
     copies = 0 in dims and 0 not in shape
-    made = build.Reshape(port, build.const(np.array(dims, np.int64), DType.I64), special_zero=copies)
-    return made if same_dims(made.shape, shape) else None
+    result = build.Reshape(port, build.const(np.array(dims, np.int64), DType.I64), special_zero=copies)
+    return result if same_dims(result.shape, shape) else None
 
 
 @rule(Transpose)
@@ -124,8 +124,8 @@ def reduce_before_transpose(node: Node, op: Reduction, build: Builder) -> OutPor
     if inner is None or order is None or axes is None or op.keep_dims:
         return None
     dropped = [order[axis_of(int(a), len(order), op.type)] for a in axes.reshape(-1)]
-    kept = [d for d in order if d not in dropped]
-    if kept != sorted(kept):
+    dims = [d for d in order if d not in dropped]
+    if dims != sorted(dims):
         return None
     return build(op, inner.source(0), build.const(np.array(sorted(dropped), np.int64), DType.I64))
 
@@ -200,8 +200,8 @@ def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
     """Return the common shape if it is certain: dimensions are equal, or one is 1."""
     rank = max(len(a), len(b))
     pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
-    found = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
-    return None if None in found else tuple(d for d in found if d is not None)
+    dims = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
+    return None if None in dims else tuple(d for d in dims if d is not None)
 
 
 RULES = (

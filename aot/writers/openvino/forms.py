@@ -75,8 +75,8 @@ def _reason(node: Node) -> str:
     op = node.op
     if definition_of(op) is None:
         return "no operation set has this operation with these attributes"
-    given = [port is not None for port in node.sources()]
-    if given != sorted(given, reverse=True):
-        return f"input {given.index(False)} must be given where a later one is, got none"
+    connected = [port is not None for port in node.sources()]
+    if connected != sorted(connected, reverse=True):
+        return f"input {connected.index(False)} must be given where a later one is, got none"
     types = [value for value in vars(op).values() if isinstance(value, DType) and value in FOREIGN_TYPES]
     return f"element types must be OpenVINO's, got {types[0].value}" if types else ""

@@ -109,12 +109,12 @@ class Layers:
 
     def _bodies(self, node: Node) -> dict[str, tuple[Element, dict[int, int]]]:
         """Return the element of each region, and the ids of its layers."""
-        found: dict[str, tuple[Element, dict[int, int]]] = {}
+        bodies: dict[str, tuple[Element, dict[int, int]]] = {}
         for prefix in BODIES[type(node.op)] if isinstance(node.op, RegionOp) else ():
             body = etree.Element(f"{prefix}_body" if prefix else "body")
             name = prefix or "body"
-            found[name] = body, self.add(body, node.regions[name])
-        return found
+            bodies[name] = body, self.add(body, node.regions[name])
+        return bodies
 
     def _constant(self, network: _Network, node: Node, op: Constant) -> None:
         """Add a constant; one that is stored as f16 is followed by its conversion to f32."""
@@ -126,8 +126,8 @@ class Layers:
             self._stored(network, name, op, values, names, node.rt_info, _lowest_first(out))
             network.places[out] = network.count - 1, 0
             return
-        kept = Constant(DType.F16)
-        self._stored(network, f"{name}_compressed", kept, values.astype(np.float16), (), node.rt_info)
+        stored = Constant(DType.F16)
+        self._stored(network, f"{name}_compressed", stored, values.astype(np.float16), (), node.rt_info)
         widen = Convert(destination_type=op.element_type)
         element = network.layer(name, widen, texts(widen, "opset1"), DECOMPRESSION)
         _add_ports(element, "input", 0, [(TensorType(DType.F16, values.shape), ())], {})
@@ -154,7 +154,7 @@ class Layers:
 
 def legal(text: str) -> str:
     r"""Return a text that XML can hold: other characters are written as `\x01`."""
-    return ILLEGAL_CHARS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return ILLEGAL_CHARS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _order(graph: Graph) -> list[Node]:

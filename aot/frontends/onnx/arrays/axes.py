@@ -41,9 +41,9 @@ def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int)
     column, axes = node.list([-1, 1]), node.axes_within(axes, rank)
     places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
     here = build.Equal(places, node.list(range(rank)))
-    found = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
+    numbers = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
     chosen = build.ReduceLogicalOr(here, node.list([0]))
-    return build.Select(chosen, build.ReduceSum(found, node.list([0])), rest)
+    return build.Select(chosen, build.ReduceSum(numbers, node.list([0])), rest)
 
 
 def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
@@ -70,8 +70,8 @@ def reduced_at(
     """Reduce over data-dependent axes: `reduce(y, axes)` drops the axes that it is given, which are constants."""
     build, rank, one = node.build, x.type.rank, node.list([1])
     chosen, sizes = _chosen(node, axes, rank), node.dims(x, range(rank))
-    kept, inner = build.Select(chosen, one, sizes), build.Select(chosen, sizes, one)
-    pairs = build.Concat(build.Unsqueeze(kept, one), build.Unsqueeze(inner, one), axis=1)
+    outer, inner = build.Select(chosen, one, sizes), build.Select(chosen, sizes, one)
+    pairs = build.Concat(build.Unsqueeze(outer, one), build.Unsqueeze(inner, one), axis=1)
     split = build.Reshape(x, bounded(node, x, build.Reshape(pairs, node.list([2 * rank]))))
     y = reduce(split, node.list(range(1, 2 * rank, 2)))
     return y if keep else build.Reshape(y, _others(node, x, chosen, rank - count_of(node, axes)))

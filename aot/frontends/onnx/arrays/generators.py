@@ -66,9 +66,9 @@ def mel_weight_matrix(
 ) -> OutPort:
     """Triangles of equal width in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
     build = node.build
-    given = {"num_mel_bins": bins, "dft_length": length, "sample_rate": rate}
+    inputs = {"num_mel_bins": bins, "dft_length": length, "sample_rate": rate}
     count, size, hertz = (
-        node.within(single(node, p), 0, MAX_SAMPLES, f"{n} is 0 to {MAX_SAMPLES}") for n, p in given.items()
+        node.within(single(node, p), 0, MAX_SAMPLES, f"{n} is 0 to {MAX_SAMPLES}") for n, p in inputs.items()
     )
     first, last = (_mel(node, p) for p in (low, high))
     steps = build.Add(count, 2)
@@ -88,8 +88,8 @@ def mel_weight_matrix(
     rising = build.LogicalAnd(build.GreaterEqual(rows, left), build.LessEqual(rows, centre))
     falling = build.LogicalAnd(build.GreaterEqual(rows, centre), build.Less(rows, right))
     zero = build.const(0.0, DType.F64)
-    found = build.Select(falling, fall, build.Select(rising, rise, zero))
-    return node.cast(found, node.dtype("output_datatype", DType.F32))
+    weights = build.Select(falling, fall, build.Select(rising, rise, zero))
+    return node.cast(weights, node.dtype("output_datatype", DType.F32))
 
 
 def _mel(node: Call, hertz: OutPort) -> OutPort:

@@ -65,8 +65,8 @@ def slice(
     if axes.value is None:
         rank = x.type.rank
         defaults = (node.list([v] * rank) for v in (0, OPEN_END, 1))
-        given = zip((starts, ends, steps), defaults, strict=True)
-        starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in given)
+        bounds = zip((starts, ends, steps), defaults, strict=True)
+        starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in bounds)
         axes = node.list(range(rank))
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
@@ -85,8 +85,8 @@ def pad(
         return _wrapped(node, x, pads, axes)
     chosen = node.choice("mode", PAD_MODES, "constant")
     if pads is None:
-        fill, given = node.like(node.number("value", 0.0), x), node.integers("pads")
-        return build.Pad(x, node.list(given[:rank]), node.list(given[rank:]), fill, pad_mode=chosen)
+        fill, amounts = node.like(node.number("value", 0.0), x), node.integers("pads")
+        return build.Pad(x, node.list(amounts[:rank]), node.list(amounts[rank:]), fill, pad_mode=chosen)
     fill = node.like(0, x) if value is None else node.single(value)
     begins, ends = _pads(node, pads, axes, rank)
     return build.Pad(x, begins, ends, node.cast(fill, x.type.dtype), pad_mode=chosen)
@@ -96,8 +96,8 @@ def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[O
     axes = node.list(range(rank)) if axes is None else axes
     halves = node.build.Split(node.cast(pads, DType.I64), node.scalar(0), num_splits=2, outputs=2)
     if pads.type.is_static and axes.type.is_static and pads.type.static_shape[0] != 2 * axes.type.static_shape[0]:
-        given = f"{pads.type.static_shape[0]} for {axes.type.static_shape[0]} axes"
-        raise ModelError(f"Pad: two pads for each axis, got {given}")
+        counts = f"{pads.type.static_shape[0]} for {axes.type.static_shape[0]} axes"
+        raise ModelError(f"Pad: two pads for each axis, got {counts}")
     begins, ends = (spread(node, p, axes, node.list([0] * rank), rank) for p in halves.node.out_ports().values())
     return begins, ends
 
@@ -110,10 +110,10 @@ def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None)
         size, low, high = (_element(node, p, k) for p, k in ((node.dims(x, [a]), 0), (begins, a), (ends, a)))
         before, behind = (build.Maximum(p, 0) for p in (low, high))
         cut = build.Subtract(before, low)
-        kept = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
-        kept = node.within(kept, 1, OPEN_END, "an axis that is repeated has elements")
-        places = build.Range(build.Negative(before), build.Add(kept, behind), node.scalar(1), output_type=DType.I64)
-        x = build.Gather(x, build.Add(build.FloorMod(places, kept), cut), node.scalar(a))
+        extent = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
+        extent = node.within(extent, 1, OPEN_END, "an axis that is repeated has elements")
+        places = build.Range(build.Negative(before), build.Add(extent, behind), node.scalar(1), output_type=DType.I64)
+        x = build.Gather(x, build.Add(build.FloorMod(places, extent), cut), node.scalar(a))
     return x
 
 
@@ -148,8 +148,8 @@ def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
 def trilu(node: Call, x: OutPort, k: OutPort | None = None) -> OutPort:
     """x where row + k <= column (upper), or row + k >= column (lower); 0 elsewhere."""
     build, rank = node.build, x.type.rank
-    kept = triangle(node, x, node.scalar(0) if k is None else k, node.flag("upper", True))
-    return build.Select(kept, x, node.like(0, x)) if rank else x
+    mask = triangle(node, x, node.scalar(0) if k is None else k, node.flag("upper", True))
+    return build.Select(mask, x, node.like(0, x)) if rank else x
 
 
 def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:

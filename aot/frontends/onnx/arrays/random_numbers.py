@@ -43,9 +43,9 @@ def _shape(node: Call, x: OutPort | None) -> OutPort:
 
 
 def _dtype(node: Call, x: OutPort | None) -> DType:
-    found = node.dtype("dtype", DType.F32 if x is None else x.type.dtype)
-    node.refuse(found not in DRAWN_TYPES, f"numbers of floating point are drawn, got {found.value}")
-    return found
+    dtype = node.dtype("dtype", DType.F32 if x is None else x.type.dtype)
+    node.refuse(dtype not in DRAWN_TYPES, f"numbers of floating point are drawn, got {dtype.value}")
+    return dtype
 
 
 def _wide(dtype: DType) -> DType:

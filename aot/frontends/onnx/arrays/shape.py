@@ -30,10 +30,10 @@ def shape(node: Call, x: OutPort) -> OutPort:
     rank = x.type.rank
     bounds = (node.integer("start", 0), node.integer("end", rank))
     start, end = (min(max(v + rank if v < 0 else v, 0), rank) for v in bounds)
-    found = node.build.ShapeOf(x)
+    dims = node.build.ShapeOf(x)
     if (start, end) == (0, rank):
-        return found
-    return node.build.Slice(found, *(node.list([v]) for v in (start, max(start, end), 1, 0)))
+        return dims
+    return node.build.Slice(dims, *(node.list([v]) for v in (start, max(start, end), 1, 0)))
 
 
 @onnx("Size")
@@ -81,12 +81,12 @@ def _without_ones(node: Call, x: OutPort) -> Value:
     node.refuse(len(may_be) > MAX_FORKED_DIMS, which_are_one(x.type))
     place, build = may_be[0], node.build
     is_one = build.Equal(node.size(x, place), node.scalar(1))
-    made = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)
-    gone, stays = Graph(f"{made.name}.then"), Graph(f"{made.name}.else")
+    fork = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)
+    gone, stays = Graph(f"{fork.name}.then"), Graph(f"{fork.name}.else")
     one = _foreign(gone, node, gone.add(Parameter(x.type.dtype, None)).out_port(0), axes=(place,))
     _result(gone, _foreign(gone, node, one, kept=tuple(k - (k > place) for k in known)))
     _result(stays, _foreign(stays, node, stays.add(Parameter(x.type.dtype, None)).out_port(0), kept=(*known, place)))
-    return node.bodies.fork(node, made, [(gone, [x]), (stays, [x])], x.shape[place])[0]
+    return node.bodies.fork(node, fork, [(gone, [x]), (stays, [x])], x.shape[place])[0]
 
 
 def _foreign(graph: Graph, node: Call, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:

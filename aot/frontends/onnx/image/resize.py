@@ -46,8 +46,8 @@ def resize(
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
     if not exact or _needs_taps(node, x, axes, wanted, kind):
         crop = roi if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" else None
-        found = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
-        return resampled(node.build, x, found, _sampling(node))
+        resized_axes = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
+        return resampled(node.build, x, resized_axes, _sampling(node))
     fields = {
         "mode": node.choice("mode", MODES, "nearest"),
         "antialias": node.flag("antialias"),
@@ -101,12 +101,12 @@ def _interpolated(
     """Build Interpolate over the axes whose size changes."""
     value = wanted.value
     if value is not None:
-        given = value.reshape(-1).tolist()
-        same = [(v == 1 if kind is ShapeFrom.SCALES else v == x.shape[a]) for v, a in zip(given, axes, strict=False)]
-        kept = [i for i, s in enumerate(same) if not s] or [len(axes) - 1]
-        if len(kept) < len(axes):
-            axes = [axes[i] for i in kept]
-            wanted = node.build.Gather(wanted, node.list(kept), node.scalar(0))
+        numbers = value.reshape(-1).tolist()
+        same = [(v == 1 if kind is ShapeFrom.SCALES else v == x.shape[a]) for v, a in zip(numbers, axes, strict=False)]
+        changed = [i for i, s in enumerate(same) if not s] or [len(axes) - 1]
+        if len(changed) < len(axes):
+            axes = [axes[i] for i in changed]
+            wanted = node.build.Gather(wanted, node.list(changed), node.scalar(0))
     return node.build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **fields)
 
 
@@ -116,10 +116,10 @@ def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tup
     own = node.cast(node.dims(x, axes), DType.F64)
     pick = build.ReduceMin if node.text("keep_aspect_ratio_policy", "stretch") == "not_larger" else build.ReduceMax
     scale = pick(build.Divide(node.cast(sizes, DType.F64), own), node.list([0]), keep_dims=True)
-    found = build.Multiply(scale, own)
-    rounded = build.Floor(build.Add(found, 0.5))
-    known = found.value is not None and found.value.dtype != object
-    exact = known and bool(np.abs(np.asarray(found.value) - np.asarray(rounded.value)).max(initial=0) < 1e-9)
+    scaled = build.Multiply(scale, own)
+    rounded = build.Floor(build.Add(scaled, 0.5))
+    known = scaled.value is not None and scaled.value.dtype != object
+    exact = known and bool(np.abs(np.asarray(scaled.value) - np.asarray(rounded.value)).max(initial=0) < 1e-9)
     return node.cast(rounded, DType.I64), scale, exact
 
 

@@ -24,14 +24,14 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
     """Convert to a transform; the axis is an attribute before opset 20."""
     rank = x.type.rank
     if (axis is not None and axis.value is None) or (length is not None and length.value is None):
-        given = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
-        along = node.build.Select(node.build.Less(given, 0), node.build.Add(given, rank), given)
+        number = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
+        along = node.build.Select(node.build.Less(number, 0), node.build.Add(number, rank), number)
         along = node.within(along, 0, rank - 2, "the axis is one of the signal's dimensions")
         rule = "dft_length must be positive"
         points = None if length is None else node.within(single(node, length), 1, OPEN_END, rule)
         return _by_sums(node, x, along, points)
-    given = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
-    along = node.axis(given, rank)
+    number = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
+    along = node.axis(number, rank)
     onesided, inverse, extent = node.flag("onesided"), node.flag("inverse"), x.shape[along]
     real = x.shape[-1] == 1
     node.refuse(onesided and not inverse and not real, "a one-sided transform needs a real signal")
@@ -67,11 +67,11 @@ def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> 
     extent, total = node.size(lined, 1), length
     if total is None:
         total = build.Multiply(build.Subtract(extent, 1), 2) if onesided and inverse else extent
-    found = _transformed(node, lined, total, onesided, inverse)
-    shape = build.Select(build.Equal(numbers, along), node.dims(found, [1]), sizes)
-    last = node.list([node.extent(found, -1, "the number of parts")])
+    result = _transformed(node, lined, total, onesided, inverse)
+    shape = build.Select(build.Equal(numbers, along), node.dims(result, [1]), sizes)
+    last = node.list([node.extent(result, -1, "the number of parts")])
     shape = build.Concat(build.Slice(shape, *(node.list([v]) for v in (0, rank - 1, 1, 0))), last, axis=0)
-    return node.cast(build.Reshape(found, build.Maximum(shape, 0)), x.type.dtype)
+    return node.cast(build.Reshape(result, build.Maximum(shape, 0)), x.type.dtype)
 
 
 def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse: bool) -> OutPort:
@@ -81,7 +81,7 @@ def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse:
     extent = build.Squeeze(node.dims(x, [1]), node.list([0]))
     used = build.Minimum(extent, half if onesided and inverse else size)
     ends = build.Reshape(used, node.list([1]))
-    kept = build.Slice(node.cast(x, DType.F64), node.list([0]), ends, node.list([1]), node.list([1]))
+    cropped = build.Slice(node.cast(x, DType.F64), node.list([0]), ends, node.list([1]), node.list([1]))
     rows = build.Range(zero, half if onesided and not inverse else size, one, output_type=DType.I64)
     columns = build.Range(zero, used, one, output_type=DType.I64)
     turns = build.FloorMod(build.Multiply(build.Unsqueeze(rows, node.list([1])), columns), size)
@@ -92,14 +92,14 @@ def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse:
         alone = build.LogicalOr(build.Equal(columns, 0), build.Equal(build.Multiply(columns, 2), size))
         twice = build.Select(alone, node.like(1, wide), node.like(2 if onesided else 1, wide))
         cosine, sine = (build.Multiply(p, build.Divide(twice, wide)) for p in (cosine, sine))
-    parts = [build.Squeeze(p, node.list([3])) for p in _halves(node, kept)]
+    parts = [build.Squeeze(p, node.list([3])) for p in _halves(node, cropped)]
     real, imaginary = build.MatMul(cosine, parts[0]), build.MatMul(sine, parts[0])
     if len(parts) > 1:
         real = build.Subtract(real, build.MatMul(sine, parts[1]))
         imaginary = build.Add(imaginary, build.MatMul(cosine, parts[1]))
     shown = (real,) if onesided and inverse else (real, imaginary)
-    found = [build.Unsqueeze(p, node.list([3])) for p in shown]
-    return found[0] if len(found) == 1 else build.Concat(*found, axis=3)
+    planes = [build.Unsqueeze(p, node.list([3])) for p in shown]
+    return planes[0] if len(planes) == 1 else build.Concat(*planes, axis=3)
 
 
 def _halves(node: Call, x: OutPort) -> list[OutPort]:
@@ -132,8 +132,8 @@ def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
     order = [*(a for a in range(rank) if a not in (along, rank - 1)), along, rank - 1]
     moved = build.Transpose(node.cast(x, DType.F64), node.list(order))
     rows = build.Reshape(moved, node.list([*[0] * (rank - 2), extent * parts]), special_zero=True)
-    found = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
-    split = build.Reshape(found, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
+    product = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
+    split = build.Reshape(product, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
     return node.cast(build.Transpose(split, node.list(np.argsort(order).tolist())), dtype)
 
 
@@ -186,5 +186,5 @@ def stft(
     if window is not None:
         frames = build.Multiply(frames, build.Unsqueeze(window, node.list([1])))
     turned = build.Transpose(frames, node.list([0, 2, 1, 3]))
-    found = _transformed(node, turned, frame, onesided, inverse=False)
-    return node.cast(build.Transpose(found, node.list([0, 2, 1, 3])), signal.type.dtype)
+    spectra = _transformed(node, turned, frame, onesided, inverse=False)
+    return node.cast(build.Transpose(spectra, node.list([0, 2, 1, 3])), signal.type.dtype)

@@ -67,7 +67,7 @@ def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None
 def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
     """(x - zero) scale"""
     axis, block, dtype = _axis(node, x), node.integer("block_size", 0), x.type.dtype
-    made = node.float_type("output_dtype", scale.type.dtype)
+    result_type = node.float_type("output_dtype", scale.type.dtype)
     if dtype.is_float:
         value = node.cast(x, DType.F32)
         if zero is not None:
@@ -75,7 +75,7 @@ def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | No
     else:
         value = node.cast(shifted(node, x, None if zero is None else fitted(node, zero, x, axis, block)), DType.F32)
     factor = node.cast(fitted(node, scale, x, axis, block), DType.F32)
-    return node.cast(node.build.Multiply(value, factor), made)
+    return node.cast(node.build.Multiply(value, factor), result_type)
 
 
 @onnx("DynamicQuantizeLinear")

@@ -60,8 +60,8 @@ def _log_sum_exp(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
     top = build.ReduceMax(x, axes, keep_dims=True)
     top = build.Select(build.IsFinite(top), top, node.like(0, x))
     total = build.Log(build.ReduceSum(build.Exp(build.Subtract(x, top)), axes, keep_dims=True))
-    found = build.Add(total, top)
-    return found if keep else build.Squeeze(found, axes)
+    result = build.Add(total, top)
+    return result if keep else build.Squeeze(result, axes)
 
 
 def _elementwise(node: Call, x: OutPort) -> OutPort:
@@ -87,7 +87,7 @@ def arg_extreme(node: Call, x: OutPort) -> OutPort:
     if last:
         x = build.Reverse(x, along)
     best = build.TopK(x, node.scalar(1), axis=axis, mode=mode, stable=True, index_element_type=DType.I64, outputs=2)
-    found = best.node.out_port(1)
+    index = best.node.out_port(1)
     if last:
-        found = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), found)
-    return found if node.flag("keepdims", True) else build.Squeeze(found, along)
+        index = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), index)
+    return index if node.flag("keepdims", True) else build.Squeeze(index, along)

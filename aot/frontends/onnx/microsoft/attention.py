@@ -137,8 +137,8 @@ def _with_bias(node: Call, parts: list[OutPort], bias: OutPort) -> list[OutPort]
         node.extent(p, 2, what) if p.type.rank == 3 else node.extent(p, 1, what) * node.extent(p, 3, what)
         for p in parts
     ]
-    made = node.build.VariadicSplit(bias, node.scalar(0), node.list(sizes), outputs=3).node.out_ports().values()
-    return [node.build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, made, strict=True)]
+    biases = node.build.VariadicSplit(bias, node.scalar(0), node.list(sizes), outputs=3).node.out_ports().values()
+    return [node.build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, biases, strict=True)]
 
 
 @onnx("RotaryEmbedding", domain=MS)
@@ -157,7 +157,7 @@ def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, s
         places = indices(node, node.size(x, 1))
         whole = build.Concat(node.dims(x, [0]), build.ShapeOf(places), axis=0)
         positions = build.Broadcast(build.Add(places, positions), whole)
-    found = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
+    turned = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
     if flat:
-        return build.Reshape(found, node.list([0, 0, -1]), special_zero=True)
-    return build.Transpose(found, node.list([0, 2, 1, 3]))
+        return build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(turned, node.list([0, 2, 1, 3]))

@@ -34,10 +34,10 @@ def matmul_nbits(
     if zeros is None:
         points = np.full((outer, count), 2.0 ** (bits - 1), np.float32)
     else:
-        given = node.known(zeros, "zero points")
-        if given.dtype == np.uint8:
-            given = _unpacked(given.reshape(outer, -1), bits)[:, :count]
-        points = given.reshape(outer, count).astype(np.float32)
+        packed_zeros = node.known(zeros, "zero points")
+        if packed_zeros.dtype == np.uint8:
+            packed_zeros = _unpacked(packed_zeros.reshape(outer, -1), bits)[:, :count]
+        points = packed_zeros.reshape(outer, count).astype(np.float32)
     factors = node.known(scales, "scales").reshape(outer, count).astype(np.float32)
     blocks = np.arange(inner) // block if order is None else node.known(order, "blocks (g_idx)")[:inner]
     whole = (levels - points[:, blocks]) * factors[:, blocks]
@@ -66,8 +66,8 @@ def gather_block_quantized(
     node.refuse(bits not in (2, 4, 8), f"tables of 2, 4 and 8 bits are supported, got {bits}")
 
     def rows(p: OutPort, small: bool) -> OutPort:
-        found = build.Gather(p, indices, node.scalar(0))
-        return _apart(node, found, bits) if small and bits < 8 else found
+        gathered = build.Gather(p, indices, node.scalar(0))
+        return _apart(node, gathered, bits) if small and bits < 8 else gathered
 
     values, factors = rows(x, packed), rows(scales, False)
     size, block = node.extent(values, -1, "the size of rows"), node.integer("block_size", 128)

@@ -87,10 +87,10 @@ def embed_layer_normalization(
     mask: OutPort | None = None,
     places: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    found = [(words, ids), (positions, indices(node, node.size(ids, 1)) if places is None else places)]
+    lookups = [(words, ids), (positions, indices(node, node.size(ids, 1)) if places is None else places)]
     if kinds is not None and segments is not None:
-        found.append((kinds, segments))
-    rows = [node.build.Gather(table, at, node.scalar(0)) for table, at in found]
+        lookups.append((kinds, segments))
+    rows = [node.build.Gather(table, at, node.scalar(0)) for table, at in lookups]
     return embedded(node, ids, rows, gamma, beta, mask)
 
 
@@ -131,16 +131,16 @@ def fused_gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> 
 
 def _activated(node: Call, y: OutPort) -> OutPort:
     build, name = node.build, node.text("activation", "")
-    given = node.numbers("activation_params", ())
-    slope = node.number("activation_alpha", given[0] if given else 0.01)
+    parameters = node.numbers("activation_params", ())
+    slope = node.number("activation_alpha", parameters[0] if parameters else 0.01)
     table: dict[str, Callable[[OutPort], OutPort]] = {
         "": lambda p: p,
         "Relu": build.Relu,
         "Tanh": build.Tanh,
         "Sigmoid": build.Sigmoid,
         "LeakyRelu": lambda p: build.PRelu(p, node.like(slope, p)),
-        "Clip": lambda p: build.Clamp(p, min=given[0], max=given[1]),
-        "HardSigmoid": lambda p: build.HardSigmoid(p, node.like(given[0], p), node.like(given[1], p)),
+        "Clip": lambda p: build.Clamp(p, min=parameters[0], max=parameters[1]),
+        "HardSigmoid": lambda p: build.HardSigmoid(p, node.like(parameters[0], p), node.like(parameters[1], p)),
     }
     node.refuse(name not in table, f"activation {name} is not supported")
     return table[name](y)

@@ -42,8 +42,8 @@ def qlinear_two(
     y_zero: OutPort | None = None,
 ) -> OutPort:
     both = numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero)
-    found = (node.build.Add if node.kind == "QLinearAdd" else node.build.Multiply)(*both)
-    return again(node, found, y_scale, y_zero, a.type.dtype)
+    result = (node.build.Add if node.kind == "QLinearAdd" else node.build.Multiply)(*both)
+    return again(node, result, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", domain=MS)
@@ -52,14 +52,14 @@ def qlinear_one(
 ) -> OutPort:
     build, wide = node.build, numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearSigmoid":
-        found = build.Sigmoid(wide)
+        result = build.Sigmoid(wide)
     elif node.kind == "QLinearLeakyRelu":
-        found = build.PRelu(wide, node.like(node.number("alpha", 0.01), wide))
+        result = build.PRelu(wide, node.like(node.number("alpha", 0.01), wide))
     else:
         axis = node.axis(node.integer("axis", -1), x.type.rank)
         node.refuse(node.integer("opset", 13) < 13 and axis != x.type.rank - 1, "softmax over several axes at once")
-        found = weights(node, wide, axis)
-    return again(node, found, y_scale, y_zero, x.type.dtype)
+        result = weights(node, wide, axis)
+    return again(node, result, y_scale, y_zero, x.type.dtype)
 
 
 @onnx("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MS)
@@ -71,10 +71,10 @@ def qlinear_average_pool(
     wide = numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearGlobalAveragePool":
         axes = node.list(range(1, rank - 1) if last else range(2, rank))
-        found = node.build.ReduceMean(wide, axes, keep_dims=True)
+        mean = node.build.ReduceMean(wide, axes, keep_dims=True)
     else:
-        found = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
-    return again(node, found, y_scale, y_zero, x.type.dtype)
+        mean = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
+    return again(node, mean, y_scale, y_zero, x.type.dtype)
 
 
 def _channels_first(node: Call, x: OutPort, last: bool) -> OutPort:
@@ -132,23 +132,23 @@ def qembed_layer_normalization(
         node.refuse(scale is None, "each quantised input needs a scale")
         return rows if scale is None else numbers(node, rows, scale, zeros[which])
 
-    found = [plain(words, 0, ids), plain(positions, 1, indices(node, node.size(ids, 1)))]
+    lookups = [plain(words, 0, ids), plain(positions, 1, indices(node, node.size(ids, 1)))]
     if kinds is not None and segments is not None:
-        found.append(plain(kinds, 2, segments))
-    return embedded(node, ids, found, plain(gamma, 3), plain(beta, 4), mask)[:2]
+        lookups.append(plain(kinds, 2, segments))
+    return embedded(node, ids, lookups, plain(gamma, 3), plain(beta, 4), mask)[:2]
 
 
 @onnx("QLinearConcat", domain=MS)
 def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPort) -> OutPort:
     """`parts`: tensor, scale, zero point; tensor, scale, ..; a part with the result's parameters is not requantised."""
-    made: list[OutPort] = []
+    inputs: list[OutPort] = []
     for x, scale, zero in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         same = all(
             a.value is not None and b.value is not None and np.array_equal(a.value, b.value)
             for a, b in ((scale, y_scale), (zero, y_zero))
         )
-        made.append(x if same else again(node, numbers(node, x, scale, zero), y_scale, y_zero, x.type.dtype))
-    return node.build.Concat(*made, axis=node.integer("axis"))
+        inputs.append(x if same else again(node, numbers(node, x, scale, zero), y_scale, y_zero, x.type.dtype))
+    return node.build.Concat(*inputs, axis=node.integer("axis"))
 
 
 @onnx("QLinearWhere", domain=MS)
@@ -164,8 +164,8 @@ def qlinear_where(
     y_scale: OutPort,
     y_zero: OutPort,
 ) -> OutPort:
-    found = node.build.Select(condition, numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero))
-    return again(node, found, y_scale, y_zero, a.type.dtype)
+    selected = node.build.Select(condition, numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero))
+    return again(node, selected, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QGemm", domain=MS)
@@ -188,8 +188,8 @@ def qgemm(
     total = build.MatMul(whole_a, whole_b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
     total = total if c is None else build.Add(total, c)
     unit = build.Multiply(build.Multiply(a_scale, b_scale), node.number("alpha", 1.0))
-    found = build.Multiply(node.cast(total, DType.F32), unit)
-    return found if y_scale is None else again(node, found, y_scale, y_zero, a.type.dtype)
+    result = build.Multiply(node.cast(total, DType.F32), unit)
+    return result if y_scale is None else again(node, result, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QAttention", domain=MS)

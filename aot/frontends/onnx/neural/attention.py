@@ -69,15 +69,15 @@ def attention(
     bias = _bias(node, q, k, mask, offset, lengths)
     kinds = node.integer("qk_matmul_output_mode", QK_PLAIN)
     keys, values = repeated(node, k, q), repeated(node, v, q)
-    found, shown = _attended(node, q, keys, values, bias, kinds)
-    return heads_last(node, found) if flat else found, k, v, shown
+    result, shown = _attended(node, q, keys, values, bias, kinds)
+    return heads_last(node, result) if flat else result, k, v, shown
 
 
 def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
     """Return the factor of the scores to a power: 1 / sqrt(size of a head) by default."""
-    given, size, build = node.number("scale", 0.0), q.shape[3], node.build
-    if given or isinstance(size, int):
-        return node.like((given or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
+    scale, size, build = node.number("scale", 0.0), q.shape[3], node.build
+    if scale or isinstance(size, int):
+        return node.like((scale or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
     wide = build.Power(node.cast(node.size(q, 3), DType.F64), build.const(-power / 2, DType.F64))
     return node.cast(wide, q.type.dtype)
 
@@ -96,12 +96,12 @@ def _attended(
         capped = node.rounded(build.Multiply(node.rounded(build.Tanh(capped)), cap))
     biased = capped if bias is None else node.rounded(build.Add(capped, node.cast(bias, dtype)))
     precision = node.float_type("softmax_precision", dtype)
-    found = weights(node, node.cast(biased, precision), 3)
+    probabilities = weights(node, node.cast(biased, precision), 3)
     if bias is not None:  # a row in which all keys are masked gives zeros
         top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
-        found = build.Select(build.Equal(top, -math.inf), node.like(0, found), found)
-    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: found}.get(kind, scores)
-    return build.MatMul(node.cast(found, dtype), v), node.cast(shown, dtype)
+        probabilities = build.Select(build.Equal(top, -math.inf), node.like(0, probabilities), probabilities)
+    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: probabilities}.get(kind, scores)
+    return build.MatMul(node.cast(probabilities, dtype), v), node.cast(shown, dtype)
 
 
 def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
@@ -144,12 +144,12 @@ def _hidden(node: Call, hidden: OutPort) -> OutPort:
 def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
     """Return the mask as a bias; keys beyond the mask's end are masked."""
     build, boolean = node.build, mask.type.dtype is DType.BOOL
-    found = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
+    hidden = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
     have, need = mask.shape[-1], k.shape[2]
     if isinstance(have, int) and isinstance(need, int) and 1 < have < need:
         ends = [0] * (mask.type.rank - 1) + [need - have]
-        found = build.Pad(found, node.list([0] * mask.type.rank), node.list(ends), build.const(-math.inf, DType.F32))
-    return found
+        hidden = build.Pad(hidden, node.list([0] * mask.type.rank), node.list(ends), build.const(-math.inf, DType.F32))
+    return hidden
 
 
 @onnx("RotaryEmbedding")

@@ -35,11 +35,11 @@ def _loss(node: Call, logs: OutPort, target: OutPort, weight: OutPort | None) ->
     if counted is not None:
         mask = node.cast(counted, dtype)
         factor = mask if factor is None else build.Multiply(factor, mask)
-    found = picked if factor is None else build.Multiply(picked, factor)
-    reduction, axes = node.text("reduction", "mean"), node.list(range(found.type.rank))
+    losses = picked if factor is None else build.Multiply(picked, factor)
+    reduction, axes = node.text("reduction", "mean"), node.list(range(losses.type.rank))
     if reduction == "none":
-        return found
-    total = build.ReduceSum(found, axes)
+        return losses
+    total = build.ReduceSum(losses, axes)
     if reduction == "sum":
         return total
-    return build.ReduceMean(found, axes) if factor is None else build.Divide(total, build.ReduceSum(factor, axes))
+    return build.ReduceMean(losses, axes) if factor is None else build.Divide(total, build.ReduceSum(factor, axes))

@@ -27,8 +27,8 @@ def batch_normalization(
             return (_per_feature(node, x, vectors, eps),)
         return (build.BatchNormInference(x, *vectors, epsilon=eps),)
     axes = node.list([0, *range(2, x.type.rank)])
-    found = build.ReduceMean(x, axes, keep_dims=True)
-    gap = build.Subtract(x, found)
+    batch_mean = build.ReduceMean(x, axes, keep_dims=True)
+    gap = build.Subtract(x, batch_mean)
     spread = build.ReduceMean(build.Multiply(gap, gap), axes, keep_dims=True)
     y = build.Divide(gap, build.Sqrt(build.Add(spread, eps)))
     y = build.Add(build.Multiply(y, along(node, scale, x)), along(node, bias, x))
@@ -38,7 +38,7 @@ def batch_normalization(
         flat = node.cast(build.Squeeze(new, axes), old.type.dtype)
         return build.Add(build.Multiply(old, momentum), build.Multiply(flat, 1 - momentum))
 
-    return y, running(mean, found), running(variance, spread)
+    return y, running(mean, batch_mean), running(variance, spread)
 
 
 def _per_feature(node: Call, x: OutPort, parameters: Sequence[OutPort], eps: float) -> OutPort:

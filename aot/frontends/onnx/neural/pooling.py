@@ -24,11 +24,11 @@ def max_pool(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     fields = windowing(node, spatial_rank(node, x)).fields()
     indexed = len(node.outputs) > 1 and node.outputs[1]
     kernel, rounding = node.integers("kernel_shape"), _rounding(node)
-    found = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
+    pool = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
     if not indexed:
-        return (found,)
-    places = found.node.out_port(1)
-    return found, _columns_first(node, places, x) if node.flag("storage_order") else places
+        return (pool,)
+    places = pool.node.out_port(1)
+    return pool, _columns_first(node, places, x) if node.flag("storage_order") else places
 
 
 def _columns_first(node: Call, places: OutPort, x: OutPort) -> OutPort:
@@ -96,11 +96,11 @@ def global_lp_pool(node: Call, x: OutPort) -> OutPort:
 def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = None) -> OutPort:
     """Write elements back to their indices in the flat tensor."""
     build, rank = node.build, x.type.rank - 2
-    made, kernel = windowing(node, rank), node.integers("kernel_shape")
+    windows, kernel = windowing(node, rank), node.integers("kernel_shape")
     small = x.type.static_shape
     if len(kernel) != rank:
         raise ModelError(f"MaxUnpool: {rank} spatial axes need as many kernel sizes, got {len(kernel)}")
-    counts = zip(small[2:], made.strides, kernel, made.begins, made.ends, strict=True)
+    counts = zip(small[2:], windows.strides, kernel, windows.begins, windows.ends, strict=True)
     natural = (*small[:2], *((n - 1) * s + k - b - e for n, s, k, b, e in counts))
     shape = node.list(natural) if size is None else size
     flat = node.reshape(indices, (-1,))

@@ -76,14 +76,14 @@ class _Layer:
             halves = [(p[:each], p[each:]) for p in (names, alphas, betas)]
             node.refuse(any(a != b for a, b in halves), "directions with different activations are not supported")
             names, alphas, betas = names[:each], alphas[:each], betas[:each]
-        given = any(n in WITH_ALPHA for n in names)
+        has_alpha = any(n in WITH_ALPHA for n in names)
         return {
             "hidden_size": self.hidden,
             "direction": self.direction,
             "clip": node.number("clip", 0.0),
             "activations": names,
-            "activations_alpha": alphas if given else (),
-            "activations_beta": betas if given else (),
+            "activations_alpha": alphas if has_alpha else (),
+            "activations_beta": betas if has_alpha else (),
         }
 
     def arranged(self, ports: Sequence[OutPort]) -> tuple[OutPort, ...]:
@@ -140,8 +140,8 @@ def gru(
     else:
         bias = build.Add(outer, inner)
     inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
-    made = build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2)
-    return layer.arranged(ports_of(made))
+    sequence = build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2)
+    return layer.arranged(ports_of(sequence))
 
 
 @onnx("LSTM")
@@ -179,7 +179,7 @@ def _with_peepholes(
     )
     fields = {k: v for k, v in layer.fields(3).items() if k != "direction"}
     weights = [layer.sorted(q, "2031") for q in (layer.w, layer.r, bias)]
-    found: list[tuple[OutPort, ...]] = []
+    results: list[tuple[OutPort, ...]] = []
     for d in range(layer.directions):
         backwards = d == 1 or layer.direction is Direction.REVERSE
         ends = layer.lengths(lengths)
@@ -190,7 +190,7 @@ def _with_peepholes(
         x, rows = turned(layer.x), [build.Gather(q, node.scalar(d), node.scalar(0)) for q in weights]
         rest = () if p is None else (build.Gather(p, node.scalar(d), node.scalar(0)),)
         h, c = (build.Gather(s, node.scalar(d), node.scalar(1)) for s in states)
-        made: list[OutPort] = []
+        outputs: list[OutPort] = []
         for t in range(steps):
             part = build.Gather(x, node.scalar(t), node.scalar(1))
             after = build.OnnxLSTMCell(
@@ -206,9 +206,9 @@ def _with_peepholes(
             )
             alive = None if lengths is None else build.Greater(build.Unsqueeze(ends, node.list([1])), t)
             shown, h, c = _while(node, alive, (after, after.node.out_port(1)), (h, c))
-            made.append(build.Unsqueeze(shown, node.list([1])))
-        found.append((turned(made[0] if steps == 1 else build.Concat(*made, axis=1)), h, c))
-    stacked = [[build.Unsqueeze(q, node.list([1])) for q in parts] for parts in zip(*found, strict=True)]
+            outputs.append(build.Unsqueeze(shown, node.list([1])))
+        results.append((turned(outputs[0] if steps == 1 else build.Concat(*outputs, axis=1)), h, c))
+    stacked = [[build.Unsqueeze(q, node.list([1])) for q in parts] for parts in zip(*results, strict=True)]
     return layer.arranged([q[0] if len(q) == 1 else build.Concat(*q, axis=1) for q in stacked])
 
 

@@ -55,10 +55,10 @@ def linear_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
     """Return a matrix that an attribute lists row by row; ModelError for another number of elements."""
-    found = np.array(node.numbers(name), np.float32)
-    if rows < 1 or found.size != rows * columns:
-        raise ModelError(f"{node.kind}: {name} must have {rows} x {columns} numbers, got {found.size}")
-    return found.reshape(rows, columns)
+    matrix = np.array(node.numbers(name), np.float32)
+    if rows < 1 or matrix.size != rows * columns:
+        raise ModelError(f"{node.kind}: {name} must have {rows} x {columns} numbers, got {matrix.size}")
+    return matrix.reshape(rows, columns)
 
 
 def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[float]) -> OutPort:

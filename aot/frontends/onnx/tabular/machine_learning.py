@@ -24,8 +24,8 @@ def binarizer(node: Call, x: OutPort) -> OutPort:
 @onnx("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(node: Call, x: OutPort, places: OutPort) -> OutPort:
     """Gather elements of the last axis."""
-    found = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
-    return node.build.Unsqueeze(found, node.list([0])) if x.type.rank == 1 else found
+    elements = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
+    return node.build.Unsqueeze(elements, node.list([0])) if x.type.rank == 1 else elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,16 @@ class _Grams:
 def _grams(node: Call) -> list[_Grams]:
     """Return the n-grams by length; ModelError if the pool is no whole number of n-grams."""
     pool, starts, columns = node.integers("pool_int64s"), node.integers("ngram_counts"), node.integers("ngram_indexes")
-    found: list[_Grams] = []
+    grams: list[_Grams] = []
     taken = 0
     for n, (start, end) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), 1):
         part = np.array(pool[start:end], np.int64)
         if part.size % n or taken + part.size // n > len(columns):
             raise ModelError(f"{node.kind}: {part.size} elements are no whole number of {n}-grams that have columns")
         count = part.size // n
-        found.append(_Grams(part.reshape(count, n), columns[taken : taken + count]))
+        grams.append(_Grams(part.reshape(count, n), columns[taken : taken + count]))
         taken += count
-    return found
+    return grams
 
 
 @onnx("TfIdfVectorizer")

@@ -83,8 +83,8 @@ def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
 def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
     """1 where x equals a category [.., categories], as f32; all zeros for other values."""
     _numbers_only(node, x, node.has("cats_strings"))
-    found = node.integers("cats_int64s")
-    categories = node.build.const(np.array(found, np.int64), DType.I64)
+    values = node.integers("cats_int64s")
+    categories = node.build.const(np.array(values, np.int64), DType.I64)
     wide = node.build.Unsqueeze(node.cast(x, DType.I64), node.list([x.type.rank]))
     return node.cast(node.build.Equal(wide, categories), DType.F32)
 
@@ -115,8 +115,8 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
 def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
     """Return the keys, or the values, of whichever type the node has."""
     if node.has(f"{name}_tensor"):
-        found = node.tensor(f"{name}_tensor").reshape(-1)
-        return tuple(map(str, found.tolist())) if found.dtype == object else found
+        values = node.tensor(f"{name}_tensor").reshape(-1)
+        return tuple(map(str, values.tolist())) if values.dtype == object else values
     if node.has(f"{name}_floats"):
         return np.array(node.numbers(f"{name}_floats"), np.float32)
     return node.texts(f"{name}_strings") if node.has(f"{name}_strings") else np.array(node.integers(f"{name}_int64s"))

@@ -84,10 +84,10 @@ def first_largest(node: Call, scores: OutPort) -> OutPort:
 
 def label_names(node: Call, texts: str, integers: str) -> tuple[str, ...] | tuple[int, ...]:
     """Return the class labels; ModelError unless one of the two attributes has some."""
-    found = node.texts(texts, ()) or node.integers(integers, ())
-    if not found:
+    names = node.texts(texts, ()) or node.integers(integers, ())
+    if not names:
         raise ModelError(f"{node.kind}: {texts} or {integers} must name the classes, got neither")
-    return found
+    return names
 
 
 def labels(node: Call, names: Sequence[str] | Sequence[int], place: OutPort) -> OutPort:

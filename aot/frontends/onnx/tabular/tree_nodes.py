@@ -124,8 +124,8 @@ def _compared(branches: Branches, order: Array, table: Array, columns: Array) ->
     dtype = branches.values.dtype
     sets = {int(i): _bounds(branches, int(i)) for i in order[branches.modes[order] >= EQ]}
     sizes = np.ones(len(branches.modes) + 1, np.int64)
-    for i, found in sets.items():
-        sizes[i] = max(len(found), 1)
+    for i, members in sets.items():
+        sizes[i] = max(len(members), 1)
     starts = np.full(len(branches.modes), -1)
     starts[order] = np.cumsum(sizes[order]) - sizes[order]
     refs = np.where(branches.children >= 0, starts[np.maximum(branches.children, 0)], branches.children)
@@ -171,32 +171,39 @@ def _searches(
     branches: Branches, order: Array, refs: Array, sets: dict[int, Array]
 ) -> tuple[Array, Array, Array, Array]:
     """Return all nodes, with tests for membership expanded to balanced trees of comparisons."""
-    made = _Tables()
+    comparisons = _Tables()
     thresholds, children, nan_first = _plain(branches, order, refs)
     for k, i in enumerate(order.tolist()):
         feature = int(branches.features[i])
         if i not in sets:
-            made.add(feature, float(thresholds[k]), (int(children[k, 0]), int(children[k, 1])), bool(nan_first[k]))
+            comparisons.add(
+                feature, float(thresholds[k]), (int(children[k, 0]), int(children[k, 1])), bool(nan_first[k])
+            )
             continue
         yes, no = refs[i].tolist()[::-1] if branches.modes[i] == NEQ else refs[i].tolist()
         known = sets[i].tolist()
         member = bool(branches.missing[i]) and branches.modes[i] != NEQ  # NaN differs from all values
         if known:
-            _search(made, feature, known, (no, yes), 1 if member else len(known))
+            _search(comparisons, feature, known, (no, yes), 1 if member else len(known))
         else:
-            made.add(feature, float("nan"), (yes, no), member)
-    return np.array(made.features), np.array(made.thresholds), np.array(made.children), np.array(made.nan_first)
+            comparisons.add(feature, float("nan"), (yes, no), member)
+    return (
+        np.array(comparisons.features),
+        np.array(comparisons.thresholds),
+        np.array(comparisons.children),
+        np.array(comparisons.nan_first),
+    )
 
 
-def _search(made: _Tables, feature: int, known: Sequence[float], ends: tuple[int, int], nan: int) -> None:
+def _search(comparisons: _Tables, feature: int, known: Sequence[float], ends: tuple[int, int], nan: int) -> None:
     """Append a binary search among ascending bounds. A value above k of them goes to ends[k % 2]; NaN: k = `nan`."""
 
     def between(low: int, high: int) -> int:
         if low == high:
             return ends[low % 2]
-        at, middle = len(made.features), (low + high) // 2
-        made.add(feature, known[middle], (0, 0), nan <= middle)
-        made.children[at] = between(low, middle), between(middle + 1, high)
+        at, middle = len(comparisons.features), (low + high) // 2
+        comparisons.add(feature, known[middle], (0, 0), nan <= middle)
+        comparisons.children[at] = between(low, middle), between(middle + 1, high)
         return at
 
     between(0, len(known))

@@ -47,10 +47,10 @@ def tree_ensemble_regressor(node: Call, x: OutPort) -> OutPort:
     branches, weights = _listed(node, "target", dtype)
     aggregate = AGGREGATES[node.choice("aggregate_function", {a: i for i, a in enumerate(AGGREGATES)}, "SUM")]
     scores = _scores(node, rows_of(node, x, dtype), branches, weights, targets, aggregate)
-    found = _finished(node, scores, aggregate, len(branches.roots), _attribute(node, "base_values", dtype))
+    finished = _finished(node, scores, aggregate, len(branches.roots), _attribute(node, "base_values", dtype))
     transform = transform_of(node)
-    found = found if targets == 1 and transform != "PROBIT" else transformed(node, found, transform)
-    return node.cast(found, DType.F32)
+    finished = finished if targets == 1 and transform != "PROBIT" else transformed(node, finished, transform)
+    return node.cast(finished, DType.F32)
 
 
 @onnx("TreeEnsemble", domain=ML)
@@ -62,9 +62,9 @@ def tree_ensemble(node: Call, x: OutPort) -> OutPort:
     transform = _numbered(node, "post_transform", TRANSFORMS, 0)
     branches, weights = _indexed(node, dtype)
     scores = _scores(node, rows_of(node, x, dtype), branches, weights, targets, aggregate)
-    found = _finished(node, scores, aggregate, len(branches.roots), np.zeros(0))
-    found = found if targets == 1 and transform != "PROBIT" else transformed(node, found, transform)
-    return node.cast(found, x.type.dtype)
+    finished = _finished(node, scores, aggregate, len(branches.roots), np.zeros(0))
+    finished = finished if targets == 1 and transform != "PROBIT" else transformed(node, finished, transform)
+    return node.cast(finished, x.type.dtype)
 
 
 @onnx("TreeEnsembleClassifier", domain=ML)
@@ -77,12 +77,12 @@ def tree_ensemble_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     if len(base) not in ((0, len(names)) if len(names) != 2 else (0, 1, 2)):
         raise ModelError(f"{node.kind}: base_values must have none or {len(names)} numbers, got {len(base)}")
     if len(names) <= 2:
-        label, found = _two_classes(node, scores, names, weights, base)
+        label, totals = _two_classes(node, scores, names, weights, base)
     else:
-        found = _plus(node, scores, base)
-        label = labels(node, names, first_largest(node, _eligible(node, found, rows, branches, weights, base)))
-        found = transformed(node, found, transform_of(node))
-    return label, node.cast(found, DType.F32)
+        totals = _plus(node, scores, base)
+        label = labels(node, names, first_largest(node, _eligible(node, totals, rows, branches, weights, base)))
+        totals = transformed(node, totals, transform_of(node))
+    return label, node.cast(totals, DType.F32)
 
 
 def _two_classes(
@@ -93,9 +93,9 @@ def _two_classes(
     first = build.Slice(scores, node.list([0]), node.list([1]), node.list([1]), node.list([1]))
     unnamed = names if isinstance(names[0], str) and len(names) == 2 else (0, 1)
     if len(names) == 1:
-        found = _plus(node, first, base)
-        score = transformed(node, found, transform) if transform == "PROBIT" else found
-        return one_of_two(node, unnamed, found, 0.0), score
+        total = _plus(node, first, base)
+        score = transformed(node, total, transform) if transform == "PROBIT" else total
+        return one_of_two(node, unnamed, total, 0.0), score
     least = 0.0 if (weights.values < 0).any() else 0.5
     if 1 not in used and len(base) < 2:
         score = _plus(node, first, base)
@@ -135,21 +135,21 @@ def _scores(node: Call, rows: OutPort, branches: Branches, weights: Weights, tar
     """Return sums, minima or maxima [rows, targets]; 0 where no leaf of a row contributes to a target."""
     kind = {"MIN": Aggregate.MIN, "MAX": Aggregate.MAX}.get(aggregate, Aggregate.SUM)
     _within(node, "nodes_featureids", branches.features, node.extent(rows, 1, "the number of features"))
-    made = forest(node.kind, branches, weights, targets, kind.identity)
+    ensemble = forest(node.kind, branches, weights, targets, kind.identity)
     tables = (
-        (made.features, DType.I32),
-        (made.thresholds, rows.type.dtype),
-        (made.children, DType.I32),
-        (made.nan_first, DType.BOOL),
-        (made.roots, DType.I32),
-        (made.weights, rows.type.dtype),
-        (made.columns, DType.I32),
+        (ensemble.features, DType.I32),
+        (ensemble.thresholds, rows.type.dtype),
+        (ensemble.children, DType.I32),
+        (ensemble.nan_first, DType.BOOL),
+        (ensemble.roots, DType.I32),
+        (ensemble.weights, rows.type.dtype),
+        (ensemble.columns, DType.I32),
     )
     build = node.build
-    found = build.TreeEnsemble(rows, *(build.const(*t) for t in tables), targets=targets, aggregate=kind)
+    totals = build.TreeEnsemble(rows, *(build.const(*t) for t in tables), targets=targets, aggregate=kind)
     if kind is Aggregate.SUM:
-        return found
-    return build.Select(build.Equal(found, node.like(kind.identity, found)), node.like(0, found), found)
+        return totals
+    return build.Select(build.Equal(totals, node.like(kind.identity, totals)), node.like(0, totals), totals)
 
 
 def _finished(node: Call, scores: OutPort, aggregate: str, trees: int, base: Array) -> OutPort:
@@ -188,7 +188,7 @@ def _numbered(node: Call, name: str, names: Sequence[str], default: int) -> str:
 
 def _equally_long(node: Call, tables: dict[str, Array]) -> None:
     """Raise ModelError for attributes that describe different numbers of nodes or leaves."""
-    sizes = {name: len(found) for name, found in tables.items()}
+    sizes = {name: len(table) for name, table in tables.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise ModelError(f"{node.kind}: attributes must have equal lengths, got {listed}")
@@ -244,11 +244,11 @@ def _leaves(
 def _found(node: Call, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
     """Return the indices of nodes in the list."""
     pairs = list(zip(trees.tolist(), names.tolist(), strict=True))
-    found = [places.get(pair, -1) for pair in pairs]
-    if -1 in found:
-        tree, name = pairs[found.index(-1)]
+    indices = [places.get(pair, -1) for pair in pairs]
+    if -1 in indices:
+        tree, name = pairs[indices.index(-1)]
         raise ModelError(f"{node.kind}: a node must exist that is referred to, got node {name} of tree {tree}")
-    return np.array(found, np.int64)
+    return np.array(indices, np.int64)
 
 
 def _mode(node: Call, name: str) -> int:
@@ -294,7 +294,7 @@ def _members(node: Call, nodes: Array, dtype: np.dtype[np.generic]) -> dict[int,
     return {int(i): values[a:b] for i, a, b in zip(nodes, starts, ends, strict=False)}
 
 
-def _within(node: Call, what: str, found: Array, count: int) -> None:
-    wrong = found[(found < 0) | (found >= count)]
+def _within(node: Call, what: str, indices: Array, count: int) -> None:
+    wrong = indices[(indices < 0) | (indices >= count)]
     if len(wrong):
         raise ModelError(f"{node.kind}: {what} must be in 0..{count - 1}, got {wrong[0]}")
