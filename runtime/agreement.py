@@ -40,14 +40,14 @@ def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
 def _wrong(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str | None:
     for rule in rules:
         one, other = evaluate(rule.one, values), evaluate(rule.other, values)
-        if one is not None and other is not None and (one != other or _too_large(rule, values)):
+        if one is not None and other is not None and (one != other or _is_too_large(rule, values)):
             names = _names(rule.one) | _names(rule.other)
             sizes = ", ".join(f"{name} = {value}" for name, value in values.items() if name in names)
             return f"{rule.text}, with {sizes}"
     return None
 
 
-def _too_large(rule: RuleInfo, values: Mapping[str, int]) -> bool:
+def _is_too_large(rule: RuleInfo, values: Mapping[str, int]) -> bool:
     """True if an intermediate of either size needs more than 64 bits; compiled code then reports the rule as broken."""
     parts = (n for text in (rule.one, rule.other) for n in ast.walk(ast.parse(text, mode="eval")))
     numbers = (_value(n, values) for n in parts if isinstance(n, ast.BinOp | ast.UnaryOp))

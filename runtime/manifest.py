@@ -271,7 +271,7 @@ class _Reader:
 
     def text(self, key: str) -> str:
         value = self.json.get(key)
-        if not isinstance(value, str) or not _encodable(value):
+        if not isinstance(value, str) or not _is_encodable(value):
             raise self.wrong(key, "a string of Unicode characters")
         return value
 
@@ -283,7 +283,7 @@ class _Reader:
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.items(key)
-        if not all(isinstance(v, str) and _encodable(v) for v in values):
+        if not all(isinstance(v, str) and _is_encodable(v) for v in values):
             raise self.wrong(key, "a list of strings of Unicode characters")
         return tuple(cast(list[str], values))
 
@@ -291,7 +291,7 @@ class _Reader:
         return [self.object(item) for item in self.items(key)]
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     """True if a text can be printed; JSON may contain unpaired surrogates."""
     try:
         text.encode()

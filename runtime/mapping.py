@@ -47,7 +47,7 @@ def map_library(descriptor: int, path: Path | None, name: str) -> int:
 
 def _loaded(where: str, descriptor: int, path: Path | None) -> int:
     handle = dlopen(where, os.RTLD_NOW | os.RTLD_LOCAL)
-    if path is not None and not where.startswith("/proc/") and not _is(path, descriptor):
+    if path is not None and not where.startswith("/proc/") and not _is_same_file(path, descriptor):
         raise OSError(f"{path} was replaced while it was loaded")
     return handle
 
@@ -63,12 +63,12 @@ def _visible(descriptor: int, path: Path | None) -> str | None:
     spelling = "".join("/." if file >> bit & 1 else "/" for bit in range(128))
     if os.path.exists(f"/proc/self/fd/{descriptor}"):
         return f"/proc/self/fd{spelling}/{descriptor}"
-    if path is None or not _is(path, descriptor):
+    if path is None or not _is_same_file(path, descriptor):
         return None
     return f"{os.path.abspath(path.parent)}{spelling}/{path.name}"
 
 
-def _is(path: Path, descriptor: int) -> bool:
+def _is_same_file(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except OSError:

@@ -82,14 +82,14 @@ class AsyncInferQueue:
             self._blocked.add(here)
             self._slots.waiters.notify()
         try:
-            self._slots.waiters.wait_for(lambda: self._slots.free or self._stuck)
-            if self._stuck:
+            self._slots.waiters.wait_for(lambda: self._slots.free or self._is_stuck)
+            if self._is_stuck:
                 raise UsageError(f"queue: one callback at least must not wait for a request, {_FREE}, got none")
         finally:
             self._blocked.discard(here)
 
     @property
-    def _stuck(self) -> bool:
+    def _is_stuck(self) -> bool:
         return len(self._blocked) == len(self._requests)
 
     @property

@@ -13,7 +13,7 @@ from codegen.ir.loops import Const, Expr, Prim, prim
 from runtime.abi import DType
 
 
-def may_be_negative(dim: int | Expr) -> bool:
+def can_be_negative(dim: int | Expr) -> bool:
     """True if a dimension is made of data-dependent numbers of unknown sign."""
     return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and bounds(normal(dim, {}))[0] < 0
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
-from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, few_integers, infer_outputs, name_outputs
+from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, has_few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
@@ -269,7 +269,7 @@ class Node:
                 stack.extend(p.node for out in node._outputs for p in out.destinations)
 
     @property
-    def inferred(self) -> bool:
+    def is_inferred(self) -> bool:
         """True if its types have been inferred."""
         return self._operands is not None
 
@@ -284,7 +284,7 @@ class Node:
 
     def give(self, operand: Operand | None) -> None:
         """Set `given`, the operand that a body's Parameter gets."""
-        if operand is None or self.given is None or not operand.same(self.given):
+        if operand is None or self.given is None or not operand.is_same(self.given):
             self.given = operand
             self.forget_types()
 
@@ -317,7 +317,7 @@ class Node:
     def _computed_from(self) -> list[Node]:
         """Return the producers whose symbols determine this node's values, if its operation computes with symbols."""
         ports = [p for p in self.sources() if p is not None and p.value is None]
-        able = self._op.symbolic and self.given is None and all(few_integers(p.type) for p in ports)
+        able = self._op.symbolic and self.given is None and all(has_few_integers(p.type) for p in ports)
         return [p.node for p in ports if p.node._symbols is None] if able else []
 
     def _named(self) -> None:
@@ -397,7 +397,7 @@ class Graph:
 
     def above(self, node: Node) -> Iterator[Node]:
         """Yield the nodes without inferred types that `node` needs, producers first, `node` last."""
-        return producers_first([node], lambda n: (p for p in _producers(n) if not p.inferred), lambda n: n.name)
+        return producers_first([node], lambda n: (p for p in _producers(n) if not p.is_inferred), lambda n: n.name)
 
     def get_op_nodes(self, type: str | None = None) -> list[Node]:
         """Return the operations, or those of a type, spelled as here or as in IR files: `Relu` or `ReLU`."""

@@ -83,7 +83,7 @@ def _check_size(name: str, type: TensorType) -> None:
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
     """Raise ModelError if the data, the first input, has an element type that the operation does not accept."""
     data = inputs[0] if inputs else None
-    if data is not None and not op.elements.hold(data.dtype):
+    if data is not None and not op.elements.include(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
     alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform]
     if len(set(alike)) > 1:
@@ -158,7 +158,7 @@ def _constant_dtype(op: Op, data: Array) -> DType:
     return declared if isinstance(declared, DType) else dtype_of(data)
 
 
-def few_integers(type: TensorType) -> bool:
+def has_few_integers(type: TensorType) -> bool:
     """True if symbols may stand for the elements of a tensor."""
     whole = not type.dtype.is_float and type.dtype is not DType.STRING
     return whole and type.is_static and prod(type.static_shape) <= MAX_SYMBOLS
@@ -208,5 +208,5 @@ def name_outputs(
         elif operand.source is not None and not own:
             results.append((operand.source.symbols(), False))
         else:
-            results.append((named(label, operand.type) if few_integers(operand.type) else None, True))
+            results.append((named(label, operand.type) if has_few_integers(operand.type) else None, True))
     return tuple(results)

@@ -10,7 +10,7 @@ from codegen.ir.loops import Expr
 from runtime.errors import UnsupportedError
 
 
-def may_be_one(n: Dim) -> bool:
+def can_be_one(n: Dim) -> bool:
     """True if a dynamic size can be 1."""
     low, high = bounds(normal(n, {})) if isinstance(n, Expr) else (0, 0)
     return low <= 1 <= high
@@ -18,7 +18,7 @@ def may_be_one(n: Dim) -> bool:
 
 def which_are_one(type: TensorType) -> str:
     """Return the rule for Squeeze without axes, with the options that help."""
-    names = sorted({v.name for n in type.shape if may_be_one(n) and isinstance(n, Expr) for v in variables(n)})
+    names = sorted({v.name for n in type.shape if can_be_one(n) and isinstance(n, Expr) for v in variables(n)})
     remedy = " ".join(f"--dim {name}=N" for name in names)
     return f"without axes, which dimensions are 1 must be known, got {type}: fix them ({remedy}, or --shape)"
 

@@ -81,7 +81,7 @@ class Operand:
         value = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
         return tuple(v if isinstance(v, Expr) else int(v) for v in value.reshape(-1).tolist())
 
-    def same(self, other: Operand) -> bool:
+    def is_same(self, other: Operand) -> bool:
         """True if the same facts are known of the other operand."""
         a, b = self.value, other.value
         equal = a is b or (a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b))
@@ -126,7 +126,7 @@ class Input:
         """Return element [index], or `fill` where an index that is not a plain axis lies outside the shape."""
         value = self(*index)
         for i, n in zip(index, self.shape, strict=True):
-            if isinstance(i, Expr) and not _inside(i, n):
+            if isinstance(i, Expr) and not _is_inside(i, n):
                 value = prim("within", i, as_expr(n, DType.I64), value, fill)
         return value
 
@@ -134,7 +134,7 @@ class Input:
         return Operand(self.type, self.value)
 
 
-def _inside(index: Expr, extent: Dim) -> bool:
+def _is_inside(index: Expr, extent: Dim) -> bool:
     if isinstance(index, Var) and index.extent == extent:
         return True
     low, high = bounds(normal(index, {}))
@@ -187,7 +187,7 @@ class Elements(StrEnum):
     BOOLEAN = "boolean"
     BITS = "integer, boolean"
 
-    def hold(self, dtype: DType) -> bool:
+    def include(self, dtype: DType) -> bool:
         """True if the type is one of these."""
         match self:
             case Elements.ANY:

@@ -130,12 +130,12 @@ def _op_text(node: Node) -> str:
         pairs = [f"{name_text(k)}={value_text(v)}" for k, v in op.attrs]
         name = f"{op.dialect}.{op.kind}"
     else:
-        pairs = [f"{f.name}={value_text(getattr(op, f.name))}" for f in attributes(op) if not _at_default(op, f)]
+        pairs = [f"{f.name}={value_text(getattr(op, f.name))}" for f in attributes(op) if not _is_default(op, f)]
         name = type(op).__name__
     return f"{name}<{', '.join(pairs)}>" if pairs else name
 
 
-def _at_default(value: object, field: Field[Any]) -> bool:
+def _is_default(value: object, field: Field[Any]) -> bool:
     if field.default is MISSING:
         return False
     own = getattr(value, field.name)
@@ -162,7 +162,7 @@ def value_text(value: Any) -> str:
         array = cast("Array", value)
         return constant_text(array, dtype_of(array))
     if is_dataclass(value) and not isinstance(value, type):
-        own = [f"{f.name}={value_text(getattr(value, f.name))}" for f in fields(value) if not _at_default(value, f)]
+        own = [f"{f.name}={value_text(getattr(value, f.name))}" for f in fields(value) if not _is_default(value, f)]
         return f"{type(value).__name__}({', '.join(own)})"
     raise InternalError(f"an attribute of type {type(value).__name__} has no text: {value!r}")
 

@@ -31,7 +31,7 @@ def uniform(port: OutPort | None) -> float | None:
     return float(flat[0])
 
 
-def close(a: float | None, b: float) -> bool:
+def is_close(a: float | None, b: float) -> bool:
     """True if two numbers are equal up to the rounding of f32."""
     return a is not None and abs(a - b) <= 1e-6 * abs(b)
 
@@ -41,11 +41,11 @@ def source(port: OutPort | None, *classes: type[Op]) -> Node | None:
     return port.node if port is not None and isinstance(port.node.op, classes) else None
 
 
-def only_reader(port: OutPort) -> bool:
+def has_one_consumer(port: OutPort) -> bool:
     return len(port.destinations) == 1
 
 
-def decided(node: Node) -> bool:
+def is_decided(node: Node) -> bool:
     """True if all conditions of the node are decided at compile time, so that its removal drops no run-time check."""
     operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
@@ -81,7 +81,7 @@ def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
     Nested products are included if they have no other consumers.
     """
     node = source(port, Multiply)
-    if node is None or not broadcasts(node.op) or (inner and not only_reader(port)):
+    if node is None or not broadcasts(node.op) or (inner and not has_one_consumer(port)):
         return [port], 1.0
     ports: list[OutPort] = []
     number = 1.0
@@ -96,7 +96,7 @@ def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
     return ports, number
 
 
-def same_dims(a: Shape, b: Shape) -> bool:
+def has_same_dims(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))
 
 

@@ -75,7 +75,7 @@ class RewriteLog:
     fired: Counter[str] = field(default_factory=Counter[str])
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return self.limit is not None and self.count >= self.limit
 
     def add(self, name: str, layer: str) -> None:
@@ -117,7 +117,7 @@ class _Driver:
         limit = 100 + MAX_REWRITES_PER_NODE * len(self.queue)
         recent: deque[str] = deque(maxlen=50)
         while self.queue:
-            if self.log.full and not self.rules.required:
+            if self.log.is_full and not self.rules.required:
                 return
             node = self.queue.popleft()
             self.queued.discard(node.id)
@@ -177,7 +177,7 @@ class _Driver:
         name, origin = node.name, node.origin
         removed, rim = sweep(self.graph, [node, *fresh])
         around += rim
-        around += [p.node for n in rim for out in n.out_ports().values() for p in _sole_reader(out)]
+        around += [p.node for n in rim for out in n.out_ports().values() for p in _only_consumer(out)]
         _merge_origins(fresh, [n for n in removed if n not in fresh], origin)
         heir = ports[0].node if ports[0] is not None else None
         if heir is not None and node in removed and heir in fresh and heir.data is None:
@@ -191,7 +191,7 @@ class _Driver:
         self.queue.extendleft(reversed(new))
 
 
-def _sole_reader(port: OutPort) -> list[InPort]:
+def _only_consumer(port: OutPort) -> list[InPort]:
     """Return the only consumer of a port, which some rules require, or nothing; a constant may have thousands."""
     return port.destinations if len(port.destinations) == 1 else []
 
@@ -204,11 +204,11 @@ def _added(graph: Graph, mark: int) -> list[Node]:
 
 def _check_type(fired: Rule, node: Node, old: OutPort, new: OutPort) -> None:
     before, after = old.type, new.type
-    if not same_type(before, after):
+    if not is_same_type(before, after):
         raise PassError(f"{fired.name}: {node.name!r} was {before}, its replacement is {after}")
 
 
-def same_type(a: TensorType, b: TensorType) -> bool:
+def is_same_type(a: TensorType, b: TensorType) -> bool:
     """True if equal as far as known at compile time: dynamic dimensions may be different expressions."""
     if a.dtype is not b.dtype or a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return a == b

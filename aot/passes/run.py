@@ -113,10 +113,10 @@ class _Run:
 
     def step(self, item: PassItem) -> None:
         """Run one pass, unless the limit of rewrites is reached."""
-        if self.log.full and not item.required:
+        if self.log.is_full and not item.required:
             return
         before, start = self.log.count, time.perf_counter()
-        changed = self._guarded(item)
+        changed = self._run_guarded(item)
         elapsed = (time.perf_counter() - start) * 1e3
         done = PassReport(item.name, elapsed, changed, self.log.count - before, len(self.graph.nodes))
         LOG.info("%s", done)
@@ -124,7 +124,7 @@ class _Run:
         if self.observe is not None:
             self.observe(done, self.graph)
 
-    def _guarded(self, item: PassItem) -> bool:
+    def _run_guarded(self, item: PassItem) -> bool:
         """Run a pass; errors of the model keep their class, all others become errors of the pass."""
         applied = False
         try:

@@ -245,13 +245,13 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
             coarse = coarse.plus(left, c)
         else:
             whole = whole.plus(left, c // scale)
-    if _lies_below(fine, size):
+    if _is_below(fine, size):
         return whole.plus(_quotient(coarse, Affine({}, scale)))
     rest = _product(coarse, Affine({size: 1})).plus(fine)
     return whole.plus(Affine({Prim("floordiv", (rest.expr(), b.expr()), DType.I64): 1}))
 
 
-def _lies_below(a: Affine, size: Expr) -> bool:
+def _is_below(a: Affine, size: Expr) -> bool:
     """True if 0 <= a < size for all values of the variables that are no factors of `size`."""
     if not a.terms:
         return a.const == 0

@@ -234,11 +234,11 @@ class Program:
         return (*self.symbols, *(x.symbol for x in self.late), *capacities, *(size for size, _ in self.computed))
 
     @property
-    def cancellable(self) -> bool:
+    def is_cancellable(self) -> bool:
         """True if an inference may loop without a static bound: `Request.symbols` then ends in `abi.CANCEL_WORDS`."""
         return any(isinstance(entry, Jump) and entry.asks for entry in self.control)
 
     @property
     def words(self) -> int:
         """Number of entries of `Request.symbols`."""
-        return len(self.stored) + (abi.CANCEL_WORDS if self.cancellable else 0)
+        return len(self.stored) + (abi.CANCEL_WORDS if self.is_cancellable else 0)

@@ -23,9 +23,9 @@ from aot.frontends.onnx.forks import (
     Made,
     Side,
     forks_of,
+    has_open_ranks,
     joined,
     open_fork,
-    open_ranks,
     tensors_in,
 )
 from aot.frontends.onnx.forks import Call as CallOf
@@ -304,7 +304,7 @@ class _Work:
         call = CallOf(node.node, tuple(node.inputs))
         fork = Fork(self, if_node, (sides[0], sides[1]), size, call)
         pairs = fork.pairs(results[0], results[1], call)
-        if not open_ranks(pairs):
+        if not has_open_ranks(pairs):
             return [joined(p) for p in pairs]
         self.forks.append(fork)
         if len(self.forks) > MAX_FORKS:

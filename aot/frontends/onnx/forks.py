@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.inference import few_integers
+from aot.ir.inference import has_few_integers
 from aot.ir.one_rank import one_rank_needed
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.control.control_flow import BRANCHES, If
@@ -74,14 +74,14 @@ class Forked:
     names: tuple[str, ...] = ()
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """True if the value must stay in the branches: its rank differs, or it is a known shape that differs."""
         live = [v for v, side in zip(self.sides, self.fork.sides, strict=True) if side.error is None]
-        if any(isinstance(v, Forked) and v.open for v in live):
+        if any(isinstance(v, Forked) and v.is_open for v in live):
             return True
         match live:
             case [OutPort() | Forked() as a, OutPort() | Forked() as b]:
-                return _differ(type_of(a), type_of(b), _value(a), _value(b))
+                return _differs(type_of(a), type_of(b), _value(a), _value(b))
             case _:
                 return len(live) > 1
 
@@ -110,18 +110,18 @@ def _value(value: OutPort | Forked) -> Array | None:
     return value.value if isinstance(value, OutPort) else None
 
 
-def _differ(a: TensorType, b: TensorType, one: Array | None, other: Array | None) -> bool:
+def _differs(a: TensorType, b: TensorType, one: Array | None, other: Array | None) -> bool:
     """True if ranks, element types or known values differ; shapes are computed from known values."""
     if a.rank != b.rank or a.dtype is not b.dtype:
         return True
-    if not few_integers(a) and not few_integers(b):
+    if not has_few_integers(a) and not has_few_integers(b):
         return False
     if one is None and other is None:
         return a.shape != b.shape
-    return not _constant(one, other)
+    return not _is_same_constant(one, other)
 
 
-def _constant(one: Array | None, other: Array | None) -> bool:
+def _is_same_constant(one: Array | None, other: Array | None) -> bool:
     """True if both values are known and equal."""
     if one is None or other is None or object in (one.dtype, other.dtype):
         return False
@@ -216,7 +216,7 @@ class Fork:
                 return _MISSING if _MISSING in parts else parts
             case Forked() if value.fork is self:
                 return value.sides[k]
-            case Forked() if not value.open:
+            case Forked() if not value.is_open:
                 return self._inside(k, value.fork.join(value))
             case Forked():
                 return self._again(k, value.call, value.index)
@@ -293,7 +293,7 @@ class Fork:
         if len(live) == 2 and live[0].type.rank != live[1].type.rank:
             layer = self.node.origin.layers[0] if self.node.origin.layers else self.node.name
             raise one_rank_needed(layer, live[0].type, live[1].type, self.node.source(0), self.size)
-        if len(live) == 2 and few_integers(live[0].type) and _constant(live[0].value, live[1].value):
+        if len(live) == 2 and has_few_integers(live[0].type) and _is_same_constant(live[0].value, live[1].value):
             dtype = live[0].type.dtype
             return self.work.graph.add(Constant(dtype), origin=self.node.origin, data=live[0].value).out_port(0)
         for side, results, port in zip(self.sides, self.results, ports, strict=True):
@@ -335,7 +335,7 @@ def tensors_in(value: Value) -> list[OutPort]:
     return [v for v in _flat((value,)) if isinstance(v, OutPort)]
 
 
-def open_ranks(values: Iterable[Value]) -> bool:
+def has_open_ranks(values: Iterable[Value]) -> bool:
     """True if the ranks of a pair differ, or a branch that can run has no tensor."""
     for pair in (v for v in values if isinstance(v, Forked)):
         live = [v for v, side in zip(pair.sides, pair.fork.sides, strict=True) if side.error is None]
@@ -347,7 +347,7 @@ def open_ranks(values: Iterable[Value]) -> bool:
 
 def open_fork(values: Iterable[Value]) -> Fork | None:
     """Return the innermost fork of the open pairs among values: the one created last."""
-    forks = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.open]
+    forks = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.is_open]
     return max(forks, key=lambda f: f.node.id, default=None)
 
 

@@ -111,7 +111,7 @@ def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return {str(e.value).lower(): e for e in hint}[text.lower()]
     if hint is bool:
-        return _boolean(text)
+        return _parse_boolean(text)
     if hint is int:
         return int(text, 10)
     return float(text) if hint is float else text
@@ -168,7 +168,7 @@ def _parts(text: str) -> list[str]:
     return [p.strip() for p in text.split(",")] if text.strip() else []
 
 
-def _boolean(text: str) -> bool:
+def _parse_boolean(text: str) -> bool:
     lowered = text.lower()
     if lowered not in TRUE | FALSE:
         raise ValueError(text)

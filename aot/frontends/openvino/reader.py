@@ -142,7 +142,7 @@ class _Reader:
             dtype = _constant_type(layer)
             offset, size = _number(layer, "offset"), _number(layer, "size")
             try:
-                data = self.weights.constant(dtype, shape, offset, size, _lowest_first(body, layer))
+                data = self.weights.constant(dtype, shape, offset, size, _is_lowest_first(body, layer))
             except CorruptError as error:
                 raise CorruptError(f"layer {layer.name!r}: {error}") from error
         if cls in (Constant, Parameter) and layer.inputs:
@@ -209,7 +209,7 @@ def _problem(layer: Layer) -> Problem:
     return Problem(layer.name, layer.type, "" if number else layer.version, number, reason)
 
 
-def _lowest_first(body: _Body, layer: Layer) -> bool:
+def _is_lowest_first(body: _Body, layer: Layer) -> bool:
     """True for bits that a BinaryConvolution reads: they are packed in the reverse order of all other constants."""
     return layer.id in body.binary
 

@@ -58,7 +58,7 @@ def _either(a: Expr, b: Expr) -> Dim:
     return simplify(select(prim("eq", least, 0), 0, most))
 
 
-def may_stretch(n: Dim, m: Dim) -> bool:
+def can_stretch(n: Dim, m: Dim) -> bool:
     """True if dimension `n` can be 1 at run time and stretch to `m`, as `stretched` reads it."""
     return n != m and isinstance(n, Expr) and bounds(normal(n, {}))[0] <= 1
 

@@ -50,7 +50,7 @@ def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
         mine, theirs = [left.pop(0)], [right.pop(0)]
         a, b = old[mine[0]], new[theirs[0]]
         while a != b and (left or right):
-            if right and (not left or not _less(a, b)):
+            if right and (not left or not _is_less(a, b)):
                 theirs.append(right.pop(0))
                 b = b * new[theirs[-1]]
             else:
@@ -63,7 +63,7 @@ def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
     return groups
 
 
-def _less(a: Dim, b: Dim) -> bool:
+def _is_less(a: Dim, b: Dim) -> bool:
     """True if the first product should grow. A dynamic size is joined with all dimensions that follow."""
     return isinstance(a, int) and isinstance(b, int) and a < b
 

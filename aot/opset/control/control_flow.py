@@ -62,7 +62,7 @@ class If(RegionOp):
             return self._branch_types(name, operands, regions)
         then, other = (self._branch_types(name, operands, regions) for name in BRANCHES)
         condition = self.chosen(operands[0])
-        if _unlike(then, other):
+        if _differ_in_type(then, other):
             return then
         return tuple(_either(condition, a, b) for a, b in zip(then, other, strict=True))
 
@@ -72,7 +72,7 @@ class If(RegionOp):
             return self.only
         sides = zip(("then", "else"), (self.then_outputs, self.else_outputs), strict=True)
         then, other = ([regions[n].results[m.result].out_port(0).type for m in in_order(maps)] for n, maps in sides)
-        return "then" if _unlike(then, other) else ""
+        return "then" if _differ_in_type(then, other) else ""
 
     def chosen(self, condition: Operand) -> Dim:
         """Return the condition as a number: not 0 if `then` runs."""
@@ -320,7 +320,7 @@ def _fits(declared: TensorType, type: TensorType) -> bool:
     return all(d is not None and n is not None and not (isinstance(n, int) and differs(d, n)) for d, n in pairs)
 
 
-def _unlike(then: Sequence[TensorType], other: Sequence[TensorType]) -> bool:
+def _differ_in_type(then: Sequence[TensorType], other: Sequence[TensorType]) -> bool:
     return any(a.rank != b.rank for a, b in zip(then, other, strict=True))
 
 

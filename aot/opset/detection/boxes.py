@@ -60,14 +60,14 @@ class Ranking:
     key: tuple[Expr, ...]
 
     @property
-    def packed(self) -> bool:
+    def is_packed(self) -> bool:
         return self.scores.dtype.compute is DType.F32
 
     def at(self, place: Scripted) -> tuple[Scripted, ...]:
         return (*self.row, place)
 
     def item(self, index: Expr) -> Expr:
-        if not self.packed:
+        if not self.is_packed:
             return index
         score = self.scores[(*self.key, index)]
         bits = prim("bits", select(prim("eq", score, 0.0), 0.0, score), dtype=DType.I32)
@@ -76,11 +76,11 @@ class Ranking:
         return prim("or", prim("shl", high, 32), INDEX_MASK - index)
 
     def index(self, item: Expr) -> Expr:
-        return INDEX_MASK - prim("and", item, INDEX_MASK) if self.packed else item
+        return INDEX_MASK - prim("and", item, INDEX_MASK) if self.is_packed else item
 
     def worse(self, a: Expr, b: Expr) -> Expr:
         """True if item `a` ranks behind item `b`."""
-        if self.packed:
+        if self.is_packed:
             return prim("lt", a, b)
         mine, other = (self.scores[(*self.key, i)] for i in (a, b))
         behind = prim("or", prim("lt", mine, other), prim("and", prim("ne", mine, mine), prim("eq", other, other)))

@@ -115,22 +115,22 @@ class Proposals(LoopOp):
     framework: str = ""
 
     @property
-    def tensorflow(self) -> bool:
+    def is_tensorflow(self) -> bool:
         return self.framework == "tensorflow"
 
     @property
     def offset(self) -> float:
         """Added to differences of corners: 1 if a box of whole pixels includes both corners."""
-        return 0.0 if self.tensorflow else 1.0
+        return 0.0 if self.is_tensorflow else 1.0
 
     def anchors(self) -> Array:
         """Return the corners (x0, y0, x1, y1) of the anchors of the first cell."""
         anchors: list[list[float]] = []
-        middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.tensorflow else 0.0)
+        middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.is_tensorflow else 0.0)
         for ratio in self.ratio:
             width = float(np.sqrt(self.base_size * self.base_size / ratio))
-            width = width if self.tensorflow else float(np.floor(width + 0.5))
-            height = width * ratio if self.tensorflow else float(np.floor(width * ratio + 0.5))
+            width = width if self.is_tensorflow else float(np.floor(width + 0.5))
+            height = width * ratio if self.is_tensorflow else float(np.floor(width * ratio + 0.5))
             for scale in self.scale:
                 half = [0.5 * (n * scale - self.offset) for n in (width, height)]
                 anchors.append([middle - half[0], middle - half[1], middle + half[0], middle + half[1]])
@@ -162,7 +162,7 @@ class Proposals(LoopOp):
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = image.shape[-1]
         last = prim("min", numbers - 1, 3) if isinstance(numbers, Expr) else 3 if numbers == 4 else 2
-        size = Image(image.buffer, last, self.tensorflow)
+        size = Image(image.buffer, last, self.is_tensorflow)
         chosen, *rest = outs
         results = (chosen, rest[0] if rest else None)
         return (
@@ -175,12 +175,12 @@ class Proposals(LoopOp):
         s = self.search(Operand(TensorType(DType.F32, x.shape)))
         anchors, h, w = self.anchors(), int(x.shape[2]), int(x.shape[3])
         numbers = image.reshape(-1).astype(np.float64)
-        limits = np.array([numbers[0], numbers[1]] * 2 if self.tensorflow else [numbers[1], numbers[0]] * 2)
+        limits = np.array([numbers[0], numbers[1]] * 2 if self.is_tensorflow else [numbers[1], numbers[0]] * 2)
         least = self.min_size * np.array([numbers[3] if len(numbers) > 3 else numbers[2], numbers[2]])
         i, j = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
-        places = np.stack([i, j] if self.tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
+        places = np.stack([i, j] if self.is_tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
         start = (anchors[None] + np.tile(places, 2)).reshape(-1, 4)
-        start = np.clip(start, 0, limits) if self.tensorflow else start
+        start = np.clip(start, 0, limits) if self.is_tensorflow else start
         out = np.zeros((x.shape[0], self.post_nms_topn, 5))
         probabilities = np.zeros((x.shape[0], self.post_nms_topn))
         for n in range(x.shape[0]):
@@ -235,9 +235,9 @@ def _enumerate(
         i = item % height
         for j in range(width):
             for a in range(count):
-                cell = (i, j) if op.tensorflow else (j, i)
+                cell = (i, j) if op.is_tensorflow else (j, i)
                 start = [anchors[a, k] + cast(cell[k % 2], DType.F32) * float(op.feat_stride) for k in range(4)]
-                start = [within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.tensorflow else start
+                start = [within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.is_tensorflow else start
                 scale = [op.box_coordinate_scale] * 2 + [op.box_size_scale] * 2
                 delta = [deltas[n, a * 4 + k, i, j] / scale[k] for k in range(4)]
                 found = moved_corners(start, delta, op.offset, 0.0)

@@ -76,13 +76,13 @@ def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -
     if isinstance(p, int) and isinstance(q, int) and isinstance(r, int):
         g = math.gcd(p, q, r) or 1
         p, q, r = p // g, q // g, r // g
-    if _may_stay(kind, n, m, ratio):
+    if _can_stay(kind, n, m, ratio):
         unchanged = prim("eq", as_expr(n, DType.I64), m)
         p, q, r = (simplify(select(unchanged, own, v)) for own, v in ((1, p), (0, q), (1, r)))
     return Place(p, q, r, n, m)
 
 
-def _may_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
+def _can_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
     """True if a dynamic size may equal the input's while the formula would move its elements."""
     if isinstance(n, int) and isinstance(m, int):
         return False

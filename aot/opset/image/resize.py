@@ -87,7 +87,7 @@ class Interpolation(DecomposedOp, ABC):
     pads_end: tuple[int, ...] = ()
 
     @property
-    def antialiased(self) -> bool:
+    def is_antialiased(self) -> bool:
         return self.antialias
 
     @abstractmethod
@@ -124,11 +124,11 @@ class Interpolation(DecomposedOp, ABC):
         plan = self.plan(*operands)  # type: ignore[arg-type]
         if any(plan.begins) or any(plan.ends):
             x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)
-        if plan.late or (self._tabular and not self._by_constants(plan, x.shape)):
+        if plan.late or (self._has_many_taps and not self._has_constant_weights(plan, x.shape)):
             wanted = inputs[0] if plan.sizes and not plan.late else self.scales(*inputs)
             assert wanted is not None
             return self._at_run_time(build, x, plan, wanted)
-        if self._by_tables(plan, x.type):
+        if self._needs_tables(plan, x.type):
             return self._tables(build, x, plan)
         resampling, sizes = self._resampling(plan), None
         if not plan.scales:
@@ -138,12 +138,12 @@ class Interpolation(DecomposedOp, ABC):
         return build(resampling, x, sizes) if sizes is not None else build(resampling, x)
 
     @property
-    def _tabular(self) -> bool:
+    def _has_many_taps(self) -> bool:
         """True for modes that may weight many neighbours."""
-        return self.mode in PILLOW_MODES or (self.mode is Mode.LINEAR and self.antialiased)
+        return self.mode in PILLOW_MODES or (self.mode is Mode.LINEAR and self.is_antialiased)
 
     @staticmethod
-    def _by_constants(plan: Plan, shape: Shape) -> bool:
+    def _has_constant_weights(plan: Plan, shape: Shape) -> bool:
         """True if the weights of all axes are known at compile time."""
         return all(isinstance(n, int) for n in (*plan.sizes, *(shape[a] for a in plan.axes)))
 
@@ -167,11 +167,13 @@ class Interpolation(DecomposedOp, ABC):
         if self.mode in PILLOW_MODES:
             place = Coordinates.HALF_PIXEL.value
             axes = [replace(a, scale=build.Divide(a.made, a.extent)) for a in axes]
-        elif self._tabular:
+        elif self._has_many_taps:
             smaller = reduce(build.LogicalOr, (build.Less(a.scale, 1.0) for a in axes))
             steep = partial(_steepness, build, smaller)
         mode = "nearest" if self.mode is Mode.NEAREST else mode
-        how = Sampling(mode, place, rounding.value, coefficient, self._tabular, False, 0.0, inside=True, steep=steep)
+        how = Sampling(
+            mode, place, rounding.value, coefficient, self._has_many_taps, False, 0.0, inside=True, steep=steep
+        )
         rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW_MODES and dtype in BYTE_TYPES else [axes]
         total = x
         for some in rounds:
@@ -195,11 +197,11 @@ class Interpolation(DecomposedOp, ABC):
         mode = Mode.CUBIC if self.mode is Mode.CUBIC else Mode.LINEAR
         return WeightedResize(plan.axes, kind, plan.flat_scales, mode, coefficient)
 
-    def _by_tables(self, plan: Plan, x: TensorType) -> bool:
+    def _needs_tables(self, plan: Plan, x: TensorType) -> bool:
         """True if elements may depend on many neighbours."""
         if self.mode in PILLOW_MODES:
             return True
-        return self.mode is Mode.LINEAR and self.antialiased and self._shrinks(plan, x.shape)
+        return self.mode is Mode.LINEAR and self.is_antialiased and self._shrinks(plan, x.shape)
 
     def _shrinks(self, plan: Plan, shape: Shape) -> bool:
         if plan.scales:
@@ -246,7 +248,7 @@ class Interpolation(DecomposedOp, ABC):
         operands = [None if a is None else Operand(TensorType(DType.I64, a.shape), a) for a in (x, *inputs)]
         plan = self.plan(*operands)  # type: ignore[arg-type]
         padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
-        if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
+        if self._needs_tables(plan, TensorType(DType.I64, padded.shape)):
             matrices = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
             if self.mode not in PILLOW_MODES or x.dtype.itemsize > 1:
                 return applied(padded, plan.axes, [m for _, m in matrices])
@@ -324,7 +326,7 @@ class Interpolate_1(Interpolation):
     align_corners: bool = True
 
     @property
-    def antialiased(self) -> bool:
+    def is_antialiased(self) -> bool:
         return False
 
     def kind(self) -> tuple[Coordinates, Rounding, float]:

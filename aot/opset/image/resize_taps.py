@@ -78,13 +78,13 @@ def axes_of(
             part = build.Multiply(build.Multiply(value, extent), build.Subtract(end, start))
             target = build.Floor(build.Multiply(part, 1 + 2.0**-23) if single else build.Add(part, 1e-9))
             scale = value
-        if roi is None and _is(target, extent) and _is(scale, 1.0):
+        if roi is None and _is_equal(target, extent) and _is_equal(scale, 1.0):
             continue
         result.append(Axis(a, extent, target, scale, start, end))
     return result
 
 
-def _is(p: OutPort, other: OutPort | float) -> bool:
+def _is_equal(p: OutPort, other: OutPort | float) -> bool:
     value = other.value if isinstance(other, OutPort) else other
     return p.value is not None and value is not None and float(p.value) == float(value)
 

@@ -45,7 +45,7 @@ def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
     return value
 
 
-def all_inside(indices: Input, extent: Dim) -> bool:
+def is_inside(indices: Input, extent: Dim) -> bool:
     """True if the indices are constants that lie inside, none of them negative."""
     known = indices.value
     if known is None or known.dtype == object or not isinstance(extent, int):
@@ -109,7 +109,7 @@ class Gathering(ComputeOp):
         def element(*index: Expr) -> Expr:
             raw = indices(*index[:shared], *index[along : along + width])
             before, after = index[:along], index[along + width :]
-            if all_inside(indices, extent):
+            if is_inside(indices, extent):
                 return data(*before, cast(raw, DType.I64), *after)
             place = wrapped(raw, extent)
             return guarded(data(*before, place, *after), [(place, extent)])

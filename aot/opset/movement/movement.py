@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.build import Builder
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.graph import OutPort
 from aot.ir.op import (
     ComputeOp,
@@ -34,12 +34,12 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 
-def _is(k: Dim, place: int) -> Expr:
+def _equals(k: Dim, place: int) -> Expr:
     """Return 1 if k is `place`, else 0."""
     return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
 
 
-def _may_be_below_zero(n: Dim) -> bool:
+def _can_be_negative(n: Dim) -> bool:
     return n < 0 if isinstance(n, int) else bounds(normal(n, {}))[0] < 0
 
 
@@ -74,7 +74,7 @@ class Transpose(ViewOp):
         places = self._order(x, order)
         if all(isinstance(k, int) for k in places):
             return ()
-        named = [sum((_is(k, d) for k in places), start=Const(0)) for d in range(x.rank)]
+        named = [sum((_equals(k, d) for k in places), start=Const(0)) for d in range(x.rank)]
         rule = f"order must be a permutation of {x.rank} dimensions"
         return [*((n, 1, rule) for n in named), (volume(self.infer(x, order).shape), volume(x.shape), rule)]
 
@@ -86,7 +86,7 @@ class Transpose(ViewOp):
 
         def index(*at: Expr) -> tuple[Expr, ...]:
             turns = range(x.rank)
-            return tuple(sum((_is(places[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
+            return tuple(sum((_equals(places[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
 
         return (whole(outs[0], index),)
 
@@ -189,7 +189,7 @@ class VariadicSplit(_Parts):
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
         size = x.shape[axis]
         wanted = self._lengths(size, rest[0])
-        return [prim("min", as_expr(n, DType.I64), size) if may_be_negative(n) else n for n in wanted]
+        return [prim("min", as_expr(n, DType.I64), size) if can_be_negative(n) else n for n in wanted]
 
     @staticmethod
     def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
@@ -202,14 +202,14 @@ class VariadicSplit(_Parts):
         if open_:
             wanted[open_[0]] = simplify(size - total)
             return wanted
-        return [select(prim("eq", n, -1), size - total + n, n) if may_be_negative(n) else n for n in wanted]
+        return [select(prim("eq", n, -1), size - total + n, n) if can_be_negative(n) else n for n in wanted]
 
     def conditions(self, x: Operand, axis: Operand, lengths: Operand) -> Sequence[Condition]:
         size = x.shape[self._axis(x, axis)]
         wanted = self._lengths(size, lengths)
         total: Dim = simplify(sum(wanted, start=0))
         parts = f"lengths of the {len(wanted)} parts must"
-        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _may_be_below_zero(n)]
+        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _can_be_negative(n)]
         return [*signs, (total, size, f"{parts} add up to the dimension")]
 
     def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:

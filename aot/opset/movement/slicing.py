@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import Condition, Op, Operand, Piece, ViewOp, axis_of, in_range, op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
@@ -35,7 +35,7 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     if step == 0:
         raise ShapeError(f"{what}: steps are not 0, got 0")
     step = max(-MAX_SIZE, min(step, MAX_SIZE))
-    if any(b is not None and not isinstance(b, int) and may_be_negative(b) for b in (start, stop)):
+    if any(b is not None and not isinstance(b, int) and can_be_negative(b) for b in (start, stop)):
         return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
         first, last, by = slice(start, stop, step).indices(n)
@@ -86,10 +86,10 @@ def _bound(n: Dim, bound: Dim) -> Dim:
         if bound < 0:
             return 0 if bound <= -OPEN_BOUND else prim("max", n + bound, 0)
         return bound if bound == 0 else prim("min", n, bound)
-    return prim("min", n, bound) if _may_exceed(bound, n) else bound
+    return prim("min", n, bound) if _can_exceed(bound, n) else bound
 
 
-def _may_exceed(bound: Expr, n: Dim) -> bool:
+def _can_exceed(bound: Expr, n: Dim) -> bool:
     """True if a bound that depends on the size `n` alone is not known to lie within it.
 
     A bound that depends on other sizes is assumed to lie within, which is checked at run time; this keeps sizes simple.
@@ -199,8 +199,8 @@ class StridedSlice(ViewOp):
 
     def _entries(self, rank: int, count: int) -> list[tuple[int, int]]:
         """Return (entry, dimension) for each dimension that an entry slices; new axes and the ellipsis have none."""
-        new = [self._on(self.new_axis_mask, k) and not self._on(self.ellipsis_mask, k) for k in range(count)]
-        dots = next((k for k in range(count) if self._on(self.ellipsis_mask, k)), count)
+        new = [self._is_set(self.new_axis_mask, k) and not self._is_set(self.ellipsis_mask, k) for k in range(count)]
+        dots = next((k for k in range(count) if self._is_set(self.ellipsis_mask, k)), count)
         left = [k for k in range(dots) if not new[k]]
         right = [k for k in range(dots + 1, count) if not new[k]]
         if len(left) + len(right) > rank:
@@ -208,7 +208,7 @@ class StridedSlice(ViewOp):
         return [*((k, d) for d, k in enumerate(left)), *((k, rank - len(right) + d) for d, k in enumerate(right))]
 
     @staticmethod
-    def _on(mask: tuple[int, ...], k: int) -> bool:
+    def _is_set(mask: tuple[int, ...], k: int) -> bool:
         return k < len(mask) and bool(mask[k])
 
     def _plan(
@@ -223,14 +223,14 @@ class StridedSlice(ViewOp):
         gone: set[int] = set()
         entries = self._entries(x.rank, len(low))
         for k, d in entries:
-            if self._on(self.shrink_axis_mask, k):
+            if self._is_set(self.shrink_axis_mask, k):
                 first, _ = range_of(x.shape[d], low[k], None, 1, "StridedSlice")
-                inside = isinstance(low[k], int) or not may_be_negative(low[k])
+                inside = isinstance(low[k], int) or not can_be_negative(low[k])
                 firsts[d] = first if inside else prim("min", as_expr(first, DType.I64), x.shape[d] - 1)
                 gone.add(d)
                 continue
-            start = None if self._on(self.begin_mask, k) else low[k]
-            stop = None if self._on(self.end_mask, k) else high[k]
+            start = None if self._is_set(self.begin_mask, k) else low[k]
+            stop = None if self._is_set(self.end_mask, k) else high[k]
             firsts[d], counts[d] = range_of(x.shape[d], start, stop, by[k], "StridedSlice")
             steps[d] = by[k]
         axes = self._axes(x.rank, len(low), entries, gone)
@@ -242,7 +242,7 @@ class StridedSlice(ViewOp):
         axes: list[int | None] = []
         following = 0
         for k in range(count):
-            if self._on(self.ellipsis_mask, k):
+            if self._is_set(self.ellipsis_mask, k):
                 until = min((d for e, d in entries if e > k), default=rank)
                 axes += list(range(following, until))
                 following = until
@@ -261,7 +261,7 @@ class StridedSlice(ViewOp):
         by = strides.dims("StridedSlice: strides") if strides is not None else ()
         rules: list[Condition] = []
         for k, d in self._entries(x.rank, len(low)):
-            if not self._on(self.shrink_axis_mask, k):
+            if not self._is_set(self.shrink_axis_mask, k):
                 rules += not_zero(by[k]) if k < len(by) else []
             elif not isinstance(low[k], int) or not isinstance(x.shape[d], int):
                 n = x.shape[d]
@@ -288,15 +288,15 @@ class StridedSlice(ViewOp):
         index: list[object] = []
         dims = dict(self._entries(x.ndim, begin.size))
         for k, (low, high, step) in enumerate(zip(begin.reshape(-1), end.reshape(-1), by, strict=True)):
-            if self._on(self.ellipsis_mask, k):
+            if self._is_set(self.ellipsis_mask, k):
                 index.append(Ellipsis)
-            elif self._on(self.new_axis_mask, k):
+            elif self._is_set(self.new_axis_mask, k):
                 index.append(None)
-            elif self._on(self.shrink_axis_mask, k):
+            elif self._is_set(self.shrink_axis_mask, k):
                 index.append(int(low))
             else:
-                start = None if self._on(self.begin_mask, k) else int(low)
-                stop = None if self._on(self.end_mask, k) else int(high)
+                start = None if self._is_set(self.begin_mask, k) else int(low)
+                stop = None if self._is_set(self.end_mask, k) else int(high)
                 index.append(python_slice(x.shape[dims[k]], start, stop, int(step)))
         return np.asarray(x[tuple(index)])  # type: ignore[index]
 

@@ -136,7 +136,7 @@ class BinaryConvolution(Windowed, DecomposedOp):
         weights = build.Select(build.Greater(build.Convert(w, destination_type=wide), build.const(0, wide)), one, minus)
         geometry = self.windows(x.shape[2:], w.shape[2:])
         plain = Convolution(self.strides, self.pads_begin, self.pads_end, self.dilations, self.auto_pad)
-        if self.pad_value and geometry.padded:
+        if self.pad_value and geometry.is_padded:
             begin, end = ([_known(self.type, n) for n in pads] for pads in (geometry.before, geometry.after))
             pads = (build.const([0, 0, *p], DType.I64) for p in (begin, end))
             signs = build.Pad(signs, *pads, build.const(self.pad_value, wide))

@@ -48,7 +48,7 @@ class Deformable(LoopOp):
     deformable_group: int = 1
 
     @property
-    def zero_outside(self) -> bool:
+    def is_zero_outside(self) -> bool:
         """True if points less than a pixel outside of the data blend with zeros. Otherwise all points outside are 0."""
         return bool(getattr(self, "bilinear_interpolation_pad", False))
 
@@ -108,14 +108,14 @@ class Deformable(LoopOp):
         def read(row: Expr, column: Expr) -> Expr:
             pairs = ((row, height), (column, width))
             value: Expr = x[(n, *(prim("max", prim("min", v, e - 1), 0) for v, e in pairs), c)]
-            if self.zero_outside:
+            if self.is_zero_outside:
                 for v, e in pairs:
                     value = select(prim("and", prim("ge", v, 0), prim("lt", v, e)), value, 0.0)
             return value
 
         rows = [read(r, j) * (1.0 - part[1]) + read(r, j + 1) * part[1] for r in (i, i + 1)]
         value = rows[0] * (1.0 - part[0]) + rows[1] * part[0]
-        if self.zero_outside:
+        if self.is_zero_outside:
             return value
         for v, e in ((y, height), (z, width)):
             value = select(prim("and", prim("ge", v, 0.0), prim("lt", v, cast(e, DType.F32))), value, 0.0)
@@ -154,12 +154,12 @@ class Deformable(LoopOp):
             for c in (0, 1):
                 i, j = rows + r, columns + c
                 share = np.abs(1 - r - (y - rows)) * np.abs(1 - c - (z - columns))
-                if self.zero_outside:
+                if self.is_zero_outside:
                     share = share * ((i >= 0) & (i < height) & (j >= 0) & (j < width))
                 value = x[batch, :, np.clip(i, 0, height - 1), np.clip(j, 0, width - 1)]
                 total += np.moveaxis(value, -1, 1) * share[:, None]
         inside = (y >= 0) & (y < height) & (z >= 0) & (z < width)
-        return total if self.zero_outside else total * inside[:, None]
+        return total if self.is_zero_outside else total * inside[:, None]
 
 
 @op("opset8", type="DeformableConvolution")

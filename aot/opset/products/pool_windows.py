@@ -88,7 +88,7 @@ class Windows:
         return as_expr(place, DType.I64)
 
     @property
-    def padded(self) -> bool:
+    def is_padded(self) -> bool:
         """True if a window may reach outside of the tensor."""
         inside = all(isinstance(p, int) and p <= 0 for p in (*self.before, *self.after))
         return not inside or self.rounding is not Rounding.FLOOR
@@ -99,7 +99,7 @@ class Windows:
 
     def guard(self, value: Expr, places: Sequence[Expr], fill: float) -> Expr:
         """Return `value` for an element, `fill` for padding."""
-        if self.padded:
+        if self.is_padded:
             for i, n in zip(places, self.extents, strict=True):
                 low, high = bounds(normal(i, {}))
                 if low < 0 or not isinstance(n, int) or high >= n:

@@ -251,7 +251,7 @@ def lowest(dtype: DType, geometry: Windows | None = None) -> float:
 def counted(geometry: Windows, a: int, i: Expr, what: Counted) -> Expr:
     """Return the number of elements of window `i` along axis `a` that count."""
     kernel = as_expr(geometry.kernel[a], DType.I64)
-    if what is Counted.KERNEL or not geometry.padded:
+    if what is Counted.KERNEL or not geometry.is_padded:
         return kernel
     start, step = geometry.position(a, i, 0), geometry.dilations[a]
     end = geometry.extents[a] + (geometry.after[a] if what is Counted.PADDED else 0)
@@ -268,7 +268,7 @@ def _ceil(n: Expr, step: int) -> Expr:
 
 def inside(geometry: Windows, at: Sequence[Expr], condition: Expr) -> Expr:
     """Return `condition` and that no index lies in the padding."""
-    if geometry.padded:
+    if geometry.is_padded:
         for i, n in zip(at, geometry.extents, strict=True):
             condition = prim("and", condition, prim("and", prim("ge", i, 0), prim("lt", i, n)))
     return condition

@@ -70,7 +70,7 @@ class Directed(Recurrent, ABC):
     ) -> tuple[OutPort, ...]:
         """Build the outputs: for each direction the products with the input, then the recurrence."""
         count, rows = len(self.reversals), self.gates * self.hidden_size
-        dtype, short = x.type.dtype, None if all_full(x, lengths) else lengths
+        dtype, short = x.type.dtype, None if is_full(x, lengths) else lengths
         x, w, r, b = (widened(build, p) for p in (x, w, r, b))
         first = [one_each(build, widened(build, s), (0, self.hidden_size), count, 1) for s in states]
         weights, inner = (one_each(build, p, (rows, -1), count, 0) for p in (w, r))
@@ -121,7 +121,7 @@ def one_each(build: Builder, port: OutPort, shape: tuple[int, ...], count: int, 
     return [reshaped(build, p, shape) for p in parts]
 
 
-def all_full(x: OutPort, lengths: OutPort) -> bool:
+def is_full(x: OutPort, lengths: OutPort) -> bool:
     """True if every sequence is known to be as long as the tensor."""
     same = lengths.node.source(0) if isinstance(lengths.node.op, Broadcast) else lengths
     known = same.value

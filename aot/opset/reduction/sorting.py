@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
@@ -56,7 +56,7 @@ class Selection(LoopOp):
         count, extent = k.dims("TopK: k")[0], x.shape[along]
         if isinstance(count, int) and (count < 0 or (isinstance(extent, int) and count > extent)):
             raise ShapeError(f"TopK: k must be in 0..{extent}, got {count}")
-        if may_be_negative(count):
+        if can_be_negative(count):
             count = prim("min", as_expr(count, DType.I64), extent)
         shape = (*x.shape[:along], count, *x.shape[along + 1 :])
         return TensorType(x.dtype, shape), TensorType(self.index_element_type, shape)
@@ -138,9 +138,9 @@ class _Best:
         if not (self.total and self.values.dtype.is_float):
             return prim("gt" if self.larger else "lt", a, b)
         number = b if self.larger else a
-        return prim("and", self.may_be_better(a, b), prim("eq", number, number))
+        return prim("and", self.can_be_better(a, b), prim("eq", number, number))
 
-    def may_be_better(self, a: Scripted, b: Scripted) -> Expr:
+    def can_be_better(self, a: Scripted, b: Scripted) -> Expr:
         """True if `a` is better than `b`, or one of them is NaN: one comparison."""
         if not self.values.dtype.is_float:
             return self.better(a, b)
@@ -185,7 +185,7 @@ def _list(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordered:
     count = var(0, DType.I64)
     for j in range(extent if k else 0):
         item = x[best.at(j)]
-        if count < k or best.may_be_better(item, best.values[best.at(k - 1)]):
+        if count < k or best.can_be_better(item, best.values[best.at(k - 1)]):
             if not best.total:
                 unordered[0] = prim("or", unordered[0], prim("ne", item, item))
             if count < k or not best.total or best.better(item, best.values[best.at(k - 1)]):
@@ -325,7 +325,7 @@ def _select(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordere
     _heapify(best, size, False)
     for j in range(size, extent):
         item = x[best.at(j)]
-        if best.may_be_better(item, best.values[best.at(0)]):
+        if best.can_be_better(item, best.values[best.at(0)]):
             if not best.total:
                 unordered[0] = prim("or", unordered[0], prim("ne", item, item))
             if not best.total or best.better(item, best.values[best.at(0)]):

@@ -13,7 +13,7 @@ from aot.ir.op import Op
 from aot.opset.elementwise.activation import Approximation, Clamp, Gelu, HardSigmoid, HSigmoid, Sigmoid, SoftPlus
 from aot.opset.elementwise.binary import Add, Divide, Multiply, Power
 from aot.opset.elementwise.unary import Erf, Exp, Log, Negative, Tanh
-from aot.passes.match import close, factors, only_reader, same_dims, source, uniform, with_constant
+from aot.passes.match import factors, has_one_consumer, has_same_dims, is_close, source, uniform, with_constant
 from aot.passes.rewrite import rule
 
 
@@ -21,7 +21,7 @@ def _plus(port: OutPort, number: float) -> OutPort | None:
     """Match x + number; returns x."""
     node = source(port, Add)
     operands = with_constant(node) if node is not None else None
-    return operands[0] if operands is not None and close(uniform(operands[1]), number) else None
+    return operands[0] if operands is not None and is_close(uniform(operands[1]), number) else None
 
 
 def _one_plus(port: OutPort, function: type[Op]) -> tuple[Node | None, float]:
@@ -30,7 +30,7 @@ def _one_plus(port: OutPort, function: type[Op]) -> tuple[Node | None, float]:
     operands = with_constant(add) if add is not None else None
     number = uniform(operands[1]) if operands is not None else None
     product = _times(operands[0]) if operands is not None else None
-    if number is None or product is None or not close(product[1], number):
+    if number is None or product is None or not is_close(product[1], number):
         return None, 0.0
     return source(product[0], function), number
 
@@ -64,8 +64,8 @@ def gelu_with_erf(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     pairs, number = _two_factors(node)
     for x, other in pairs:
         erf, scale = _one_plus(other, Erf)
-        argument = _times(erf.source(0)) if erf is not None and close(number * scale, 0.5) else None
-        if argument is not None and argument[0] is x and close(argument[1], math.sqrt(0.5)):
+        argument = _times(erf.source(0)) if erf is not None and is_close(number * scale, 0.5) else None
+        if argument is not None and argument[0] is x and is_close(argument[1], math.sqrt(0.5)):
             return build(Gelu(Approximation.ERF), x)
     return None
 
@@ -76,8 +76,8 @@ def gelu_with_tanh(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     pairs, number = _two_factors(node)
     for x, other in pairs:
         tanh, scale = _one_plus(other, Tanh)
-        argument = _times(tanh.source(0)) if tanh is not None and close(number * scale, 0.5) else None
-        if argument is not None and close(argument[1], math.sqrt(2 / math.pi)) and _is_cubic(argument[0], x):
+        argument = _times(tanh.source(0)) if tanh is not None and is_close(number * scale, 0.5) else None
+        if argument is not None and is_close(argument[1], math.sqrt(2 / math.pi)) and _is_cubic(argument[0], x):
             return build(Gelu(Approximation.TANH), x)
     return None
 
@@ -90,7 +90,7 @@ def _is_cubic(port: OutPort, x: OutPort) -> bool:
     cubic = node.source(1) if node.source(0) is x else node.source(0)
     ports, number = factors(cubic)
     exponents = [_power_of(f, x) for f in ports]
-    return close(number, 0.044715) and all(exponents) and sum(exponents) == 3
+    return is_close(number, 0.044715) and all(exponents) and sum(exponents) == 3
 
 
 def _power_of(port: OutPort, x: OutPort) -> int:
@@ -131,14 +131,14 @@ def swish_as_quotient(node: Node, op: Divide, build: Builder) -> OutPort | None:
     x, top = negative.source(0), node.source(0)
     if top is x:
         return build.Swish(x)
-    return build.Sigmoid(x) if uniform(top) == 1.0 and same_dims(node.out_port(0).shape, x.shape) else None
+    return build.Sigmoid(x) if uniform(top) == 1.0 and has_same_dims(node.out_port(0).shape, x.shape) else None
 
 
 @rule(Multiply, Divide)
 def hard_sigmoid_written_out(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | None:
     """Clamp(x + 3, 0, 6) / 6 -> HSigmoid(x)"""
     product = _times(node.out_port(0))
-    x = _clamped(product[0]) if product is not None and close(product[1], 1 / 6) else None
+    x = _clamped(product[0]) if product is not None and is_close(product[1], 1 / 6) else None
     return build.HSigmoid(x) if x is not None else None
 
 
@@ -159,14 +159,14 @@ def hard_swish(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | N
         if not divisor or inner is None:
             return None
         product, scale = inner, 1 / divisor
-    if product is not node and not only_reader(product.out_port(0)):
+    if product is not node and not has_one_consumer(product.out_port(0)):
         return None
     pairs, number = _two_factors(product)
     for x, other in pairs:
         gate = source(other, HSigmoid)
         if gate is not None and gate.source(0) is x:
             return _scaled(build.HSwish(x), number * scale, build)
-        if _clamped(other) is x and close(number * scale, 1 / 6):
+        if _clamped(other) is x and is_close(number * scale, 1 / 6):
             return build.HSwish(x)
     return None
 
@@ -174,7 +174,7 @@ def hard_swish(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | N
 @rule(HardSigmoid)
 def hard_sigmoid(node: Node, op: HardSigmoid, build: Builder) -> OutPort | None:
     """HardSigmoid(x, 1/6, 1/2) -> HSigmoid(x)"""
-    if close(uniform(node.source(1)), 1 / 6) and uniform(node.source(2)) == 0.5:
+    if is_close(uniform(node.source(1)), 1 / 6) and uniform(node.source(2)) == 0.5:
         return build.HSigmoid(node.source(0))
     return None
 

@@ -14,7 +14,7 @@ from aot.opset.elementwise.activation import Clamp, Relu, Sigmoid
 from aot.opset.elementwise.binary import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from aot.opset.elementwise.conversion import Convert, ConvertLike
 from aot.opset.elementwise.unary import Abs, Exp, Negative
-from aot.passes.match import broadcasts, constant, only_reader, source, stretches_nothing, uniform, with_constant
+from aot.passes.match import broadcasts, constant, has_one_consumer, source, stretches_nothing, uniform, with_constant
 from aot.passes.rewrite import rule
 
 NEUTRAL_OPERANDS: dict[type[Op], float] = {Add: 0.0, Subtract: 0.0, Multiply: 1.0, Divide: 1.0, Power: 1.0}
@@ -43,12 +43,12 @@ def power_as_product(node: Node, op: Power, build: Builder) -> OutPort | None:
         return build.Multiply(x, x)
     if exponent == -1.0:
         return build.Divide(build.const(1, x.type.dtype), x)
-    if exponent == 0.5 and never_negative(x):
+    if exponent == 0.5 and is_never_negative(x):
         return build.Sqrt(x)
     return None
 
 
-def never_negative(port: OutPort, depth: int = 8) -> bool:
+def is_never_negative(port: OutPort, depth: int = 8) -> bool:
     """True if the operations above ensure that no element is below zero. Minus zero counts as below."""
     node = port.node
     value = constant(port)
@@ -61,8 +61,8 @@ def never_negative(port: OutPort, depth: int = 8) -> bool:
     if isinstance(node.op, Multiply) and node.source(0) is node.source(1):
         return True
     if isinstance(node.op, Add | Multiply | Divide | Maximum):
-        return all(never_negative(node.source(i), depth - 1) for i in (0, 1))
-    return node.type in ("ReduceMean", "ReduceSum") and never_negative(node.source(0), depth - 1)
+        return all(is_never_negative(node.source(i), depth - 1) for i in (0, 1))
+    return node.type in ("ReduceMean", "ReduceSum") and is_never_negative(node.source(0), depth - 1)
 
 
 @rule(Negative)
@@ -98,7 +98,7 @@ def drop_repeated_relu(node: Node, op: Relu, build: Builder) -> OutPort | None:
 def merge_clamps(node: Node, op: Clamp, build: Builder) -> OutPort | None:
     """Clamp(Clamp(x, a, b), c, d) -> Clamp(x, max(a, c), min(b, d));  Clamp(Relu(x), c, d) -> Clamp(x, max(0, c), d)"""
     inner = source(node.source(0), Relu, Clamp)
-    if inner is None or not only_reader(node.source(0)) or not node.source(0).type.dtype.is_float:
+    if inner is None or not has_one_consumer(node.source(0)) or not node.source(0).type.dtype.is_float:
         return None
     low, high = (inner.op.min, inner.op.max) if isinstance(inner.op, Clamp) else (0.0, float("inf"))
     least, most = max(low, op.min), min(high, op.max)
@@ -117,7 +117,7 @@ def minimum_as_clamp(node: Node, op: Minimum, build: Builder) -> OutPort | None:
     """min(Relu(x), c) -> Clamp(x, 0, c)"""
     bound = _bound(node)
     relu = source(bound[0], Relu) if bound is not None else None
-    if bound is None or relu is None or not bound[1] >= 0 or not only_reader(bound[0]):
+    if bound is None or relu is None or not bound[1] >= 0 or not has_one_consumer(bound[0]):
         return None
     return build(Clamp(0.0, bound[1]), relu.source(0))
 

@@ -15,7 +15,15 @@ from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
 from aot.opset.products.convolution import Convolution, GroupConvolution, Windowed
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
-from aot.passes.match import broadcasts, channel_vector, constant, only_reader, source, stretches_nothing, with_constant
+from aot.passes.match import (
+    broadcasts,
+    channel_vector,
+    constant,
+    has_one_consumer,
+    source,
+    stretches_nothing,
+    with_constant,
+)
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
@@ -30,27 +38,29 @@ def divide_by_constant(node: Node, op: Divide, build: Builder) -> OutPort | None
     Elsewhere it stays: 41 / 41 is 1, but 41 * (1 / 41) is a little less, and its floor is 0.
     """
     x, c = node.source(0), constant(node.source(1))
-    if c is None or x.type.dtype not in MERGED_TYPES or not broadcasts(op) or not _normal(c):
+    if c is None or x.type.dtype not in MERGED_TYPES or not broadcasts(op) or not _is_normal(c):
         return None
     if not (np.abs(np.frexp(c)[0]) == 0.5).all() and not _takes_scales(x):
         return None
     inverse = np.reciprocal(c)
-    return build.Multiply(x, build.const(inverse, x.type.dtype)) if _normal(inverse) else None
+    return build.Multiply(x, build.const(inverse, x.type.dtype)) if _is_normal(inverse) else None
 
 
 def _takes_scales(port: OutPort) -> bool:
     """True for a convolution or product with constant weights, followed only by scales and shifts."""
     node = port.node
-    while only_reader(port) and isinstance(node.op, Add | Subtract | Multiply | Divide):
+    while has_one_consumer(port) and isinstance(node.op, Add | Subtract | Multiply | Divide):
         constants = [i for i in (0, 1) if constant(node.source(i)) is not None]
         if len(constants) != 1 or (isinstance(node.op, Divide) and constants == [0]):
             return False
         port = node.source(1 - constants[0])
         node = port.node
-    return isinstance(node.op, (*CONVOLUTIONS, MatMul)) and only_reader(port) and constant(node.source(1)) is not None
+    return (
+        isinstance(node.op, (*CONVOLUTIONS, MatMul)) and has_one_consumer(port) and constant(node.source(1)) is not None
+    )
 
 
-def _normal(value: Array) -> bool:
+def _is_normal(value: Array) -> bool:
     """True if there are no zeros, infinities or subnormal numbers."""
     size = np.abs(value)
     return bool(np.isfinite(value).all() and (size >= _smallest(value)).all())
@@ -76,7 +86,12 @@ def merge_constants(node: Node, op: Binary, build: Builder) -> OutPort | None:
     outer = with_constant(node)
     inner_node = source(outer[0], type(op)) if outer else None
     inner = with_constant(inner_node) if inner_node is not None else None
-    if outer is None or inner is None or not only_reader(outer[0]) or node.out_port(0).type.dtype not in MERGED_TYPES:
+    if (
+        outer is None
+        or inner is None
+        or not has_one_consumer(outer[0])
+        or node.out_port(0).type.dtype not in MERGED_TYPES
+    ):
         return None
     first, second = constant(inner[1]), constant(outer[1])
     assert first is not None
@@ -103,7 +118,7 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
     outer = with_constant(node)
     shift = source(outer[0], Add) if outer else None
     inner = with_constant(shift) if shift is not None else None
-    if outer is None or inner is None or not only_reader(outer[0]) or not only_reader(inner[0]):
+    if outer is None or inner is None or not has_one_consumer(outer[0]) or not has_one_consumer(inner[0]):
         return None
     scale, offset = constant(outer[1]), constant(inner[1])
     assert scale is not None
@@ -120,7 +135,7 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
 def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     """f(x, w) * c -> f(x, w * c) for a convolution or product f and a factor for each channel of its output"""
     operands = with_constant(node)
-    if operands is None or not only_reader(operands[0]):
+    if operands is None or not has_one_consumer(operands[0]):
         return None
     scale = constant(operands[1])
     inputs = _scaled_weights(operands[0].node, scale, build) if scale is not None else None
@@ -176,7 +191,7 @@ def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPo
     scaled, weights = source(node.source(0), Multiply), constant(node.source(1))
     operands = with_constant(scaled) if scaled is not None else None
     x = node.source(0)
-    if operands is None or weights is None or not only_reader(x) or x.type.dtype not in MERGED_TYPES:
+    if operands is None or weights is None or not has_one_consumer(x) or x.type.dtype not in MERGED_TYPES:
         return None
     scale = constant(operands[1])
     assert scale is not None

@@ -14,7 +14,7 @@ from aot.opset.elementwise.unary import Sqrt
 from aot.opset.movement.shape import Reshape
 from aot.opset.reduction.normalization import MVN, GroupNormalization, Inside
 from aot.opset.reduction.reduction import ReduceMean
-from aot.passes.match import constant, same_dims, source, uniform, with_constant
+from aot.passes.match import constant, has_same_dims, source, uniform, with_constant
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
@@ -40,7 +40,7 @@ def mean_variance_written_out(node: Node, op: Divide | Multiply, build: Builder)
         if centered is None or deviation is None:
             continue
         eps = _deviation_of(centered, gap, deviation)
-        if eps is not None and same_dims(node.out_port(0).shape, centered.x.shape):
+        if eps is not None and has_same_dims(node.out_port(0).shape, centered.x.shape):
             axes = build.const(np.array(centered.axes), DType.I64)
             return build(MVN(True, eps[0], eps[1]), centered.x, axes)
     return None
@@ -124,7 +124,7 @@ def group_norm_written_out(node: Node, op: Reshape, build: Builder) -> OutPort |
     channels, count = x.shape[1], groups[1]
     if not isinstance(channels, int) or not isinstance(count, int) or count < 1 or channels % count:
         return None
-    same = same_dims(node.out_port(0).shape, x.shape) and same_dims(groups[:1], x.shape[:1])
+    same = has_same_dims(node.out_port(0).shape, x.shape) and has_same_dims(groups[:1], x.shape[:1])
     if not same or axis_of(int(axes.reshape(-1)[0]), 3, "MVN") != 2:
         return None
     one, zero = (build.const(np.full(channels, n), x.type.dtype) for n in (1, 0))

@@ -13,7 +13,7 @@ from aot.passes.rewrite import Replacement, rule
 
 
 @rule(MaxPool_8)
-def drop_unread_places(node: Node, op: MaxPool_8, build: Builder) -> Replacement:
+def drop_unused_indices(node: Node, op: MaxPool_8, build: Builder) -> Replacement:
     """MaxPool(x) whose second output, the indices of the maxima, has no consumers -> the maxima alone"""
     if node.out_port(1).destinations:
         return None
@@ -71,4 +71,4 @@ def _kept(windows: Windows, a: int) -> tuple[int, int] | None:
     return (first, last) if first <= last else None
 
 
-RULES = (drop_unread_places, clip_windows)
+RULES = (drop_unused_indices, clip_windows)

@@ -123,7 +123,7 @@ class Layers:
             raise InternalError(f"{node.name}: a Constant has data, got none")
         name, names = network.names[node.id], _tensor_names(out)
         if not (self.half and op.element_type is DType.F32 and fits_half(values)):
-            self._stored(network, name, op, values, names, node.rt_info, _lowest_first(out))
+            self._stored(network, name, op, values, names, node.rt_info, _is_lowest_first(out))
             network.places[out] = network.count - 1, 0
             return
         stored = Constant(DType.F16)
@@ -178,7 +178,7 @@ def _output_names(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*node.out_port(0).names, *_tensor_names(node.source(0)))))
 
 
-def _lowest_first(port: OutPort) -> bool:
+def _is_lowest_first(port: OutPort) -> bool:
     """True if a BinaryConvolution reads a constant; its bits are in the reverse order of all other constants."""
     return port.type.dtype is DType.U1 and any(p.node.type == "BinaryConvolution" for p in port.destinations)
 

@@ -15,7 +15,7 @@ def layer_names(graph: Graph) -> dict[int, str]:
     whose name was not chosen by the builder keep it.
     """
     order = graph.order()
-    names = {node.id: node.name for node in order if not _unnamed(node)}
+    names = {node.id: node.name for node in order if not _is_unnamed(node)}
     taken = set(names.values())
     for node in reversed(order):
         if node.id in names:
@@ -28,7 +28,7 @@ def layer_names(graph: Graph) -> dict[int, str]:
     return names
 
 
-def _unnamed(node: Node) -> bool:
+def _is_unnamed(node: Node) -> bool:
     """True if the builder has chosen the name of a node."""
     is_default = re.fullmatch(rf"{re.escape(node.type)}_\d+", node.name) is not None
     return is_default and node.origin.layers != (node.name,) and not isinstance(node.op, Parameter | Result)

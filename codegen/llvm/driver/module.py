@@ -249,7 +249,7 @@ def _pool(target: Target) -> str:
 def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
-    cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.cancellable else ""
+    cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.is_cancellable else ""
     return (
         cancel
         + template_text("sharing.ll")
@@ -266,7 +266,7 @@ def _drivers(program: Program, tag: str) -> str:
             error_arena=abi.ERROR_ARENA,
             error_symbol=abi.ERROR_SYMBOL,
             error_unknown=abi.ERROR_UNKNOWN,
-            error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
+            error_count=len(abi.ERROR_TEXTS) if program.is_cancellable else abi.ERROR_UNKNOWN,
             abi_version=abi.ABI_VERSION,
             query=abi.QUERY_PREFIX + tag,
         )
@@ -275,7 +275,7 @@ def _drivers(program: Program, tag: str) -> str:
 
 def _error_texts(program: Program) -> tuple[str, ...]:
     """Return the texts of the errors that `infer` and `shapes` can return."""
-    return abi.ERROR_TEXTS if program.cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
+    return abi.ERROR_TEXTS if program.is_cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
 
 
 def _longest_segment(program: Program) -> int:

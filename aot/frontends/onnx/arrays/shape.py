@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.onnx.arrays.axes import squeezed_at, unsqueezed_at
 from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.graph import Graph, OutPort
-from aot.ir.one_rank import may_be_one, which_are_one
+from aot.ir.one_rank import can_be_one, which_are_one
 from aot.ir.op import Foreign
 from aot.ir.types import dtype_of
 from aot.opset.control.control_flow import If
@@ -74,7 +74,7 @@ def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
 def _without_ones(node: Call, x: OutPort) -> Value:
     """Drop all dimensions of size 1, with a fork for each that may be 1. `kept`: dimensions not 1 in this branch."""
     known = node.integers("kept", ())
-    may_be = [k for k, n in enumerate(x.shape) if k not in known and may_be_one(n)]
+    may_be = [k for k, n in enumerate(x.shape) if k not in known and can_be_one(n)]
     if not may_be:
         ones = [k for k, n in enumerate(x.shape) if n == 1]
         return node.build.Squeeze(x) if not known else node.build.Squeeze(x, node.list(ones)) if ones else x
