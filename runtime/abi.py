@@ -190,7 +190,7 @@ class Table(ctypes.Structure):
 
     i32  infer(const Request *)                           0 or an error code; may run in many threads at once
     i32  shapes(const i64 *input_dims, i64 *symbols, i64 *output_dims)
-                                                          dims of all tensors, one after the other; -1: late
+                                                          dims of all tensors, one after the other; -1: data-dependent
     i64  state_size(const i64 *symbols)                   bytes
     i64  arena_size(const i64 *symbols, i64 threads)      bytes
     ptr  pool_create(i64 threads)                         null when out of memory; starts no thread
@@ -200,10 +200,10 @@ class Table(ctypes.Structure):
     void output_sizes(const i64 *symbols, i64 *bytes)     of each output, at most
     void output_dims(const i64 *symbols, i64 *dims)       of all outputs, after `infer`
 
-    When a late size exceeds its capacity, `infer` raises that in `symbols` and returns ERROR_CAPACITY: with `shapes`,
-    `arena_size`, `state_size` and `output_sizes` asked again, it can be called again.
+    When a data-dependent size exceeds its capacity, `infer` raises it in `symbols` and returns ERROR_CAPACITY: call
+    `shapes`, `arena_size`, `state_size` and `output_sizes` again, and then `infer`.
 
-    weights is where they are, or where external ones are to be mapped: weights_bytes, whole pages.
+    weights is the address of the weights, or the one to map external weights to: weights_bytes, whole pages.
     """
 
     _fields_ = (

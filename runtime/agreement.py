@@ -69,7 +69,7 @@ def out_of_range(info: TensorInfo, shape: Shape) -> str | None:
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int | None:
-    """Evaluate a size of the manifest, as `(n + 3) // 4`; None if the text is no such expression."""
+    """Evaluate a size of the manifest, as `(n + 3) // 4`; None if the text is no expression."""
     try:
         return _value(_parsed(text), values)
     except (SyntaxError, KeyError, ZeroDivisionError, TypeError):

@@ -60,7 +60,7 @@ class ElfFile:
         self.sections = tuple(self._section(row, strings) for row in rows)
 
     def find(self, name: str) -> Section:
-        """Return the section called `name`, which lies within the file; CorruptError if there is none."""
+        """Return the section called `name`, which is within the file; CorruptError if there is none."""
         for section in self.sections:
             if section.name == name and section.kind != _NO_BITS and section.offset + section.size <= self._size:
                 return section

@@ -60,7 +60,7 @@ def check_output(path: Path, *inputs: Path) -> None:
     if path.exists() and not path.is_file():  # it would be replaced, even if it is a device
         raise UsageError(f"output: must be a file, got a folder or a device: {path}")
     if not path.parent.is_dir():
-        raise UsageError(f"output: must lie in a folder that exists, got {path}")
+        raise UsageError(f"output: must be in a folder that exists, got {path}")
 
 
 def write_outputs(path: Path, results: Arrays) -> None:

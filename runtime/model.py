@@ -44,7 +44,9 @@ class CompiledModel:
     def __call__(self, *inputs: object, **named: object) -> Outputs:
         """Run the model on `inputs`: arrays in order, one sequence or mapping of them, or arrays by name.
 
-        Returns the results as new arrays. Raises UsageError for a wrong name, type or shape.
+        An array must have the element type of its input (`inputs`) and a shape that it allows; numbers and lists are
+        converted. Returns the results as new arrays, by index or name. Raises UsageError for a wrong name, type or
+        shape, BudgetError for sizes that memory does not suffice for, CancelledError after `cancel`.
         """
         try:
             request: InferRequest = self._own.request
@@ -109,7 +111,11 @@ class CompiledModel:
         return request
 
     def export_model(self, target: str | PathLike[str] | BinaryIO) -> None:
-        """Write the model as a shared library; OSError, or PlatformError if a linker is needed and not installed."""
+        """Write the model as a shared library to `target`, a path or a binary stream.
+
+        Raises OSError if it cannot be written, PlatformError if a linker is needed and not installed, UsageError for a
+        stream and external weights, which are a second file.
+        """
         if isinstance(target, str | PathLike):
             self._library.save(Path(target))
             return
@@ -131,11 +137,11 @@ class CompiledModel:
         return tuple(SUPPORTED)
 
     def get_property(self, name: str) -> object:
-        """Return a property by OpenVINO's name; UsageError lists the names there are."""
+        """Return a property by OpenVINO's name, as `INFERENCE_NUM_THREADS`; UsageError lists the names there are."""
         return property_of(self, name)
 
     def set_property(self, properties: Mapping[str, object]) -> None:
-        """Change properties; UsageError for an unknown or read-only one or a wrong value."""
+        """Change properties, by OpenVINO's names; UsageError for an unknown or read-only one, or a wrong value."""
         for name, value in properties.items():
             change(self, name, value)
 
@@ -163,19 +169,25 @@ def load(
     weights: str | PathLike[str] | None = None,
     strict: bool = False,
 ) -> CompiledModel:
-    """Load the model in the shared library `path`.
+    """Load the compiled model in the shared library `path`.
 
-    `threads`: threads of an inference; None: as many as this process may use. `pool`: the threads of another model,
-    to be shared. `weights`: the file of external weights; None: `m.weights` beside `m.so`. Code, manifest and external
-    weights are checked by their hashes before anything is loaded; `strict`: weights inside of the library too.
-    Raises CorruptError for a damaged file, PlatformError if it is not for this machine, OSError.
+    `threads`: threads of one inference, the caller's included; None: as many as this process may use. `pool`: the
+    threads of another model, to be shared; excludes `threads`. `weights`: path of the external weights; None:
+    `m.weights` beside `m.so`. `strict`: embedded weights are checked by their hash too, which reads all of them; code,
+    manifest and external weights are always checked before anything is loaded.
+
+    Raises CorruptError for a damaged file, PlatformError for another machine or ABI version, UsageError for a number of
+    threads out of range, OSError if a file cannot be read.
     """
     library = open_library(Path(path), None if weights is None else Path(weights), strict)
     return CompiledModel(library, threads, pool, Path(path).resolve() if weights is None else None)
 
 
 def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | None = None) -> CompiledModel:
-    """Load a model, as `load` does, from a stream or bytes that `export_model` wrote, or from a file."""
+    """Load a model, as `load` does, from a stream or bytes that `export_model` wrote, or from a file.
+
+    Raises UsageError for a library with external weights in a stream, and the errors of `load`.
+    """
     if isinstance(source, str | PathLike):
         return load(source, threads)
     stream = io.BytesIO(source) if isinstance(source, bytes) else source

@@ -37,11 +37,18 @@ class AsyncInferQueue:
             request.set_callback(self._finished, i)
 
     def set_callback(self, callback: Callback | None) -> None:
-        """Set `callback(request, userdata)`: it runs in the request's thread; the request is free when it returns."""
+        """Set `callback(request, userdata)`, which is called after each inference.
+
+        It runs in the request's thread; the request is free when it returns. `wait_all` raises its exceptions.
+        """
         self._callback = callback
 
     def start_async(self, inputs: Inputs = None, userdata: object = None, share_inputs: bool = False) -> None:
-        """Start on the next free request, waiting for one; see `InferRequest.start_async`."""
+        """Start an inference on the next free request, waiting for one. `userdata` is passed to the callback.
+
+        `inputs` and `share_inputs` are those of `InferRequest.start_async`. Raises UsageError if all requests are in
+        callbacks that wait for one.
+        """
         token = object()
         try:
             while (index := self._slots.take(token)) is None:

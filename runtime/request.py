@@ -85,10 +85,11 @@ class InferRequest:
         self._pointer = ctypes.addressof(self._request)
 
     def infer(self, inputs: Inputs = None) -> Outputs:
-        """Run the model on `inputs`: an array, a sequence, a mapping by name or index; None: those that are set.
+        """Run the model on `inputs`: an array, a sequence, a mapping by name or index; None: the arrays that are set.
 
-        Dense arrays at aligned addresses are read where they are. Outputs are new arrays, unless an array was set for
-        them. UsageError for a wrong name, type or shape; BusyError while it runs in another thread.
+        Dense arrays at aligned addresses are read in place, others are copied. Results are new arrays, unless arrays
+        were set for the outputs. Raises UsageError for a wrong name, type or shape, BusyError while another inference
+        runs, BudgetError for sizes that memory does not suffice for, CancelledError after `cancel`.
         """
         claims, token = self._claims, [_RUN]
         try:
@@ -106,7 +107,8 @@ class InferRequest:
     def start_async(self, inputs: Inputs = None, share_inputs: bool = False) -> None:
         """Start `infer` on the executor; `wait` returns when it is done, then `results` holds the results.
 
-        `inputs` are copied unless `share_inputs`: then they must not change until it is done.
+        `inputs` are copied unless `share_inputs`: then they must not change until it is done. Raises UsageError for
+        wrong inputs and BusyError while another inference runs; other errors are raised by `wait`.
         """
         claims, started = self._claims, Started(self._run, self._finished)
         try:
@@ -152,7 +154,8 @@ class InferRequest:
     def cancel(self) -> None:
         """Cancel the running or waiting inference: `wait`, or `infer` in its thread, raises CancelledError.
 
-        Loops of the model end after an iteration. A model without loops runs to its end: `infer` returns its results.
+        Loops without a static bound end after an iteration. A model without them runs to its end: `infer` returns its
+        results.
         """
         started = self._started
         if started is not None and not started.done:
@@ -171,7 +174,10 @@ class InferRequest:
         self._callback = None if callback is None else lambda: callback(userdata)
 
     def set_tensor(self, name: str | int, value: object) -> None:
-        """Bind an input, or an array that an output is written to, which must be dense and aligned."""
+        """Bind the input or output called `name` to the array `value`.
+
+        An output's array must be dense, writable and aligned. Raises UsageError for a wrong name, type or shape.
+        """
         if isinstance(name, int):
             return self.set_input_tensor(name, value)
         if any(name == info.name or name in info.names for info in self._seen_inputs):
@@ -179,7 +185,11 @@ class InferRequest:
         return self.set_output_tensor(find("output", self._seen_outputs, name), value)
 
     def set_input_tensor(self, index: int, value: object) -> None:
-        """Bind input `index` to the array `value`, which must have the input's type and a shape that it accepts."""
+        """Bind input `index` to the array `value`, which must have the input's element type and a shape that it
+        accepts.
+
+        Raises UsageError for a wrong index, type or shape, BusyError while an inference runs.
+        """
         self._refuse_if_busy()
         find("input", self._seen_inputs, index)
         self._set_input(index, value)
@@ -201,7 +211,11 @@ class InferRequest:
         return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
-        """Bind output `index` to the array `value`; None: to a new array for each inference."""
+        """Bind output `index` to the array `value`; None: to a new array for each inference.
+
+        The array must be dense, writable and aligned; for a data-dependent output it is flat and large enough. Raises
+        UsageError for another array, BusyError while an inference runs.
+        """
         self._refuse_if_busy()
         find("output", self._outputs_info, index)
         self._recycler = None  # an array of the user must not be reused
@@ -262,7 +276,9 @@ class InferRequest:
         self._request.profile = address(self._profile) if on else None
 
     def get_profiling_info(self) -> list[CallTime]:
-        """Return the times of the last inference, in the order of the calls; UsageError if it was not profiled."""
+        """Return the times of the last inference in seconds, in the order of the calls; UsageError if it was not
+        profiled.
+        """
         if not self._request.profile:
             raise UsageError("profiling: enable_profiling() must be called before the inference, got no call")
         seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
@@ -370,10 +386,10 @@ class InferRequest:
             self._resized = True  # until memory is allocated
             self._space.enlarge(self._pool.threads)
             self._take_memory()
-        if self._space.late:
+        if self._space.is_data_dependent:
             results = self._space.cut(results)
         self._results = tuple(results)
-        if self._recycler is not None and not self._space.late:
+        if self._recycler is not None and not self._space.is_data_dependent:
             self._recycler.keep(self._results)
         return Outputs(self._outputs_info, self._results)
 

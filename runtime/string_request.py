@@ -8,7 +8,7 @@ from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.outputs import Outputs, find
 from runtime.request import InferRequest
-from runtime.strings import PARTS, as_texts, numbered, spell, texts
+from runtime.strings import PARTS, as_texts, encode, numbered, texts
 from runtime.tensors import Array
 
 
@@ -56,7 +56,7 @@ class StringRequest(InferRequest):
         if info.dtype is not DType.STRING:
             self._bind(at, value)
             return
-        for k, part in enumerate(spell(as_texts("input", info, value))):
+        for k, part in enumerate(encode(as_texts("input", info, value))):
             self._bind(at + k, part)
 
     def _run(self) -> Outputs:

@@ -21,7 +21,7 @@ MAX_TEXT_BYTES = (1 << 31) - 1  # bytes that i32 places can tell
 ENCODING = ("utf-8", "surrogateescape")
 
 
-def spell(array: Array) -> tuple[Array, Array, Array]:
+def encode(array: Array) -> tuple[Array, Array, Array]:
     """Return the three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
     encoded = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64).reshape(array.shape)
@@ -42,7 +42,7 @@ def texts(begins: Array, ends: Array, symbols: Array) -> Array:
 
 
 def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
-    """Return `value` as an array of the tensor's shape; `spell` checks its elements."""
+    """Return `value` as an array of the tensor's shape; `encode` checks its elements."""
     try:
         array = np.asarray(value, object)
     except ValueError as error:

@@ -15,7 +15,7 @@ from runtime.errors import BudgetError, UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
 from runtime.short_floats import FORMATS, bits_of
 
-MALLOC_ALIGN = 16  # bytes of which addresses that the system allocates are multiples
+MALLOC_ALIGN = 16  # alignment, in bytes, of memory from the system's allocator
 
 Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, whose import is slow
 Shape = tuple[int, ...]

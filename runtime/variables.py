@@ -101,7 +101,11 @@ class VariableState:
 
     @property
     def state(self) -> Array:
-        """Copy of the next inference's value; zeros if the variable is not set, which then gets the initial value."""
+        """Value that the next inference reads, as a new array; zeros if the variable is not set.
+
+        A dynamic dimension of an unset variable is 0; the next inference then uses the initial value. Assign an array
+        of the variable's type and shape to set it; UsageError for another one, BusyError while an inference runs.
+        """
         self._idle()
         return self._variables.get(self._info)
 

@@ -1,4 +1,4 @@
-"""Weights in a file of their own beside the shared library, mapped into its memory and shared by all processes.
+"""External weights: a file beside the shared library, mapped into its memory and shared by all processes.
 
     m.weights   64 KiB header: magic, JSON {"bytes", "layout", "sha256"}, zeros
                 the weights in the layout of the code, padded to a multiple of 64 KiB
@@ -100,10 +100,11 @@ def map_into(stream: BinaryIO, address: int, size: int) -> None:
 
 
 def update_weights(library: Path | str, weights: Path | str) -> str:
-    """Replace a shared library's weights by `weights`: other values of the same model, compiled with external weights.
+    """Replace the external weights of the shared library `library` by those in `weights`.
 
-    Both files are replaced, each atomically; loaded models keep the old ones. Returns the new content hash.
-    CorruptError if the file does not fit the model's code or is damaged, UsageError if the weights are embedded.
+    They must be other values of the same model, compiled with external weights. Both files are replaced, each
+    atomically; loaded models keep the old ones. Returns the new content hash. Raises CorruptError if `weights` does not
+    fit the model's code or is damaged, UsageError if the library's weights are embedded.
     """
     path, source = Path(library), Path(weights)
     with open_file(path, "weights") as stream:

@@ -26,7 +26,7 @@ class Workspace:
         self._threads = 0
         self._bytes = [info.dtype.stored_bytes for info in manifest.outputs]
         self._ranks = [len(info.shape) for info in manifest.outputs]
-        self.late = any(info.late for info in manifest.outputs)
+        self.is_data_dependent = any(info.late for info in manifest.outputs)
         self.varies = static_shape(manifest.inputs) is None or static_shape(manifest.outputs) is None
         self.varies |= bool(manifest.late)
         self.output_shapes: tuple[Shape, ...] = static_shape(manifest.outputs) or ()
@@ -91,7 +91,7 @@ class Workspace:
         if code:
             raise UsageError(f"inputs: {disagreement(self._manifest.inputs, self._manifest.rules, shapes)}")
         known = self._parted(output_dims)
-        if not self.late:
+        if not self.is_data_dependent:
             return known
         sizes = (ctypes.c_int64 * len(known))()
         self._library.output_sizes(symbols, ctypes.addressof(sizes))

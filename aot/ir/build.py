@@ -36,7 +36,7 @@ class Builder:
 
     def _number(self, value: Any, like: OutPort | None) -> OutPort:
         if like is None:
-            raise InternalError("a number needs a port beside it that says its type")
+            raise InternalError("a number needs a port beside it, which gives its type")
         return self.const(value, like.type.dtype)
 
     def __getattr__(self, type: str) -> Callable[..., OutPort]:

@@ -117,7 +117,7 @@ class OutPort:
         """Return the value, with symbols for unknown integers; UnsupportedError unless it has a few integers."""
         values = self.node.symbols()[self.idx][0]
         if values is None:
-            rule = "sizes are a few integers, and how many must be known"
+            rule = "sizes must be a few integers, and their number must be known"
             raise UnsupportedError(f"{self.node.name}: {rule}, got {self.type}")
         return values
 
@@ -383,7 +383,7 @@ class Graph:
     def remove(self, node: Node) -> None:
         """Remove a node that has no consumers."""
         if any(p.destinations for p in node.out_ports().values()):
-            raise InternalError(f"{node.name} is still read")
+            raise InternalError(f"{node.name}: it still has consumers")
         for port in node.in_ports().values():
             port.disconnect()
         del self.nodes[node.id]

@@ -62,7 +62,7 @@ def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) ->
         case TypeError() if "argument" in str(error):
             return ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})")
         case RecursionError():
-            return BudgetError(f"{name}: sizes that only run time knows are combined too often")
+            return BudgetError(f"{name}: dynamic sizes are combined too often")
         case MemoryError():
             return BudgetError(f"{name}: inference needs more memory than there is{': ' if str(error) else ''}{error}")
         case ArithmeticError() | IndexError() | ValueError():  # a dimension that does not exist, a size of 0

@@ -123,7 +123,7 @@ class Input:
         return Load(self.buffer, tuple(as_expr(i, DType.I64) for i in index))
 
     def padded(self, *index: ExprLike, fill: float = 0.0) -> Expr:
-        """Return element [index], or `fill` where an index that is not a plain axis lies outside the shape."""
+        """Return element [index], or `fill` where an index that is not a plain axis is outside the shape."""
         value = self(*index)
         for i, n in zip(index, self.shape, strict=True):
             if isinstance(i, Expr) and not _is_inside(i, n):
@@ -244,7 +244,7 @@ class Op:
         """Return conditions on the inputs: checked by inference where sizes are known, else at run time."""
         return ()
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         """Return the operation as files spell it: lists that may be short or absent here are written in full."""
         return self
 

@@ -133,7 +133,7 @@ class _Driver:
             limit -= 1
             if limit <= 0:
                 names = ", ".join(sorted(set(recent)))
-                raise PassError(f"{self.rules.name}: rules do not come to an end; these fire: {names}")
+                raise PassError(f"{self.rules.name}: rules do not terminate; these fire: {names}")
 
     def _visit(self, node: Node) -> Rule | None:
         for candidate in self._rules_for(type(node.op)):

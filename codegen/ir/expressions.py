@@ -61,8 +61,8 @@ def walk(*roots: Expr) -> Iterable[Expr]:
         stack.extend(reversed(children(node)))
 
 
-# Results are cached in the expression, which never changes. It must not cache a reference to itself: cycles are freed
-# late.
+# Results are cached in the expression, which never changes. It must not cache a reference to itself: only the garbage
+# collector frees cycles.
 
 
 def variables(*nodes: Expr) -> frozenset[Var]:

@@ -63,7 +63,7 @@ class Call:
 class ConstantBlock:
     """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
 
-    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights take no memory
+    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights need no memory
     of their own. `size` is then their number of bytes.
     """
 

@@ -34,8 +34,8 @@ class Tile:
 class Pack:
     """Dimension `axis` of buffer `operand` is blocked by `width`: [all dimensions as in `order`, width].
 
-    Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks lie in the order
-    of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
+    Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks are stored in the
+    order of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
     """
 
     operand: str

@@ -1,7 +1,7 @@
-"""If, Loop, Scan, sequences and optionals: resolved in conversion, as far as conditions and lengths are known.
+"""If, Loop, Scan, sequences and optionals: resolved while they are converted, as far as compile time knows.
 
 A sequence whose length is known is a tuple of ports. A loop of a known, moderate number of steps is unrolled, so that
-shapes may change from one step to the next. A loop of dynamic length becomes the opset's Loop.
+shapes may change from one step to the next. What only run time knows becomes the opset's Loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 BRANCHES = ("then_branch", "else_branch")
-MAX_UNROLLED_NODES = 1 << 10  # nodes at most that an unrolled loop may have
+UNROLLED = 1 << 10  # nodes that unrolling may make
 
 
 def _region(node: Call, name: str) -> Graph:
@@ -32,22 +32,25 @@ def _region(node: Call, name: str) -> Graph:
 
 
 def _inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
-    """Build a region in place and return its results; captured values follow its formal inputs."""
+    """The results of a region for its formal inputs; captured values are added."""
     region = _region(node, name)
-    arguments: list[Value] = [None] * len(region.parameters)
+    given: list[Value] = [None] * len(region.parameters)
     positions = dict(node.captures[name])
-    free = [i for i in range(len(arguments)) if i not in positions]
+    free = [i for i in range(len(given)) if i not in positions]
     node.refuse(len(free) != len(inputs), f"{name} has {len(free)} inputs, got {len(inputs)}")
     for i, value in zip(free, inputs, strict=True):
-        arguments[i] = value
+        given[i] = value
     for i, value in positions.items():
-        arguments[i] = value
-    return node.bodies.inline(region, arguments)
+        given[i] = value
+    return node.bodies.inline(region, given)
 
 
 @onnx("If")
 def if_(node: Call, condition: OutPort) -> Outputs:
-    """Convert to one branch if the condition is known, else to the opset's If."""
+    """One branch where the condition is known; else the opset's If.
+
+    If a branch does not fit the shapes of the inputs, the other one must run, which the library checks.
+    """
     value = condition.value
     if value is not None and value.dtype != object:
         return Outputs(_inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
@@ -58,38 +61,34 @@ def if_(node: Call, condition: OutPort) -> Outputs:
         captured = node.captures[name]
         maps.append(tuple(InputMap(external=len(ports) + k, parameter=i) for k, (i, _) in enumerate(captured)))
         ports += [_tensor(v) for _, v in captured]
-    op = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
+    made = node.build.node(If(maps[0], (), maps[1], ()), *ports, outputs=0)
     regions: list[tuple[Graph, list[OutPort]]] = []
     for name in BRANCHES:
         values, region = dict(node.captures[name]), _region(node, name)
         regions.append((region, [_tensor(values[i]) for i in range(len(region.parameters))]))
-    return Outputs(node.bodies.fork(node, op, regions))
+    return Outputs(node.bodies.fork(node, made, regions))
 
 
 @onnx("Loop")
 def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None, *states: Value) -> Outputs:
-    """Unroll if the loop is short, so that more is known at compile time; else convert to the opset's Loop."""
+    """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
     body = _region(node, "body")
     count, first = _number(trips), _number(going)
     tensors = all(isinstance(s, OutPort) for s in states)
-    if (
-        count is None
-        or (going is not None and first is None)
-        or (count * len(body.nodes) > MAX_UNROLLED_NODES and tensors)
-    ):
+    if count is None or (going is not None and first is None) or (count * len(body.nodes) > UNROLLED and tensors):
         return _at_run_time(node, body, trips, going, states)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - 1 - len(states))]
     values, alive = list(states), first is None or bool(first)
     for step in range(count):
         if not alive:
             break
-        results = _inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
-        more = _number(_tensor(results[0]))
+        found = _inlined(node, "body", (node.scalar(step), node.build.const(True, DType.BOOL), *values))
+        more = _number(_tensor(found[0]))
         if more is None and step < count - 1:
             return _at_run_time(node, body, trips, going, states)
         alive = bool(more)
-        values = results[1 : 1 + len(states)]
-        for parts, value in zip(collected, results[1 + len(states) :], strict=True):
+        values = found[1 : 1 + len(states)]
+        for parts, value in zip(collected, found[1 + len(states) :], strict=True):
             parts.append(_tensor(value))
     if any(not parts for parts in collected):
         return _at_run_time(node, body, trips, going, states)
@@ -97,7 +96,7 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
 
 
 def _number(port: OutPort | None) -> int | None:
-    """Return the one element of a tensor if it is known at compile time, else None."""
+    """The one element of a tensor, where compile time knows it."""
     value = None if port is None else port.value
     return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
 
@@ -118,57 +117,57 @@ def _stacked(node: Call, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
 def _at_run_time(
     node: Call, body: Graph, trips: OutPort | None, going: OutPort | None, states: Sequence[Value]
 ) -> Outputs:
-    """Build the opset's Loop: inputs number of steps (-1: no limit), condition, states, captures."""
+    """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
     total = node.scalar(-1) if trips is None else _trips(node, trips)
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
-    sources = iter([node.scalar(0), start, *states])
-    ports = [_tensor(captured[i] if i in captured else next(sources)) for i in range(len(body.parameters))]
+    given = iter([node.scalar(0), start, *states])
+    ports = [_tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]
     carried = range(2, 2 + len(states))
-    converted = _body(node, body, ports, captured, {i: i - 1 for i in carried})
-    inner = Builder(converted)
-    for result in converted.results[1 + len(states) :]:
+    made = _body(node, body, ports, captured, {i: i - 1 for i in carried})
+    inner = Builder(made)
+    for result in made.results[1 + len(states) :]:
         result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([0], DType.I64)))
     # parameter i reads input i, but for the first: input 0 is the number of steps, parameter 0 counts them
     op = Loop(
         input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(ports))),
         output_maps=tuple(
             OutputMap(external=r - 1, result=r, axis=None if r <= len(states) else 0)
-            for r in range(1, len(converted.results))
+            for r in range(1, len(made.results))
         ),
         back_edges=tuple(BackEdge(result=r, parameter=r + 1) for r in range(1 + len(states))),
         current_iteration=0,
         execution_condition=0,
     )
-    outer = build.node(op, total, start, *ports[2:], outputs=len(converted.results) - 1)
-    outer.regions = {"body": converted}
+    outer = build.node(op, total, start, *ports[2:], outputs=len(made.results) - 1)
+    outer.regions = {"body": made}
     return Outputs(list(outer.out_ports().values()))
 
 
 def _trips(node: Call, trips: OutPort) -> OutPort:
-    """Return the number of iterations as a scalar. A negative one is 0 in ONNX, and no limit in the opset."""
+    """The number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
     return node.build.Maximum(node.single(trips), node.build.const(0, trips.type.dtype))
 
 
 def _body(
     node: Call, body: Graph, ports: Sequence[OutPort], captured: Container[int], carried: Mapping[int, int]
 ) -> Graph:
-    """Return a body converted for sizes that hold in all iterations. `carried`: parameter -> result that it carries."""
+    """A body, converted for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
     known = [i in captured for i in range(len(ports))]
     types = Graph("types")
-    inputs = list(ports)
+    given = list(ports)
     while True:
-        converted = node.bodies.separate(body, inputs, known)
-        wider = {i: _widened(i, inputs[i].type, converted.results[r].source(0).type) for i, r in carried.items()}
-        if all(wider[i] == inputs[i].type for i in carried):
-            return converted
+        made = node.bodies.separate(body, given, known)
+        wider = {i: _widened(i, given[i].type, made.results[r].source(0).type) for i, r in carried.items()}
+        if all(wider[i] == given[i].type for i in carried):
+            return made
         for i, type in wider.items():
-            inputs[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
+            given[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
 
 
 def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:
-    """Return the type of a carried value, with symbols for sizes that change."""
+    """The type of a carried value, with symbols for sizes that change."""
     if before.rank != after.rank:
         raise UnsupportedError(f"a carried value keeps its rank, got {before} and then {after}")
     sizes = [Var(f"p{parameter}.d{k}") for k in range(before.rank)]
@@ -178,15 +177,15 @@ def _widened(parameter: int, before: TensorType, after: TensorType) -> TensorTyp
 
 @onnx("Scan")
 def scan(node: Call, *inputs: OutPort) -> Outputs:
-    """Unroll if the loop is short, else convert to TensorIterator; before opset 9 there is a batch axis."""
+    """Unrolled where that is moderate, else a TensorIterator; from opset 9 on there is no batch."""
     node.refuse(node.opset < 9, "Scan of opset 8 is not supported: convert the model to opset 9")
     body, count = _region(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
-    input_axes = node.integers("scan_input_axes", (0,) * count)
-    axes = [node.axis(a, p.type.rank) for a, p in zip(input_axes, scanned, strict=True)]
+    given = node.integers("scan_input_axes", (0,) * count)
+    axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
     steps = scanned[0].shape[axes[0]]
-    if not isinstance(steps, int) or not steps or steps * len(body.nodes) > MAX_UNROLLED_NODES:
+    if not isinstance(steps, int) or not steps or steps * len(body.nodes) > UNROLLED:
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
     states: list[Value] = list(inputs[: len(inputs) - count])
     backwards = node.integers("scan_input_directions", (0,) * count)
@@ -194,9 +193,9 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
         parts = [node.build.Gather(p, i, node.scalar(a)) for p, i, a in zip(scanned, places, axes, strict=True)]
-        results = _inlined(node, "body", (*states, *parts))
-        states = results[: len(states)]
-        for row, value in zip(collected, results[len(states) :], strict=True):
+        found = _inlined(node, "body", (*states, *parts))
+        states = found[: len(states)]
+        for row, value in zip(collected, found[len(states) :], strict=True):
             row.append(_tensor(value))
     rows = zip(collected, _directions(node, len(collected)), strict=True)
     stacked = [_stacked(node, row[::-1] if b else row, node.axis(a, row[0].type.rank + 1)) for row, (a, b) in rows]
@@ -204,30 +203,30 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
 
 
 def _directions(node: Call, count: int) -> list[tuple[int, int]]:
-    """Return the axis of each collected output, and True if it is filled from its end."""
+    """Axis of each collected output, and True if it is filled from its end."""
     axes = node.integers("scan_output_axes", (0,) * count)
     return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
 
 
 def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]) -> Outputs:
-    """Build the opset's TensorIterator: inputs are states, scanned tensors, captures; parts keep the scanned axis."""
+    """The opset's TensorIterator: inputs are states, what is scanned, captures; parts keep their axis outside."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
-    body_ports, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
+    given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
     places = range(len(body.parameters))
-    ports = [_tensor(captured[i] if i in captured else next(body_ports)) for i in places]
+    ports = [_tensor(captured[i] if i in captured else next(given)) for i in places]
     inputs = [_tensor(captured[i] if i in captured else next(outer)) for i in places]
     free = [i for i in places if i not in captured]
     carried = {i: r for r, i in enumerate(free[: len(states)])}
-    converted = _body(node, body, ports, captured, carried)
-    inner = Builder(converted)
+    made = _body(node, body, ports, captured, carried)
+    inner = Builder(made)
     backwards = node.integers("scan_input_directions", (0,) * len(scanned))
     maps = {i: InputMap(i, i) for i in places}
     for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
-        _keep_axis(inner, converted.parameters[i], port, axis)
+        _keep_axis(inner, made.parameters[i], port, axis)
         maps[i] = InputMap(i, i, axis, -1, 0, -1) if back else InputMap(i, i, axis)
     outs = [OutputMap(r, r) for r in range(len(states))]
-    collected = converted.results[len(states) :]
+    collected = made.results[len(states) :]
     rows = zip(collected, _directions(node, len(collected)), strict=True)
     for r, (result, (axis, back)) in enumerate(rows, len(states)):
         at = node.axis(axis, result.source(0).type.rank + 1)
@@ -235,12 +234,12 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
         outs.append(OutputMap(r, r, at, -1, 0, -1) if back else OutputMap(r, r, at))
     edges = tuple(BackEdge(r, i) for i, r in carried.items())
     loop = build.node(TensorIterator(tuple(maps.values()), tuple(outs), edges), *inputs, outputs=len(outs))
-    loop.regions = {"body": converted}
+    loop.regions = {"body": made}
     return Outputs(list(loop.out_ports().values()))
 
 
 def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> None:
-    """Let a parameter read one part of `whole`, with its scanned axis, and squeeze that axis inside of the body."""
+    """A part of `whole` comes in with its axis, and is read without it."""
     shape = [1 if k == axis else n for k, n in enumerate(whole.shape)]
     port = parameter.out_port(0)
     readers = port.get_destinations()
@@ -296,10 +295,10 @@ def split_to_sequence(node: Call, x: OutPort, split: OutPort | None = None) -> O
     if split is None:
         lengths, dropped = [1] * extent, not keep
     else:
-        sizes, dropped = node.ints(split, "split"), False
-        lengths = list(sizes)
+        given, dropped = node.ints(split, "split"), False
+        lengths = list(given)
         if split.type.rank == 0:
-            lengths = [min(sizes[0], extent - i) for i in range(0, extent, sizes[0])]
+            lengths = [min(given[0], extent - i) for i in range(0, extent, given[0])]
     first = node.build.VariadicSplit(x, node.scalar(axis), node.list(lengths), outputs=len(lengths))
     ports = first.node.out_ports().values()
     return Outputs([tuple(node.build.Squeeze(p, node.list([axis])) if dropped else p for p in ports)])

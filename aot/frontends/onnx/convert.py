@@ -23,7 +23,7 @@ from aot.frontends.onnx.forks import (
     Made,
     Side,
     forks_of,
-    has_open_ranks,
+    open_ranks,
     joined,
     open_fork,
     tensors_in,
@@ -47,14 +47,14 @@ for _wing in WINGS:
         import_module(f"{__package__}.{_wing}.{_module.name}")
 import_module(f"{__package__}.control_flow")
 MAX_FORKS = 256
-DECLARED_TYPE = "declared"  # attribute of a Result until it is converted: the output's type in the file
-# exceptions that Python raises in conversions, which assume nodes that keep the rules of ONNX
-CONVERSION_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
+# What Python raises in a conversion, all of which are written for nodes that keep the rules of ONNX
+BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxToOpset:
-    """Converts foreign operations to operations of the opset. Random numbers need a seed."""
+    """Foreign operations become operations of the opset. Random numbers need a seed."""
 
     seed: int | None = None
     name: str = "onnx_to_opset"
@@ -63,7 +63,7 @@ class OnnxToOpset:
     run_not_recursively: bool = True
 
     def __call__(self, graph: Graph) -> bool:
-        """Convert the graph in place. Raises UnconvertedError, or ModelError where a node breaks a rule of ONNX."""
+        """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of ONNX."""
         ranks = [_declared_rank(result) for result in graph.results]
         nodes = [n for n in graph.order() if _foreign(n) is not None]
         if not nodes:
@@ -88,8 +88,8 @@ class OnnxToOpset:
 
 
 def _declared_rank(result: Node) -> int | None:
-    """Return the rank that the file declares for an output, and forget the declaration."""
-    declared = result.rt_info.pop(DECLARED_TYPE, None)
+    """The rank that the file gives an output, which the node then forgets."""
+    declared = result.rt_info.pop(DECLARED, None)
     return None if declared is None else int(declared["rank"])
 
 
@@ -106,16 +106,16 @@ Environment = dict[OutPort, Any]
 
 @dataclass(slots=True)
 class _Work:
-    """Converts nodes into `graph`, which may be another graph than theirs."""
+    """Converts nodes into `graph`, which need not be the graph they are in."""
 
     graph: Graph
     seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
     made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
-    forks: list[Fork] = field(default_factory=list[Fork])  # forks of this graph and of its bodies
+    forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
-        """Return the values of a graph's results; FAILED for those that could not be converted."""
+        """The values of a graph's results; FAILED for those that could not be made."""
         needed = _needed(source)
         for node in source.order():
             if node.id in needed:
@@ -129,11 +129,11 @@ class _Work:
             self._convert(node, env)
         elif source is self.graph:
             self._keep(node, env)
-        elif node.type != "Parameter":  # parameters of regions are in `env` already
+        elif node.type != "Parameter":  # `env` has those of regions
             self._copy(node, env)
 
     def _keep(self, node: Node, env: Environment) -> None:
-        """Let a node of the opset, inserted by an extension, read the converted values of its inputs."""
+        """Let a node of the opset, which an extension has put between foreign ones, read what those became."""
         for port, value in self._converted(node, env):
             if port.source is not value:
                 port.connect(value)
@@ -149,15 +149,15 @@ class _Work:
         env |= {port: held[port] for port in node.out_ports().values()}
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
-        """Return the connected inputs of a node of the opset, each with the converted tensor."""
-        pairs: list[tuple[InPort, OutPort]] = []
+        """The connected inputs of a node of the opset, each with the tensor that it reads now."""
+        found: list[tuple[InPort, OutPort]] = []
         for port in node.in_ports().values():
             value = None if port.source is None else joined(env[port.source])
             if isinstance(value, OutPort):
-                pairs.append((port, value))
+                found.append((port, value))
             elif port.source is not None and value is not FAILED:
                 self.problems.append(Problem(node.name, node.type, "", 0, f"input {port.idx} must be a tensor"))
-        return pairs
+        return found
 
     def _convert(self, node: Node, env: Environment) -> None:
         inputs = [None if s is None else env[s] for s in node.sources()]
@@ -168,12 +168,12 @@ class _Work:
             if isinstance(value, Forked):
                 value.names = port.names
             elif isinstance(value, OutPort) and not isinstance(value.node.op, Parameter):
-                value.add_tensor_names(port.names)  # an input of the network keeps only its own name
+                value.add_tensor_names(port.names)  # an input keeps its own name alone
 
     def evaluate(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs of a node for converted inputs; FAILED if it cannot be converted, which is recorded.
+        """The outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
 
-        Raises ModelError if the inputs break a rule of ONNX.
+        Raises ModelError where the inputs break a rule of ONNX.
         """
         op = node.op
         assert isinstance(op, Foreign)
@@ -190,7 +190,7 @@ class _Work:
             fork = open_fork(inputs)
             return self._closed(node, attrs, inputs) if fork is None else fork.evaluate(node, inputs)
         except UnsupportedError as error:
-            if len(self.problems) == before:  # else the problem lies in a body, and is recorded
+            if len(self.problems) == before:  # else it lies in a body, and is listed
                 self._refuse(node, op, attrs, str(error))
             return failed
         except AotError as error:
@@ -198,7 +198,7 @@ class _Work:
             raise
 
     def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
-        """Return the outputs of a node without open pairs among its inputs."""
+        """The outputs of a node none of whose inputs is an open pair."""
         values = list(self._called(node, attrs, [joined(v) for v in inputs]))
         forks = frozenset[Fork]().union(*(forks_of(self, v) for v in inputs))
         if forks:
@@ -212,11 +212,11 @@ class _Work:
         self.problems.append(Problem(node.name, op.kind, attrs["domain"], attrs["opset"], reason))
 
     def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
-        """Return the node's outputs, all of them inferred."""
+        """The node's outputs, all of them inferred."""
         op = node.op
         assert isinstance(op, Foreign)
         function = conversion_of(attrs["domain"], op.kind)
-        assert function is not None  # `_convert` has checked it
+        assert function is not None  # `_convert` has asked
         count = attrs.get("inputs", len(inputs))
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
@@ -226,20 +226,20 @@ class _Work:
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
         call = Call(op.kind, attrs["opset"], attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
-        arguments = inputs[:count]
-        while arguments and arguments[-1] is None:
-            arguments.pop()
-        _check_inputs(op.kind, function, call, arguments)
+        given = inputs[:count]
+        while given and given[-1] is None:
+            given.pop()
+        _check_inputs(op.kind, function, call, given)
         try:
-            outputs = function(call, *arguments)
-        except CONVERSION_ERRORS as error:
+            found = function(call, *given)
+        except BROKEN as error:
             raise ModelError(f"{op.kind}: its inputs and attributes do not fit each other: {error}") from error
-        parts = outputs.values if isinstance(outputs, Outputs) else outputs
+        parts = found.values if isinstance(found, Outputs) else found
         values: list[Any] = [parts] if parts is None or isinstance(parts, OutPort | Forked) else list(parts)
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in tensors_in(value):
-                port.node.operands()  # an error of inference belongs to this node
+                port.node.operands()  # what cannot be inferred belongs to this node
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]
@@ -249,7 +249,7 @@ class _Work:
         last = next(reversed(self.graph.nodes))
         try:
             return _whole(self.results(region, env))
-        except AotError:  # a branch that does not fit the shapes may never run: remove its nodes
+        except AotError:  # a branch that does not fit the shapes may never run: nothing of it stays
             for node in reversed([n for n in self.graph.nodes.values() if n.id > last]):
                 for port in node.out_ports().values():
                     port.disconnect()
@@ -271,40 +271,40 @@ class _Work:
         return _Work(graph, self.seed, self.problems, forks=self.forks)
 
     def branch(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> list[Value]:
-        """Convert a region into the graph of this work, whose parameters are like `inputs`; return its results."""
+        """The results of a region in the graph of this work, which gets parameters like `inputs`."""
         env: Environment = {}
         for node, port, fixed in zip(region.parameters, inputs, known, strict=True):
-            parameter = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
+            made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=node.name).out_port(0)
             value = port.value
             if fixed and value is not None and value.dtype != object:
-                parameter = self.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
-            env[node.out_port(0)] = parameter
+                made = self.graph.add(Constant(port.type.dtype), name=f"{node.name}.known", data=value).out_port(0)
+            env[node.out_port(0)] = made
         return _whole(self.results(region, env))
 
     def fork(
-        self, node: Call, if_node: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
     ) -> list[Any]:
-        """Return the outputs of an If whose node has no output yet: a pair for each if their ranks differ."""
-        op = if_node.op
+        """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
+        op = made.op
         assert isinstance(op, If)
         sides: list[Side] = []
-        results: list[list[Value]] = []
+        found: list[list[Value]] = []
         for name, (region, ports) in zip(BRANCHES, regions, strict=True):
             inner = self._inner(region)
-            if_node.regions[name] = inner.graph
+            made.regions[name] = inner.graph
             sides.append(Side(inner, list(op.maps(name)[0])))
             try:
-                results.append(inner.branch(region, ports, [True] * len(ports)))
+                found.append(inner.branch(region, ports, [True] * len(ports)))
             except ModelError as error:
                 sides[-1].error = error
-                results.append([None] * len(region.results))
+                found.append([None] * len(region.results))
         if all(side.error for side in sides):
             raise sides[0].error or sides[1].error  # type: ignore[misc]
-        node.refuse(len(results[0]) != len(results[1]), "its branches have different numbers of outputs")
+        node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
         call = CallOf(node.node, tuple(node.inputs))
-        fork = Fork(self, if_node, (sides[0], sides[1]), size, call)
-        pairs = fork.pairs(results[0], results[1], call)
-        if not has_open_ranks(pairs):
+        fork = Fork(self, made, (sides[0], sides[1]), size, call)
+        pairs = fork.pairs(found[0], found[1], call)
+        if not open_ranks(pairs):
             return [joined(p) for p in pairs]
         self.forks.append(fork)
         if len(self.forks) > MAX_FORKS:
@@ -313,13 +313,13 @@ class _Work:
         return pairs
 
 
-def _check_inputs(kind: str, function: Conversion, call: Call, inputs: Sequence[Value]) -> None:
-    """Raise ModelError for too few or too many inputs, or for the absence of a required one."""
+def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:
+    """ModelError for too few or too many inputs, or one left out that the operation needs."""
     signature = inspect.signature(function)
     try:
-        bound = signature.bind(call, *inputs)
+        bound = signature.bind(call, *given)
     except TypeError as error:
-        raise ModelError(f"{kind}: {len(inputs)} inputs do not fit it ({error})") from error
+        raise ModelError(f"{kind}: {len(given)} inputs do not fit it ({error})") from error
     for name, value in bound.arguments.items():
         annotation = str(signature.parameters[name].annotation)
         if value is None and "None" not in annotation and "Value" not in annotation:
@@ -337,12 +337,12 @@ def _ids(nodes: Iterable[Node]) -> set[int]:
 
 
 def _needed(graph: Graph) -> set[int]:
-    """Return the ids of the nodes that results depend on, and of all parameters."""
-    ids = _ids(graph.parameters)
+    """The nodes that results depend on, and all parameters."""
+    found = _ids(graph.parameters)
     stack = list(graph.results)
     while stack:
         node = stack.pop()
-        if node.id not in ids or node.op.type == "Parameter":
-            ids.add(node.id)
-            stack += [s.node for s in node.sources() if s is not None and s.node.id not in ids]
-    return ids
+        if node.id not in found or node.op.type == "Parameter":
+            found.add(node.id)
+            stack += [s.node for s in node.sources() if s is not None and s.node.id not in found]
+    return found

@@ -28,7 +28,7 @@ class ExternalData:
         count = len(data) - offset if length is None else length
         if offset < 0 or count < 0 or offset + count > len(data):
             raise CorruptError(
-                f"tensor {tensor!r}: data must lie inside of {location!r}, which has {len(data)} bytes, "
+                f"tensor {tensor!r}: data must be inside of {location!r}, which has {len(data)} bytes, "
                 f"got offset {offset} and length {count}"
             )
         return data[offset : offset + count]

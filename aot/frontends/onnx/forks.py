@@ -96,7 +96,9 @@ def type_of(value: OutPort | Forked) -> TensorType:
 
 def _port(value: Value) -> OutPort:
     if not isinstance(value, OutPort):
-        raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
+        raise UnsupportedError(
+            "a sequence or an optional as an output of a sub-graph that runs at run time is not supported"
+        )
     return value
 
 
@@ -335,7 +337,7 @@ def tensors_in(value: Value) -> list[OutPort]:
     return [v for v in _flat((value,)) if isinstance(v, OutPort)]
 
 
-def has_open_ranks(values: Iterable[Value]) -> bool:
+def open_ranks(values: Iterable[Value]) -> bool:
     """True if the ranks of a pair differ, or a branch that can run has no tensor."""
     for pair in (v for v in values if isinstance(v, Forked)):
         live = [v for v, side in zip(pair.sides, pair.fork.sides, strict=True) if side.error is None]

@@ -158,7 +158,7 @@ class _Reader:
         for info in proto.output:
             source = scope.find(info.name)
             if source is None:
-                raise CorruptError(f"{self.file}: output {info.name!r} is made by no node")
+                raise CorruptError(f"{self.file}: output {info.name!r}: no node produces it")
             result = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
             result.out_port(0).names = (info.name,)
             if scope.outer is None and info.type.tensor_type.HasField("shape"):
@@ -281,7 +281,7 @@ class _Reader:
             return None
         port = scope.find(name)
         if port is None:
-            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which nothing before it makes")
+            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which no node before it produces")
         return port
 
     def _region(self, scope: _Scope, proto: GraphProto, name: str) -> tuple[Graph, list[tuple[int, OutPort]]]:
@@ -293,7 +293,7 @@ class _Reader:
 
     def _attribute(self, a: AttributeProto, attrs: dict[str, Any], node: str) -> None:
         if a.ref_attr_name:
-            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} is one of a function, outside of it")
+            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} must not refer to a function's here")
         try:
             attrs[a.name] = self._value(a)
         except UnsupportedError as error:

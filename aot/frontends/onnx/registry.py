@@ -1,4 +1,11 @@
-"""The table of conversions, and the view of a node that a conversion gets."""
+"""The table of conversions, and what a conversion sees of the node it converts.
+
+    @onnx("Celu")
+    def celu(node: Call, x: OutPort) -> OutPort: ...
+
+A conversion is given the node's inputs, already converted, as positional arguments (None: not connected) and returns a
+port, or a tuple of ports for the first outputs. It raises UnsupportedError for what cannot be done.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +32,7 @@ Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 C = TypeVar("C", bound=Callable[..., Any])
 
-SHORT_FLOATS = (DType.F16, DType.BF16)  # floats that are computed in f32
+SHORT = (DType.F16, DType.BF16)  # floats that are computed with in f32
 CONVERSIONS: dict[tuple[str, str], Conversion] = {}
 
 
@@ -37,23 +44,23 @@ class Outputs:
 
 
 class Bodies(Protocol):
-    """Builds sub-graphs: the converter of the graph around them."""
+    """Runs sub-graphs: what converts the graph around them."""
 
     def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
-        """Build a region in the graph around it, with `inputs` for its parameters; return its results."""
+        """The region's results where its parameters are `inputs`, as nodes of the graph around it."""
         ...
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        """Return the region as a separate graph, whose parameters have the types of `inputs`.
+        """The region as a graph of its own, whose parameters have the types of `inputs`.
 
-        Known values of the inputs in `known` become constants.
+        Those that are `known` become constants, where their values are.
         """
         ...
 
     def fork(
-        self, node: Call, if_node: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
+        self, node: Call, made: Node, regions: Sequence[tuple[Graph, Sequence[OutPort]]], size: Dim | None = None
     ) -> Sequence[Value]:
-        """Return the outputs of `if_node`, an If without outputs, given both regions and their parameters' values.
+        """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
 
         `size`: the condition is that this size is 1.
         """
@@ -74,13 +81,13 @@ def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
 
 
 def conversion_of(domain: str, kind: str) -> Conversion | None:
-    """Return the conversion of an operation, built in or of the active extensions; None if there is none."""
+    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
     return current().conversions.get((domain, kind)) or CONVERSIONS.get((domain, kind))
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A node being converted. `opset`: the version of its domain; `outputs`: True for each one that has consumers."""
+    """A node being converted. `opset` is the version of its domain; `outputs` tells which outputs are read."""
 
     kind: str
     opset: int
@@ -88,11 +95,11 @@ class Call:
     build: Builder
     outputs: tuple[bool, ...]
     regions: Mapping[str, Graph]
-    captures: Mapping[str, tuple[tuple[int, Value], ...]]  # for each region: position of the parameter, value
+    captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
     bodies: Bodies
-    seed: int | None  # seed of random numbers; None: nodes that draw some are refused
+    seed: int | None  # what random numbers begin with, where the user wants any
     node: Node
-    inputs: Sequence[Value]  # of the node; captured values follow the formal inputs
+    inputs: Sequence[Value]  # of the node, captured values behind the others
 
     def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = self.attrs.get(name, default)
@@ -110,7 +117,7 @@ class Call:
         return bool(self._get(name, int, default))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return a float attribute; it was stored as f32."""
+        """A float attribute; it was written as f32."""
         return float(self._get(name, (float, int), default))
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -126,7 +133,7 @@ class Call:
         return tuple(self._get(name, (tuple, list), default))
 
     def dtype(self, name: str, default: DType | None = None) -> DType:
-        """Return the element type that an attribute numbers; 0 stands for the default, if there is one."""
+        """The element type that an attribute numbers; 0 stands for the default, where there is one."""
         code = self.integer(name, None if default is None else 0)
         if default is not None and not code:
             return default
@@ -136,96 +143,96 @@ class Call:
             raise UnsupportedError(f"{self.kind}: {name}: {error}") from None
 
     def float_type(self, name: str, default: DType) -> DType:
-        """Return the element type, as `dtype`; UnsupportedError unless it is a float type."""
-        dtype = self.dtype(name, default)
-        self.refuse(not dtype.is_float, f"{name} must be a type of floats, got {dtype.value}")
-        return dtype
+        """Element type, as `dtype`; UnsupportedError where it is no type of floats."""
+        found = self.dtype(name, default)
+        self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
+        return found
 
     def tensor(self, name: str) -> Array:
         return self._get(name, np.ndarray, None)
 
     def choice(self, name: str, table: Mapping[str, T], default: str) -> T:
-        """Return the entry of `table` for a text; UnsupportedError if there is none."""
+        """Entry of `table` for a text; UnsupportedError if there is none."""
         text = self.text(name, default)
         if text not in table:
             raise UnsupportedError(f"{self.kind}: {name} must be one of {', '.join(table)}, got {text!r}")
         return table[text]
 
     def refuse(self, condition: bool, reason: str) -> None:
-        """Raise UnsupportedError with `reason` if `condition` holds."""
+        """UnsupportedError with `reason` where `condition` holds."""
         if condition:
             raise UnsupportedError(f"{self.kind}: {reason}")
 
     def axis(self, axis: int, rank: int) -> int:
-        """Return `axis` counted from the front."""
+        """`axis` counted from the front."""
         if not -rank <= axis < max(rank, 1):
             raise ModelError(f"{self.kind}: axis {axis} is out of range for rank {rank}")
         return axis + rank if axis < 0 else axis
 
     def known(self, port: OutPort, what: str) -> Array:
-        """Return the value of an input; UnsupportedError if it is not known at compile time."""
+        """The value of an input; UnsupportedError if it is known at run time only."""
         return Operand(port.type, port.value).known(f"{self.kind}: {what}")
 
     def ints(self, port: OutPort, what: str) -> tuple[int, ...]:
         return Operand(port.type, port.value).ints(f"{self.kind}: {what}")
 
     def extent(self, x: OutPort, axis: int, what: str) -> int:
-        """Return a dimension of `x` as a number; UnsupportedError if it is dynamic."""
-        size = x.shape[axis]
-        if not isinstance(size, int):
+        """A dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
+        found = x.shape[axis]
+        if not isinstance(found, int):
             raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
-        return size
+        return found
 
     def within(
         self, x: OutPort, low: int | OutPort, high: int | OutPort, rule: str, data: OutPort | None = None
     ) -> OutPort:
-        """Return `data`, or `x`, after a check that the few integers x are in low..high."""
-        check = Within(operation=self.kind, rule=rule)
-        return self.build(check, x, low, high) if data is None else self.build(check, x, low, high, data)
+        """`data`, or `x`: a few integers that must be in low..high, checked before anything is made of them."""
+        made = Within(operation=self.kind, rule=rule)
+        return self.build(made, x, low, high) if data is None else self.build(made, x, low, high, data)
 
     def axes_within(self, axes: OutPort, rank: int) -> OutPort:
-        """Return axes of a tensor of `rank`, checked to be in range and distinct."""
+        """Axes of a tensor of `rank`, checked to be different ones."""
         rule = f"axes are {-rank} to {rank - 1}"
         return self.build(Within(operation=self.kind, rule=rule, different=rank), axes, -rank, rank - 1)
 
     def demand(self, holds: OutPort, rule: str, data: OutPort) -> OutPort:
-        """Return `data` after a check that all booleans of a tensor hold."""
+        """`data` where booleans of any shape all hold."""
         every = self.build.ReduceLogicalAnd(self.build.Reshape(holds, self.list([-1])), self.list([0]))
         return self.within(self.cast(every, DType.I64), 1, 1, rule, data)
 
     def list(self, values: Sequence[int]) -> OutPort:
-        """Return a constant i64 vector."""
+        """A constant i64 vector."""
         return self.build.const(np.array(list(values), np.int64), DType.I64)
 
     def scalar(self, value: int) -> OutPort:
         return self.build.const(value, DType.I64)
 
     def size(self, x: OutPort, axis: int) -> OutPort:
-        """Return a dimension of `x` as an i64 scalar."""
+        """A dimension of `x` as an i64 scalar."""
         return self.build.Squeeze(self.dims(x, [axis]), self.list([0]))
 
     def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
-        """Return some dimensions of `x` as an i64 vector."""
+        """Some dimensions of `x` as an i64 vector."""
         if any(not -x.type.rank <= a < x.type.rank for a in axes):
             raise ModelError(f"{self.kind}: axes {list(axes)} are out of range for rank {x.type.rank}")
-        sizes = [x.shape[a] for a in axes]
-        numbers = [d for d in sizes if isinstance(d, int)]
-        if len(numbers) == len(sizes):
+        found = [x.shape[a] for a in axes]
+        numbers = [d for d in found if isinstance(d, int)]
+        if len(numbers) == len(found):
             return self.list(numbers)
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
 
     def single(self, x: OutPort) -> OutPort:
-        """Return the only element of a tensor as a scalar, after a check that it has one element."""
+        """The one element of a tensor as a scalar; that there is one is checked."""
         return self.build.Squeeze(x, self.list(range(x.type.rank))) if x.type.rank else x
 
     def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
-        """Reshape `x`; at most one dimension may be symbolic."""
+        """`x` in another shape; at most one dimension may be symbolic."""
         unknown = [d for d in dims if isinstance(d, Expr)]
         self.refuse(len(unknown) > 1, "more than one dimension is known only at run time where a shape is changed")
         return self.build.Reshape(x, self.list([d if isinstance(d, int) else -1 for d in dims]))
 
     def aligned(self, b: OutPort, rank: int) -> OutPort:
-        """Reshape `b` before opset 7, where attribute `axis` aligns its first axis with one of a tensor of `rank`."""
+        """Before opset 7, attribute `axis` says with which axis of a tensor of `rank` the first axis of `b` goes."""
         if self.opset >= 7 or not self.flag("broadcast") or not self.has("axis") or not b.type.rank:
             return b
         return self.reshape(b, (*b.shape, *[1] * (rank - self.axis(self.integer("axis"), rank) - b.type.rank)))
@@ -234,9 +241,9 @@ class Call:
         return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
 
     def rounded(self, x: OutPort) -> OutPort:
-        """Return `x`, rounded to its short float type at this point even if it is fused."""
-        return self.build.Rounded(x) if x.type.dtype in SHORT_FLOATS else x
+        """`x`, rounded to its short float type here, also where it is fused."""
+        return self.build.Rounded(x) if x.type.dtype in SHORT else x
 
     def like(self, value: float, x: OutPort) -> OutPort:
-        """Return a scalar of `x`'s type."""
+        """A scalar of `x`'s type."""
         return self.build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)

@@ -39,7 +39,7 @@ def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], externa
     except ValueError:
         raise CorruptError(f"tensor {tensor.name!r}: offset and length must be integers, got {facts}") from None
     if dtype is DType.STRING:
-        raise CorruptError(f"tensor {tensor.name!r}: strings must not lie in external data")
+        raise CorruptError(f"tensor {tensor.name!r}: strings must not be in external data")
     needed = -(-prod(shape) * dtype.bits // 8)
     data = external.read(tensor.name, facts.get("location", ""), offset, needed if length is None else length)
     if len(data) != needed:
@@ -61,7 +61,7 @@ def dense(tensor: SparseTensorProto, external: ExternalData) -> Array:
     out = np.zeros(shape, values.dtype)
     flat = indices if indices.ndim == 1 else indices @ np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
     if flat.size and not (flat.min() >= 0 and flat.max() < out.size):
-        raise CorruptError(f"tensor {tensor.values.name!r}: indices must lie inside of {shape}")
+        raise CorruptError(f"tensor {tensor.values.name!r}: indices must be inside of {shape}")
     out.reshape(-1)[flat] = values
     return out
 

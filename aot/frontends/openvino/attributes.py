@@ -62,7 +62,7 @@ def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | No
 
 def texts(op: Op, opset: str) -> dict[str, str]:
     """Return the attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
-    op, result = op.spelled(), dict[str, str]()
+    op, result = op.written_out(), dict[str, str]()
     for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
         value = getattr(op, name)
         shaped = hint in (Shape, Shape | None)

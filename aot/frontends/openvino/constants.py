@@ -47,7 +47,7 @@ class Weights:
         if not self.exists:
             raise CorruptError(f"{self.path.name}: the file with the weights is missing")
         if offset < 0 or size < 0 or offset + size > len(self.data):
-            rule = f"constants must lie inside {self.path.name} of {len(self.data)} bytes"
+            rule = f"constants must be inside {self.path.name} of {len(self.data)} bytes"
             raise CorruptError(f"{rule}, got offset {offset} and size {size}")
         count = prod(shape)
         raw = self.data[offset : offset + size]

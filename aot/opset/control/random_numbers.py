@@ -116,7 +116,7 @@ def _philox(block: Expr, key: int, counter: int) -> tuple[Expr, ...]:
 
 @loops
 def _philox_uniform(out: Scripted, dims: Scripted, limits: Scripted, op: RandomUniform, key: int, counter: int) -> None:
-    """Fill `out`; blocks of four words lie side by side in vectors."""
+    """Fill `out`; blocks of four words are adjacent in vectors."""
     each = 4 // op.words
     count = volume(dims)
     size = MAX_LANES * each

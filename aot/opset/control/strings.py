@@ -18,7 +18,7 @@ from codegen.ir.loops import Buffer, cast
 from codegen.script.script import Scripted, loops, var
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
-from runtime.strings import spell, texts
+from runtime.strings import encode, texts
 
 MAX_TEXT_BYTES = (1 << 31) - 1  # largest byte offset that i32 can hold
 
@@ -47,7 +47,7 @@ class StringTensorUnpack(Op):
         return places, places, TensorType(DType.U8, (fresh(self, "bytes", None, x),))
 
     def reference(self, x: Array) -> tuple[Array, ...]:
-        return spell(x)
+        return encode(x)
 
 
 @op()

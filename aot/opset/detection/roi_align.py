@@ -273,7 +273,7 @@ class BoxAlign(LoopOp):
 
 @op("opset3", type="ROIAlign")
 class ROIAlign_3(BoxAlign):
-    """ROIAlign of boxes of at least one pixel; pixels lie at whole numbers."""
+    """ROIAlign of boxes of at least one pixel; pixels are at whole numbers."""
 
     mode: Pooling = Pooling.AVG
 

@@ -61,7 +61,7 @@ class Selection(Op, ABC):
         """Return output types sized for the most results, and the type of their number."""
         check_pairs(self.type, boxes, scores, rank=3 if numbers is None else 2)
         if numbers is not None and numbers.rank != 1:
-            raise ShapeError(f"{self.type}: how many boxes each image has must have rank 1, got {numbers.type}")
+            raise ShapeError(f"{self.type}: the numbers of boxes must have rank 1, got {numbers.type}")
         x, index = Candidates(boxes, scores, numbers), self.output_type
         rows = self.most(x)
         return (

@@ -58,7 +58,7 @@ class Forest:
         early = np.nonzero((self.children >= 0) & (self.children <= np.arange(nodes)[:, None]))
         if len(early[0]):
             node = int(early[0][0])
-            raise ModelError(f"{name}: a child must lie behind its parent, got {self.children[node]} of node {node}")
+            raise ModelError(f"{name}: a child must follow its parent, got {self.children[node]} of node {node}")
 
     @property
     def depths(self) -> Array:
@@ -172,7 +172,7 @@ def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firs
 def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
     """Link slots: 2i and 2i + 1 are the children of node i, the roots follow; no key exceeds a leaf's threshold.
 
-    The link of a leaf is its own slot; its weights lie at the same index.
+    The link of a leaf is its own slot; its weights are at the same index.
     """
     slots = np.concatenate([forest.children.reshape(-1), forest.roots])
     inner, node = slots >= 0, np.maximum(slots, 0)

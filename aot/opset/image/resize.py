@@ -53,14 +53,14 @@ class ShapeFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An Interpolate with sizes, or exact fractions for scales; sizes from `late` (dynamic) scales are symbols."""
+    """An Interpolate with sizes, or exact fractions for scales; sizes from dynamic scales are symbols."""
 
     axes: tuple[int, ...]
     sizes: Shape
     scales: tuple[tuple[int, int], ...]
     begins: tuple[int, ...]
     ends: tuple[int, ...]
-    late: bool = False
+    is_dynamic: bool = False
 
     def shape(self, shape: Sequence[Dim]) -> Shape:
         """Return the output's shape."""
@@ -102,8 +102,8 @@ class Interpolation(DecomposedOp, ABC):
         chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
         wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
         fractions: tuple[tuple[int, int], ...] = ()
-        late = scales is not None and scales.value is None
-        if scales is not None and late:  # `decompose` computes the sizes
+        is_dynamic = scales is not None and scales.value is None
+        if scales is not None and is_dynamic:  # `decompose` computes the sizes
             count = volume(scales.shape)
             wanted = tuple(fresh(self, f"d{k}", None, x, scales) for k in range(count if isinstance(count, int) else 0))
         elif scales is not None:
@@ -114,7 +114,7 @@ class Interpolation(DecomposedOp, ABC):
         if any(up <= 0 for up, _ in fractions):
             raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
         begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
-        return Plan(chosen, wanted, fractions, begins, ends, late)
+        return Plan(chosen, wanted, fractions, begins, ends, is_dynamic)
 
     def infer(self, x: Operand, *inputs: Operand | None) -> TensorType:
         return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))
@@ -124,8 +124,8 @@ class Interpolation(DecomposedOp, ABC):
         plan = self.plan(*operands)  # type: ignore[arg-type]
         if any(plan.begins) or any(plan.ends):
             x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)
-        if plan.late or (self._has_many_taps and not self._has_constant_weights(plan, x.shape)):
-            wanted = inputs[0] if plan.sizes and not plan.late else self.scales(*inputs)
+        if plan.is_dynamic or (self._has_many_taps and not self._has_constant_weights(plan, x.shape)):
+            wanted = inputs[0] if plan.sizes and not plan.is_dynamic else self.scales(*inputs)
             assert wanted is not None
             return self._at_run_time(build, x, plan, wanted)
         if self._needs_tables(plan, x.type):
@@ -153,8 +153,8 @@ class Interpolation(DecomposedOp, ABC):
 
     def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, wanted: OutPort) -> OutPort:
         """Build weights that the inference computes, in f64."""
-        dtype, sized = x.type.dtype, not plan.late and not plan.scales
-        if plan.late:
+        dtype, sized = x.type.dtype, not plan.is_dynamic and not plan.scales
+        if plan.is_dynamic:
             wanted = self._checked(build, wanted)
         elif sized and wanted.value is None:
             demand = Within(operation="Interpolate", rule="sizes must be positive")
@@ -315,7 +315,7 @@ class Interpolate_4(ModernInterpolation):
 
 @op("opset1", type="Interpolate")
 class Interpolate_1(Interpolation):
-    """Interpolate with inputs data and sizes along `axes`. Without `align_corners`, element i lies at i / scale.
+    """Interpolate with inputs data and sizes along `axes`. Without `align_corners`, element i is at i / scale.
 
     `antialias` has no formula in this version, and no effect.
     """

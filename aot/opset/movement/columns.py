@@ -20,7 +20,7 @@ from runtime.errors import ShapeError
 class Col2Im(ComputeOp):
     """out[n, c, y, x] = sum of columns[n, (c, kh, kw), (i, j)] over the patches (i, j) whose element (kh, kw) is there.
 
-    Element k of patch i lies at i stride + k dilation - pad.
+    Element k of patch i is at i stride + k dilation - pad.
     """
 
     elements = Elements.NUMBER

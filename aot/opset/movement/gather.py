@@ -39,14 +39,14 @@ def wrapped(index: Expr, extent: Dim) -> Expr:
 
 
 def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
-    """Return `value`, or 0 if a place lies outside of its extent; then nothing of `value` is read."""
+    """Return `value`, or 0 if a place is outside of its extent; then `value` is not evaluated."""
     for place, extent in places:
         value = prim("within", place, as_expr(extent, DType.I64), value, 0)
     return value
 
 
 def is_inside(indices: Input, extent: Dim) -> bool:
-    """True if the indices are constants that lie inside, none of them negative."""
+    """True if the indices are constants in range, none of them negative."""
     known = indices.value
     if known is None or known.dtype == object or not isinstance(extent, int):
         return False

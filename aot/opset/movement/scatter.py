@@ -368,7 +368,7 @@ class SliceScatter(ComputeOp):
         where = axes.ints("SliceScatter: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
-            raise ShapeError(f"SliceScatter: starts, stops, steps and axes must be as many, got {counts}")
+            raise ShapeError(f"SliceScatter: starts, stops, steps and axes must have equal lengths, got {counts}")
         parts: dict[int, tuple[Dim, Dim, int]] = {}
         for a, start, stop, step in zip(where, low, high, by, strict=True):
             k = axis_of(a, data.rank, "SliceScatter")

@@ -90,9 +90,9 @@ def _bound(n: Dim, bound: Dim) -> Dim:
 
 
 def _can_exceed(bound: Expr, n: Dim) -> bool:
-    """True if a bound that depends on the size `n` alone is not known to lie within it.
+    """True if a bound that depends on the size `n` alone is not known to be within it.
 
-    A bound that depends on other sizes is assumed to lie within, which is checked at run time; this keeps sizes simple.
+    A bound that depends on other sizes is assumed to be within, which is checked at run time; this keeps sizes simple.
     """
     if isinstance(n, int) or not variables(bound) <= variables(n) or bounds(normal(n - bound, {}))[0] >= 0:
         return False
@@ -139,7 +139,7 @@ class Slice(ViewOp):
         where = axes.dims("Slice: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
-            raise ShapeError(f"Slice: starts, stops, steps and axes must be as many, got {counts}")
+            raise ShapeError(f"Slice: starts, stops, steps and axes must have equal lengths, got {counts}")
         firsts: list[Dim] = [0] * x.rank
         strides: list[Dim] = [1] * x.rank
         counts = list(x.shape)
@@ -160,8 +160,8 @@ class Slice(ViewOp):
         if axes is None:
             return steps
         rule = f"axes are {-x.rank} to {x.rank - 1}"
-        late = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
-        return [*steps, *(in_range(rule, a, -x.rank, x.rank - 1) for a in late)]
+        dynamic = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
+        return [*steps, *(in_range(rule, a, -x.rank, x.rank - 1) for a in dynamic)]
 
     def infer(self, x: Operand, *bounds: Operand | None) -> TensorType:
         return TensorType(x.dtype, tuple(self._parts(x, *bounds)[1]))
@@ -192,7 +192,7 @@ class StridedSlice(ViewOp):
     shrink_axis_mask: tuple[int, ...] = ()
     ellipsis_mask: tuple[int, ...] = ()
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         masks: dict[str, tuple[int, ...]] = dict(vars(self))
         size = max(map(len, masks.values()))
         return replace(self, **{name: mask + (0,) * (size - len(mask)) for name, mask in masks.items()})

@@ -40,7 +40,7 @@ class Pool(Op):
     rounding_type: Rounding = attr(Rounding.FLOOR, since="opset14", before=(Rounding.CEIL,))
     auto_pad: AutoPad = AutoPad.EXPLICIT
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         lists = {name: value for name, value in vars(self).items() if name in ("strides", "dilations")}
         return replace(self, **{name: value or (1,) * len(self.kernel) for name, value in lists.items()})
 
@@ -61,7 +61,7 @@ class Pool(Op):
 
 @dataclass(frozen=True)
 class Average(Pool, ComputeOp):
-    """Sum of a window over the size of the kernel, or over the number of its elements that lie in the data.
+    """Sum of a window over the size of the kernel, or over the number of its elements that are in the data.
 
     The latter with `exclude_pad`, or if no padding is declared: windows then exceed the data only by rounding up.
     """
@@ -242,7 +242,7 @@ def maximum(geometry: Windows, x: Input) -> Element:
 
 
 def lowest(dtype: DType, geometry: Windows | None = None) -> float:
-    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may lie behind the data."""
+    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may be behind the data."""
     if dtype in (DType.F32, DType.F64) and geometry is not None and geometry.rounding is Rounding.CEIL:
         return float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).min)
     return identity("max", dtype.compute).value
@@ -267,7 +267,7 @@ def _ceil(n: Expr, step: int) -> Expr:
 
 
 def inside(geometry: Windows, at: Sequence[Expr], condition: Expr) -> Expr:
-    """Return `condition` and that no index lies in the padding."""
+    """Return `condition` and that no index is in the padding."""
     if geometry.is_padded:
         for i, n in zip(at, geometry.extents, strict=True):
             condition = prim("and", condition, prim("and", prim("ge", i, 0), prim("lt", i, n)))

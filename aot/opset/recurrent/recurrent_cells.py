@@ -41,7 +41,7 @@ class Recurrent(Op, ABC):
     gates: ClassVar[int] = 1
     usual: ClassVar[tuple[str, ...]] = ("tanh",)
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         return replace(self, activations=self.activations or self.usual)
 
     def functions(self) -> tuple[Activation, ...]:

@@ -122,7 +122,7 @@ class Unique(DecomposedOp):
 
 
 def _along(rank: int, axis: Operand | None) -> int:
-    """Return the axis of the first output along which elements or slices lie."""
+    """Return the axis of the first output that numbers the elements or slices."""
     return 0 if axis is None else axis_of(axis.ints("Unique: axis")[0], rank, "Unique")
 
 

@@ -96,7 +96,7 @@ class TopK(Selection):
 
     stable: bool = False
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         order = Order.VALUE if self.stable and self.sort is Order.NONE else self.sort  # NONE cannot be stable there
         return replace(self, sort=order)
 

@@ -2,8 +2,8 @@
 
     n = r * m:   X[k1 + r * k2] = sum over b of w_m^(b k2) * ( w_n^(b k1) * sum over a of x[a * m + b] * w_r^(a k1) )
 
-A stage makes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits that
-are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
+A stage computes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits
+that are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
 Dynamic lengths: `aot.opset.signal.varying_fourier`.
 """
 

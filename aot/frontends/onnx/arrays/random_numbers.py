@@ -10,13 +10,13 @@ from zlib import crc32
 
 import numpy as np
 
-from aot.frontends.onnx.registry import SHORT_FLOATS, Call, onnx
+from aot.frontends.onnx.registry import SHORT, Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 KEY_MASK = (1 << 64) - 1
-DRAWN_TYPES = (*SHORT_FLOATS, DType.F32, DType.F64)
+DRAWN_TYPES = (*SHORT, DType.F32, DType.F64)
 
 
 def _key(node: Call) -> int:

@@ -148,7 +148,7 @@ def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, s
     node.refuse(node.number("scale", 1.0) != 1, "a scale is not supported")
     flat, some = x.type.rank == 3, node.integer("rotary_embedding_dim", 0)
     if flat:
-        width = 2 * node.extent(cos, 1, "the size of what is turned")
+        width = 2 * node.extent(cos, 1, "the number of rotated elements")
         heads = node.integer("num_heads", 0) or node.extent(x, 2, "the size of heads") // width
         x = build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
     else:

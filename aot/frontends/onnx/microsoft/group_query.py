@@ -51,7 +51,7 @@ def group_query_attention(
     rows = build.Add(indices(node, length), past)  # [batch, length]
     if node.flag("do_rotary") and cos is not None and sin is not None:
         places, near = rows if positions is None else positions, node.flag("rotary_interleaved")
-        size = 2 * node.extent(cos, 1, "the size of what is turned")
+        size = 2 * node.extent(cos, 1, "the number of rotated elements")
         q, k = (rotated(node, p, cos, sin, places, near, size) for p in (q, k))
     q, k, v = (build.Transpose(p, node.list([0, 2, 1, 3])) for p in (q, k, v))
     count = single(node, total)

@@ -175,7 +175,7 @@ def rotated(
     """
     build, depth = node.build, node.extent(x, 3, "the size of heads")
     size = some or depth
-    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be turned, got {size}")
+    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be rotated, got {size}")
     rest = None
     if size != depth:
         first = build.VariadicSplit(x, node.scalar(3), node.list([size, -1]), outputs=2)

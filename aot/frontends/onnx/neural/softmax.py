@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from aot.frontends.onnx.registry import SHORT_FLOATS, Call, onnx
+from aot.frontends.onnx.registry import SHORT, Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from runtime.abi import DType
@@ -44,7 +44,7 @@ def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
 def weights(node: Call, x: OutPort, axis: int) -> OutPort:
     """Return the softmax along an axis, in the type of `x`."""
     build = node.build
-    if x.type.dtype not in SHORT_FLOATS or not x.type.rank:
+    if x.type.dtype not in SHORT or not x.type.rank:
         return build.Softmax(x, axis=axis)
     top = build.ReduceMax(x, node.list([axis]), keep_dims=True)
     powers = node.rounded(build.Exp(node.rounded(build.Subtract(x, top))))

@@ -247,7 +247,7 @@ def _found(node: Call, places: dict[tuple[int, int], int], trees: Array, names: 
     indices = [places.get(pair, -1) for pair in pairs]
     if -1 in indices:
         tree, name = pairs[indices.index(-1)]
-        raise ModelError(f"{node.kind}: a node must exist that is referred to, got node {name} of tree {tree}")
+        raise ModelError(f"{node.kind}: nodes that are referred to must exist, got node {name} of tree {tree}")
     return np.array(indices, np.int64)
 
 
