@@ -23,9 +23,9 @@ from aot.frontends.onnx.forks import (
     Made,
     Side,
     forks_of,
-    open_ranks,
     joined,
     open_fork,
+    open_ranks,
     tensors_in,
 )
 from aot.frontends.onnx.forks import Call as CallOf
