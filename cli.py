@@ -22,8 +22,9 @@ import numpy as np
 import typer
 
 import aot
-from aot import signature, trial
+from aot import signature
 from aot.command import guarded, is_supervised, supervised
+from aot.compilation import trial
 from aot.options import (
     CompileOptions,
     Stage,
@@ -390,7 +391,7 @@ def cache(
     debug: Debug = False,
 ) -> None:
     """Look after a folder of compiled models."""
-    from aot import cache as compiled
+    from aot.compilation import cache as compiled
 
     if action is CacheAction.LS:
         typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")

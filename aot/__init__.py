@@ -15,8 +15,8 @@ from runtime.version import VERSION
 
 if TYPE_CHECKING:
     from aot import runtime
+    from aot.compilation.driver import Compilation, compile_model, stages
     from aot.convert import convert_model
-    from aot.driver import Compilation, compile_model, stages
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
 
@@ -38,12 +38,12 @@ __all__ = [
 __version__ = VERSION
 
 _LATER = {
-    "Compilation": "aot.driver",
+    "Compilation": "aot.compilation.driver",
     "CompileKeywords": "aot.keywords",
-    "compile_model": "aot.driver",
+    "compile_model": "aot.compilation.driver",
     "convert_model": "aot.convert",
     "read_model": "aot.frontends",
-    "stages": "aot.driver",
+    "stages": "aot.compilation.driver",
 }
 
 

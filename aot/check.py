@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from aot.driver import stages
+from aot.compilation.driver import stages
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.graph import Graph
 from aot.options import CompileOptions

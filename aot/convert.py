@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from aot.cache import files_of
-from aot.driver import stages
+from aot.compilation.cache import files_of
+from aot.compilation.driver import stages
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.options import CompileOptions

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from aot.extensions import load_extensions
+from aot.extensions.folder import load_extensions
 from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.scope import within

@@ -60,7 +60,7 @@ def resident_with_children(pid: int) -> int:
 def main() -> None:
     """The child: start of the compiler's import to the file's last byte."""
     begin = time.perf_counter()
-    from aot.driver import stages  # noqa: PLC0415  (its time counts)
+    from aot.compilation.driver import stages  # noqa: PLC0415  (its time counts)
     from aot.options import CompileOptions  # noqa: PLC0415  (so does its)
     from benchmarks.worker import peak_rss  # noqa: PLC0415
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, in_memory, stages
 from aot.options import CompileOptions, dims_of, shapes_of
 from benchmarks.engines import openvino
 from benchmarks.folder import Array

@@ -149,7 +149,7 @@ def measure(model: Path, *, check: bool) -> dict[str, float]:
 
 def compile_one(model: str, *, check: bool) -> dict[str, float]:
     """What `measure` says, in this process."""
-    from aot.driver import stages  # noqa: PLC0415  (its memory counts)
+    from aot.compilation.driver import stages  # noqa: PLC0415  (its memory counts)
     from aot.options import CompileOptions  # noqa: PLC0415  (so does its)
 
     made = stages(model, CompileOptions(target="x86-64-v3"))

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from aot.modules import Modules
+from aot.extensions.modules import Modules
 
 FOLDERS = ("front", "front/onnx", "front/tf", "middle", "back", "ops")
 

@@ -87,7 +87,7 @@ def _times(run: Any, seconds: float) -> Iterator[float]:
 
 def compare(case: Case, workers: Sequence[Worker], rounds: int, scratch: Path, vary: bool) -> dict[str, Any]:
     """Least times in milliseconds, or what failed."""
-    from aot.driver import stages  # noqa: PLC0415  (workers do without the compiler)
+    from aot.compilation.driver import stages  # noqa: PLC0415  (workers do without the compiler)
 
     case.write(scratch / "model", vary)
     np.savez(scratch / "inputs.npz", **case.given)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from pathlib import Path
 import openvino as ov
 
 import benchmarks
-from aot.driver import stages
+from aot.compilation.driver import stages
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
 from benchmarks.models import MODELS

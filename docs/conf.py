@@ -28,7 +28,7 @@ python_use_unqualified_type_names = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!aot\.|runtime\.).*")]
 nitpick_ignore = [
     ("py:class", "aot.ir.graph.Graph"),
-    ("py:class", "aot.shared.Shared"),
+    ("py:class", "aot.compilation.shared.Shared"),
     ("py:class", "runtime.library.Library"),
     ("py:class", "runtime.library.Pool"),
     ("py:class", "runtime.manifest.Manifest"),

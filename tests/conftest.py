@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import aot.driver
+import aot.compilation.driver
 from aot.lowering.run import LoweringReport, run_lowering
 
 CASES = 3  # of a parametrised test, with --quick: a change that breaks a kind of case is seen at the next full run
@@ -35,4 +35,4 @@ def verified_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*args: Any, **options: Any) -> list[LoweringReport]:
         return run_lowering(*args, **options | {"verify": True})
 
-    monkeypatch.setattr(aot.driver, "run_lowering", run)
+    monkeypatch.setattr(aot.compilation.driver, "run_lowering", run)

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from aot import cache
-from aot.driver import compile_model
+from aot.compilation import cache
+from aot.compilation.driver import compile_model
 from aot.frontends import read_model
 from aot.options import CompileOptions
 from runtime.errors import UsageError

@@ -56,7 +56,7 @@ def test_what_is_compiled_runs_without_the_compiler(library: Path, arguments: li
 try:
     cli.app(sys.argv[1:])
 finally:
-    print("imported", sorted({"aot.driver", "aot.opset", "llvmlite", "lxml", "rich"} & set(sys.modules)))"""
+    print("imported", sorted({"aot.compilation.driver", "aot.opset", "llvmlite", "lxml", "rich"} & set(sys.modules)))"""
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "imported []"
 

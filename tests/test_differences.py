@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import compile_model, stages
+from aot.compilation.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions

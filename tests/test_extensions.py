@@ -15,9 +15,9 @@ from onnx import helper
 from typer.testing import CliRunner
 
 import cli
-from aot.cache import key_of
-from aot.driver import compile_model, stages
-from aot.extensions import load_extensions
+from aot.compilation.cache import key_of
+from aot.compilation.driver import compile_model, stages
+from aot.extensions.folder import load_extensions
 from aot.frontends.onnx.registry import CONVERSIONS
 from aot.ir import op
 from aot.ir.scope import within

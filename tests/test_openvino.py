@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.types import Array
 from aot.options import CompileOptions
 from tests.cases import Tolerance

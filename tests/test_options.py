@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.options import CompileOptions
 from runtime.errors import UsageError
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.driver import Compilation, in_memory, stages
+from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.tuning import Run, Tuning, kernel_key
 from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
-from aot.tuning import Run, Tuning, kernel_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
 from codegen.llvm.host import parse_target

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret

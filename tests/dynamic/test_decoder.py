@@ -9,7 +9,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.types import Array
 from benchmarks.decoder import Llama, make
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from aot.driver import in_memory, stages
+from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence

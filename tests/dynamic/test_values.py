@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from aot.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import Compilation, in_memory, stages
+from aot.compilation.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.driver import in_memory, stages
+from aot.compilation.driver import in_memory, stages
 from runtime.errors import AotError, InternalError
 from runtime.examples import example_inputs
 from runtime.manifest import Dim

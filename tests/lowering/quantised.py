@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.driver import Compilation, in_memory, stages
+from aot.compilation.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.driver import stages
+from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array

@@ -9,7 +9,7 @@ from types import FrameType
 import numpy as np
 import pytest
 
-from aot.driver import stages
+from aot.compilation.driver import stages
 from aot.ir.graph import Graph
 from aot.lowering.program.arena import Life, place
 from aot.opset.control.infrastructure import Constant, Parameter, Result

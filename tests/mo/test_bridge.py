@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, save
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.frontends import read_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph as IrGraph

@@ -14,7 +14,7 @@ from onnx import helper
 from typer.testing import CliRunner
 
 import cli
-from aot.driver import compile_model, stages
+from aot.compilation.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from tests.frontends.onnx.models import Array, model, save

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from aot.cache import key_of
-from aot.driver import stages
-from aot.extensions import load_extensions
+from aot.compilation.cache import key_of
+from aot.compilation.driver import stages
+from aot.extensions.folder import load_extensions
+from aot.extensions.modules import Modules
 from aot.ir.interpret import interpret
 from aot.mo import names
 from aot.mo.front.tf.attributes import tf_dtype_extractor, tf_tensor_content, tf_tensor_shape
 from aot.mo.ops.library import library_class
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.transforms import placeholder, placeholders
-from aot.modules import Modules
 from aot.options import CompileOptions
 from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError, UsageError
 from tests.frontends.onnx.models import model, save
@@ -116,7 +116,8 @@ def test_nothing_of_it_is_imported_without_extensions_of_this_kind(tmp_path: Pat
     own = "class Plain:\n    def find_and_replace_pattern(self, graph):\n        return False\n"
     mine, path = folder(tmp_path, middle_x=own), network(tmp_path)
     code = (
-        "import sys; from aot.driver import stages; from aot.options import CompileOptions; from pathlib import Path;"
+        "import sys; from aot.compilation.driver import stages; from aot.options import CompileOptions;"
+        "from pathlib import Path;"
         f"stages({str(path)!r}, CompileOptions(extensions=Path({str(mine)!r}))).optimized;"
         "print([m for m in sys.modules if (m + '.').startswith(('aot.mo.', 'networkx.'))])"
     )

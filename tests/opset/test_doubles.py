@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.op import DecomposedOp, Elements, LoopOp, Op
 from aot.opset.control.random_numbers import Multinomial, RandomUniform

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of

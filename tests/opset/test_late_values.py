@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
 from aot.ir.parser import parse_graph

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.op import Op
 from aot.ir.types import Array
 from aot.opset.detection.rotated_suppression import NMSRotated

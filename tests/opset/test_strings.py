@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.frontends.openvino.reader import read
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret

@@ -10,8 +10,8 @@ from onnx import helper
 from typer.testing import CliRunner
 
 import cli
+from aot.compilation.driver import compile_model
 from aot.convert import convert_model
-from aot.driver import compile_model
 from aot.ir.types import Array
 from aot.options import CompileOptions, cut_of
 from runtime.errors import UsageError

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from aot.driver import in_memory, stages
+from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.conversion import converted

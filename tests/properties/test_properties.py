@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError
 from tests.properties.compiled import network, wrong

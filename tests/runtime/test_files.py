@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 import cli
 import runtime
 from aot import signature
-from aot.cache import key_of
-from aot.driver import compile_model, stages
+from aot.compilation.cache import key_of
+from aot.compilation.driver import compile_model, stages
 from aot.frontends import read_model
 from aot.options import CompileOptions, values_of
 from codegen.llvm.host import host

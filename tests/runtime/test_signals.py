@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import cli
 import runtime
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from runtime.errors import CancelledError, UsageError
 from runtime.executor import Executor
 from runtime.pipeline import Pipeline

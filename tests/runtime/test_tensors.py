@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.elementwise.conversion import Convert

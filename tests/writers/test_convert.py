@@ -15,8 +15,8 @@ import pytest
 from lxml import etree
 from onnx import TensorProto, helper
 
+from aot.compilation.driver import compile_model
 from aot.convert import convert_model
-from aot.driver import compile_model
 from aot.frontends import read_model
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret

@@ -9,8 +9,8 @@ import pytest
 from lxml import etree
 from onnx import helper
 
+from aot.compilation.driver import compile_model
 from aot.convert import convert_model
-from aot.driver import compile_model
 from runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import model, save
 from tests.test_extensions import CONVERSION, OPERATION, X, folder, options

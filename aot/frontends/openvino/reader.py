@@ -145,8 +145,9 @@ class _Reader:
                 data = self.weights.constant(dtype, shape, offset, size, _is_lowest_first(body, layer))
             except CorruptError as error:
                 raise CorruptError(f"layer {layer.name!r}: {error}") from error
-        if cls in (Constant, Parameter) and layer.inputs:
-            raise CorruptError(f"layer {layer.name!r}: a {cls.type} has no inputs, got {len(layer.inputs)}")
+        if cls in (Constant, Parameter) and (layer.inputs or len(layer.outputs) != 1):
+            got = f"{len(layer.inputs)} and {len(layer.outputs)}"
+            raise CorruptError(f"layer {layer.name!r}: a {cls.type} has no inputs and one output, got {got}")
         op = self._op(cls, layer, regions)
         # A Result has no output port in files; in graphs it has one, with the names of the network's output.
         count = len(layer.outputs) or (1 if cls.type in ("Result", "Assign") else 0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aot.driver import Compilation, in_memory, stages
+from aot.compilation.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, in_memory, stages
 from aot.options import CompileOptions
 from codegen.ir.program import ConstantBlock
 from codegen.llvm import levels as module

@@ -9,7 +9,7 @@ from dataclasses import replace
 import llvmlite.binding as llvm
 import pytest
 
-from aot.driver import stages
+from aot.compilation.driver import stages
 from codegen.ir.program import Program
 from codegen.llvm.build import build
 from codegen.llvm.host import parse_target

@@ -241,6 +241,10 @@ CYCLE = [parameter(), product(1, "a"), product(2, "b"), result(3)]
             network([parameter(), layer(1, "y", "Result", inputs=(0,), outputs=(1,)), result(2)], "0.0->1.0 1.1->2.0"),
             "layer 'y': a Result has no outputs, but an edge from it",
         ),
+        (
+            network([layer(0, "x", "Parameter", outputs=(0, 1), element_type="f32", shape="2"), result(1)], "0.0->1.0"),
+            "layer 'x': a Parameter has no inputs and one output, got 0 and 2",
+        ),
         (network([parameter(), result(1)], "0.0->9.0"), "m.xml: edge 0.0 -> 9.0: there is no layer 9 in 'm'"),
         (network(CYCLE, "0.0->1.0 2.2->1.1 1.2->2.0 0.0->2.1 2.2->3.0"), "graph: cycle through layers a -> b"),
         (relay(shape="2,x"), "Parameter: attribute shape must be a shape, got '2,x'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.driver import Compilation, compile_model, in_memory, stages
+from aot.compilation.driver import Compilation, compile_model, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.products.pooling import AvgPool, DilatedMaxPool, MaxPool

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from aot.driver import stages
+from aot.compilation.driver import stages
 from aot.ir.op import Input, LoopOp, Operand, Work
 from aot.ir.types import TensorType
 from codegen.ir.definition import Definition

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.lowering.ir.greatest import MOST, greatest
 from aot.opset.control.infrastructure import Parameter, Result

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from aot.driver import stages
+from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.lowering.define.define import define

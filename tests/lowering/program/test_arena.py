@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aot.driver import compile_model
+from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, OutPort

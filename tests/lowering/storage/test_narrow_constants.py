@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import runtime
-from aot import driver
-from aot.driver import in_memory, stages
+from aot.compilation import driver
+from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array

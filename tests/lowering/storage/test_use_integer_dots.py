@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.driver import in_memory, stages
+from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aot.extensions import Extensions
+from aot.extensions.folder import Extensions
 from aot.frontends import front_passes
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text

@@ -24,9 +24,9 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar
 
-from aot.declarations import check_used, lost_methods, passes_in
+from aot.extensions.declarations import check_used, lost_methods, passes_in
+from aot.extensions.modules import Modules
 from aot.ir.scope import Scope, raised_in, within
-from aot.modules import Modules
 from aot.options import CompileOptions
 from aot.passes.pass_order import PHASES, name_of
 from runtime.errors import MissingError, UnsupportedError, UsageError

@@ -26,7 +26,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Protocol, TypeVar
 
-from aot.cache import files_of
+from aot.compilation.cache import files_of
 from aot.ir.graph import Graph, Node
 from aot.lowering.ir.steps import Step
 from codegen.ir.loops import Kernel

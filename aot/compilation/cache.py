@@ -24,7 +24,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 import codegen
-from aot.extensions import Extensions, load_for
+from aot.extensions.folder import Extensions, load_for
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
@@ -224,7 +224,7 @@ def files_of(model: Path) -> list[Path]:
 def _source_digest() -> str:
     """Digest of the compiler itself: a version may change while it is worked on."""
     digest = hashlib.sha256()
-    for root in (Path(__file__).parent, Path(str(codegen.__file__)).parent):
+    for root in (Path(__file__).parents[1], Path(str(codegen.__file__)).parent):
         for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll", ".txt")):
             digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -1,7 +1,7 @@
 """The pipeline on one screen: file -> graph -> steps -> program -> code; each stage is a value that can be printed.
 
 imported   the graph as it was read                     aot.frontends
-optimized  canonical opset graph                        aot.graph_passes, aot.passes
+optimized  canonical opset graph                        aot.compilation.graph_passes, aot.passes
 steps      what runs, over values in memory             aot.lowering
 groups     what is computed together, and how           aot.lowering.program.build_program
 loops      loop nests                                   codegen
@@ -18,15 +18,19 @@ from pathlib import Path
 from types import UnionType
 from typing import Unpack
 
-from aot.budget import budgeted, file_bytes, nodes_of
-from aot.cache import check_files, key_of, load_or_make
+from aot.compilation.budget import budgeted, file_bytes, nodes_of
+from aot.compilation.cache import check_files, key_of, load_or_make
+from aot.compilation.graph_passes import optimize, run_front
+from aot.compilation.jit import in_memory
+from aot.compilation.shared import Shared
+from aot.compilation.specialise import SizesByName, combinations, text_of
+from aot.compilation.timing import timed
+from aot.compilation.tuning import Tuning
 from aot.frontends import read_model
-from aot.graph_passes import optimize, run_front
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
 from aot.ir.scope import within
-from aot.jit import in_memory
 from aot.keywords import CompileKeywords, with_keywords
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
@@ -38,10 +42,6 @@ from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
-from aot.shared import Shared
-from aot.specialise import SizesByName, combinations, text_of
-from aot.timing import timed
-from aot.tuning import Tuning
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Const, Kernel
 from codegen.ir.printer import kernel_text

@@ -1,14 +1,14 @@
-"""Timed runs of a model whose schedules are given, for the measured search (`aot.tuning`)."""
+"""Timed runs of a model whose schedules are given, for the measured search (`aot.compilation.tuning`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aot.compilation.jit import in_memory
+from aot.compilation.tuning import Run, kernel_key
 from aot.ir.graph import Graph
-from aot.jit import in_memory
 from aot.lowering.ir.steps import Steps
 from aot.lowering.program.build_program import Pick, ProgramBuilder
-from aot.tuning import Run, kernel_key
 from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
 from codegen.llvm.build import build

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aot.budget import Budget, budgeted
-from aot.extensions import Extensions, load_for
+from aot.compilation.budget import Budget, budgeted
+from aot.extensions.folder import Extensions, load_for
 from aot.ir.scope import Scope
 from aot.lowering.program.constant_places import Weights
 from aot.options import CompileOptions

@@ -1,0 +1,1 @@
+"""From a model to a library: the driver, and what it keeps, measures and bounds."""
