@@ -125,29 +125,29 @@ SEAL_BYTES = 32
 # Raised with every change of the manifest that an older loader would misread. The keys:
 #   manifest, abi             versions
 #   name, tag, hash           of the model, of its symbols, of its content (hexadecimal SHA-256)
-# machine, triple, features e_machine of ELF; LLVM's names of the features that the CPU must have
+#   machine, triple, features e_machine of ELF; LLVM's names of the features that the CPU must have
 #   symbols                   [{"name", "min", "max" or null}], in the order of `Request.symbols`
-# late                      names of data-dependent sizes, which `infer` sets; they follow the symbols
-# capacities                [{"of", "initial"}]: upper bounds of data-dependent sizes; they follow
-# computed                  number of sizes computed from all these; they follow; the number includes CANCEL_WORDS
-# cancel                    only if a loop has no static bound: index in `Request.symbols` of the first of CANCEL_WORDS
+#   late                      names of data-dependent sizes, which `infer` sets; they follow the symbols
+#   capacities                [{"of", "initial"}]: upper bounds of data-dependent sizes; they follow
+#   computed                  number of sizes computed from all these; they follow; includes CANCEL_WORDS
+#   cancel                    only if a loop has no static bound: index in `Request.symbols` of CANCEL_WORDS
 #   rules                     [{"one", "other", "text"}]: expressions over symbols that are checked to be equal
 #   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes; default:
-# offset in the weights, in bytes, of the value of an optional input
-# a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, if it is
-# data-dependent, {"late": text}
+#                             offset in the weights, in bytes, of the value of an optional input
+#                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, if it is
+#                             data-dependent, {"late": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
 #   versions                  [{"sizes", "first", "end"}]: calls that run where symbols have these sizes, the first that
 #                             fits; those after them run for all other sizes; only if there are several versions
-# variables                 [{"name", "dtype", "shape", "flag", "data"}]: offsets in the state, in bytes. At
-# flag is an i64, not 0 once it is set. If a dimension is dynamic (-1), data is null:
-# the data's offset and the dynamic dimensions follow the flag, as i64
-# weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
+#   variables                 [{"name", "dtype", "shape", "flag", "data"}]: offsets in the state, in bytes; at
+#                             flag is an i64, not 0 once it is set. If a dimension is dynamic (-1), data is null:
+#                             the data's offset and the dynamic dimensions follow the flag, as i64
+#   weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
-# options, toolchain        options and versions with which it was compiled
-# key                       only in an entry of the compile cache: the entry's key
+#   options, toolchain        options and versions with which it was compiled
+#   key                       only in an entry of the compile cache: the entry's key
 MANIFEST_VERSION = 3
 
 ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates

@@ -123,7 +123,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
         box_w = max(box_w, s.least)
     bin_h = box_h / float(s.cells[0])
     bin_w = box_w / float(s.cells[1])
-    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # no samples if there is no such image
+    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # no samples if the image does not exist
     count_w = _samples(bin_w, width, s.ratio)
     step_h = bin_h / cast(count_h, DType.F32)
     step_w = bin_w / cast(count_w, DType.F32)

@@ -131,7 +131,7 @@ class Gathering(ComputeOp):
 
 @op("opset8")
 class Gather(Gathering):
-    """Slices of data along an axis; negative indices count from the end; `batch_dims` dimensions are common."""
+    """Slices along an axis; negative indices count from the end; the first `batch_dims` dimensions are common."""
 
     batch_dims: int = 0
 

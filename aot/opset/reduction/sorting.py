@@ -92,7 +92,7 @@ class Selection(LoopOp):
 
 @op("opset11")
 class TopK(Selection):
-    """The k largest or smallest elements along an axis; with `stable`, equal ones keep their order."""
+    """The k largest or smallest elements along an axis; equal ones keep their order, with or without `stable`."""
 
     stable: bool = False
 
